@@ -28,6 +28,7 @@ from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, FAILED, Delivery, Reply, reply_to
 from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.routes import attached
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
@@ -53,6 +54,9 @@ class _Route:
     kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        rest = await attached(request, self.delivery)
+        if rest is not None:
+            return rest
         ask = await read_ask(request, self.client)
         with ask.hold:
             outlet = None

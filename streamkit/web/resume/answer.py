@@ -30,6 +30,8 @@ from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
 
 #: How long an answer's headers wait for its log.
 CREATE_S: Final = 0.05
+#: What the transfer coding adds to a piece, at most.
+CHUNK_BYTES: Final = 32
 #: How often it is looked whether anybody reads an answer without its client: so many times while nobody may.
 LOOKS: Final = 10
 
@@ -134,7 +136,7 @@ class ResumableOutlet(HTTPOutlet):
         if log is None or log.lost is not None:  # the upstream waits for a slow client, as it does for others
             await self._caught_up()
             await self._written(piece)
-        elif self._pending or self._is_slow():
+        elif self._pending or self._is_slow(len(piece)):
             self._pending.append(piece)
             if self._catching_up is None or self._catching_up.done():
                 self._catching_up = self._loop.create_task(self._catch_up())
@@ -178,9 +180,10 @@ class ResumableOutlet(HTTPOutlet):
 
     # -- a client that is slow, or gone ----------------------------------------------------------------------------
 
-    def _is_slow(self) -> bool:
-        transport = self._transport
-        return transport is not None and transport.get_write_buffer_size() >= self._reply.delivery.unsent_bytes
+    def _is_slow(self, size: int) -> bool:
+        """Whether writing so many bytes more would wait for the client."""
+        transport, allowed = self._transport, self._reply.delivery.unsent_bytes
+        return transport is not None and transport.get_write_buffer_size() + size + CHUNK_BYTES > allowed
 
     async def _written(self, piece: bytes) -> None:
         if self._writer is None or not piece or self._has_left:

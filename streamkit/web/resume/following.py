@@ -21,7 +21,7 @@ from streamkit.pipeline import Pipe, pipe
 from streamkit.report import StreamReport
 from streamkit.resume import EventIDs, LogError, Reading, Store, closing
 from streamkit.resume.event_ids import ends_an_event, without_blank_line
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, HTTPOutlet, Reply
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, HTTPOutlet, Reply, Writer
 from streamkit.web.source import TimedSource, Timeouts
 
 #: The log's own end comes first where the server stops: whoever makes it writes an error, too.
@@ -75,8 +75,10 @@ class Following:
             failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
             report.failed(failed)
             self.is_broken = True
-            rest = b"" if ids is None else ids.finish()
-            yield rest + closing(self._reading.meta, await self._prefix() + b"".join(seen), failed)
+            written = await self._prefix() + b"".join(seen)
+            if ids is not None:  # half of an event, of which the client has nothing
+                written = written.removesuffix(ids.finish())
+            yield closing(self._reading.meta, written, failed)
             return
         if ids is not None and (rest := ids.finish()):
             yield rest
@@ -120,6 +122,10 @@ class FollowingOutlet(HTTPOutlet):
     def keep_alive(self, usual: bytes, /) -> bytes:
         return without_blank_line(usual) if self._has_ids else usual
 
+    async def begin(self, response: web.StreamResponse, /) -> Writer | None:
+        response.headers["Cache-Control"] = "no-store, no-transform"  # resume.md §5.1
+        return await super().begin(response)
+
 
 async def follow(
     request: web.Request,
@@ -132,8 +138,7 @@ async def follow(
     """Answer ``request`` with the rest of a log; returns once it is over."""
     meta = reading.meta
     outlet = FollowingOutlet(request, has_ids=has_ids)
-    headers = {"Cache-Control": "no-store"}
-    reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, headers=headers, outlet=outlet)
+    reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, outlet=outlet)
 
     async def work() -> None:
         failed = await reply.send(following.pipe(), following, is_array=True)

@@ -91,6 +91,15 @@ def named_cursor(request: web.Request) -> Cursor | None:
         return None
 
 
+async def attached(request: web.Request, delivery: Delivery) -> web.StreamResponse | None:
+    """The rest of the answer that a request names by an event's id; None: it names none, and asks for one. Raises Refused."""
+    resuming = request.config_dict.get(RESUMING)
+    cursor = None if resuming is None else named_cursor(request)
+    if resuming is None or cursor is None:
+        return None
+    return (await resumed(request, resuming, cursor, is_sent=True, delivery=delivery)).response
+
+
 def cursor_of(request: web.Request, resuming: Resuming, log_id: str) -> tuple[Cursor, bool]:
     """From where a ``GET`` of a stream wants to read, and whether it says so. Raises Refused."""
     try:

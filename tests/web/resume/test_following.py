@@ -1,0 +1,55 @@
+"""A reader whose log can't be read on is told so behind what it has."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streamkit.dialects import DIALECTS
+from streamkit.resume import MemoryStore, Meta
+from streamkit.web.resume.answer import takes_ids
+from streamkit.web.resume.following import Following
+from tests.laws.running import OURS, read
+from tests.resume.answers import CLIENTS, answers_of
+from tests.resume.reading import without_ids
+from tests.web.resume.keeping import FRAMES, keeping
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("torn", [0, 30])
+async def test_an_answer_that_is_lost_while_it_is_read_ends_with_an_error(client, torn):
+    """Half of an event that it does not have whole is kept from a client that reads ids."""
+    stream = next(s for s in OURS if s.dialect == "openai-chat" and s.name == "two calls in turn")
+    answer = next(iter(answers_of(stream, client)))
+    store = MemoryStore()
+    log = await store.create(store.new_id(), answer.meta)
+    log.append(answer.frames[0] + answer.frames[1] + answer.frames[2][:torn])
+    after = len(answer.frames[0])
+    has_ids = takes_ids(Meta(dialect=client, media_type=DIALECTS[client].media_type))
+    following = Following(store, log.id, "", after, await log.open(after), has_ids=has_ids)
+    got = b""
+    async with following.pipe() as pipe:
+        async for data in pipe:
+            got += data
+            await store.close()
+    assert following.is_broken
+    told = read(client, [answer.frames[0] + without_ids(got)])
+    assert not told.clean
+    assert told.error is not None or (not has_ids and told.fault)
+    if has_ids:
+        assert not told.fault
+
+
+async def test_readers_get_what_a_stopping_server_tells():
+    async with keeping() as site:
+        async with site.asked() as (client, upstream):
+            upstream.say(FRAMES[0], FRAMES[1])
+            location = (await client.read_headers()).headers["location"]
+            client.leave("rst")
+        reader = asyncio.create_task(site.get(location))
+        await asyncio.sleep(0.05)
+    answer = await reader
+    assert answer.end == "complete"
+    assert b'data: {"error"' in answer.body
+    assert b"[DONE]" not in answer.body
