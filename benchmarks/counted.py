@@ -23,6 +23,8 @@ from benchmarks.streams import floor as floor_of
 from benchmarks.streams import short
 from streamkit.dialects import DIALECTS
 from streamkit.framing.sse import SSEParser
+from streamkit.resume import EventIDs, LogLimits, MemoryStore, Meta
+from streamkit.resume.memory import MemoryLog
 from streamkit.testing import drive_machine
 
 #: Events of the two streams whose counts are subtracted.
@@ -64,6 +66,21 @@ def framing(stream: Input, cut: str) -> Callable[[], object]:
     return lambda: drive_machine(SSEParser(), reads)
 
 
+def kept(stream: Input) -> Callable[[], object]:
+    """What an answer costs more that its client can come back to, in memory: a log, and an id for each event."""
+    reads = CUTS["per event"](stream)
+    store = MemoryStore(LogLimits(log_bytes=10**9, all_bytes=10**10))
+
+    def run() -> None:
+        log_id = store.new_id()
+        log, ids = MemoryLog(store, log_id, Meta(dialect=stream.dialect), lambda: None), EventIDs(log_id)
+        for event in reads:
+            log.append(event)
+            ids.feed(event)
+
+    return run
+
+
 def each(streams: Sequence[Input]) -> Callable[[], object]:
     """A recipe for each stream, one event a read."""
     reads = [(CUTS["per event"](stream), stream.dialect) for stream in streams]
@@ -84,6 +101,8 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
                 yield f"plain path, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
+        if stream.dialect == CHAT or name == "anthropic":
+            yield f"resumable: {name}, memory", name, stream.events, kept(stream)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
         for mode in MODES if stream.dialect == CHAT else MODES[:1]:
             for cut in cuts:

@@ -18,10 +18,19 @@ _DATA: Final = re.compile(rb"(?:\A|[\r\n])data(?=[:\r\n])")
 _LINE_ENDS: Final = b"\r\n"
 
 
-def _is_plain(event: bytes) -> bool:
-    """Whether one event, as encoders write it, has data."""
-    has_data = event.startswith(b"data: ") or (event.startswith(b"event: ") and b"\ndata: " in event)
-    return has_data and b"\r" not in event
+def _is_plain(data: bytes) -> bool:
+    """Whether it is one event as encoders write it: a line of data, with its name before it or not.
+
+    A search for one byte takes a third of one for two.
+    """
+    begin = data.find(b"\n") + 1 if data.startswith(b"event: ") else 0
+    end = len(data) - 2
+    return (
+        data.startswith(b"data: ", begin)
+        and data.find(b"\n", begin) == end
+        and data.endswith(b"\n\n")
+        and data.find(b"\r") < 0
+    )
 
 
 class EventIDs:
@@ -39,7 +48,7 @@ class EventIDs:
         self._looked = 0  # bytes of what is held in which no event ends
 
     def feed(self, data: bytes, /) -> bytes:
-        if not self._held and not self._inside and data.find(b"\n\n") == len(data) - 2 and _is_plain(data):
+        if not self._held and not self._inside and _is_plain(data):
             self._offset += len(data)  # a fifth of what the search takes
             return b"%bid: %b.%d\n\n" % (data[:-1], self._log_id, self._offset)
         self._held += data
