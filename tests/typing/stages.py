@@ -25,6 +25,7 @@ from streamkit import (
 )
 from streamkit.events import Event, TextDelta, WireEvent
 from streamkit.framing.frame import Frame
+from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
 
 
 async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event]]:
@@ -79,3 +80,19 @@ async def results(source: AsyncIterable[bytes]) -> None:
     assert_type(await collect(source, "anthropic"), Response)
     async with transcode(source, "openai-chat", "anthropic") as stream:
         assert_type(await anext(stream), bytes)
+
+
+async def kept(source: AsyncIterable[bytes]) -> None:
+    store = MemoryStore()
+    log = await store.create(store.new_id(), Meta(dialect="anthropic"))
+    stored: Log = log
+    answer = pipe(
+        source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), encode("anthropic"), keep(stored)
+    )
+    assert_type(answer, Pipe[bytes])
+    async for chunk in read(StoredLog(store, log.id), after=7):
+        assert_type(chunk, bytes)
+    pipe(read(log), parse_sse())
+    pipe(source, parse_sse(), keep(log))  # type: ignore[misc]
+    pipe(source, keep(log), encode("anthropic"))  # type: ignore[misc]
+    keep("log")  # type: ignore[arg-type]
