@@ -101,7 +101,7 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
                 yield f"plain path, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
-        if stream.dialect == CHAT or name == "anthropic":
+        if name in ("text", "anthropic"):
             yield f"resumable: {name}, memory", name, stream.events, kept(stream)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
         for mode in MODES if stream.dialect == CHAT else MODES[:1]:
