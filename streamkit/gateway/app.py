@@ -48,7 +48,7 @@ from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
-from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.answer import ResumableOutlet, resumable_outlet
 from streamkit.web.resume.routes import add_resuming, named_cursor, resumed
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
@@ -60,6 +60,8 @@ from streamkit.web.upstream.hiding import Cut
 
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0
+#: How often it is counted what is kept of answers.
+KEPT_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 #: What everybody may ask, keys or not.
@@ -170,6 +172,7 @@ def gateway_app(
             key=_no_key if ring is None else _key_of,
         )
         add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end)
+        app.cleanup_ctx.append(_counted)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
     expect_anything(app.router)
@@ -298,6 +301,20 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
 # -- answers that clients come back to ---------------------------------------------------------------------------------
 
 
+async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
+    """Count what is kept while the application runs: it changes with time, too, and no worker is asked for its counts."""
+
+    async def count_on() -> None:
+        while True:
+            app[GATEWAY].metrics.answers_kept(app[RESUMING].counts, app[RESUMING].store)
+            await asyncio.sleep(KEPT_S)
+
+    counting = asyncio.create_task(count_on())
+    yield
+    counting.cancel()
+    await asyncio.wait({counting})
+
+
 def _key_of(request: web.Request) -> str:
     return client_key(request) or ""
 
@@ -309,7 +326,7 @@ def _no_key(_request: web.Request) -> str:
 
 def _read_to_the_end(request: web.Request, reply: Reply) -> None:
     record = request[RECORD]
-    record.client, record.stream = reply.client, True
+    record.client, record.stream, record.resumed = reply.client, True, True
     record.status, record.ending = reply.status, reply.ending or "client left"
     record.error = reply.failure.message if reply.failure is not None else ""
     record.keep_alives = reply.keep_alives
@@ -371,6 +388,7 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         record.status, record.ending = reply.status, reply.ending or "client left"
         record.error = reply.failure.message if reply.failure is not None else ""
         record.keep_alives = reply.keep_alives
+        record.went_on_s = outlet.went_on_s if isinstance(outlet, ResumableOutlet) else 0.0
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
 
 

@@ -306,8 +306,7 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"listens on {url_of((server.host, server.port))}, {_counted(server.workers, 'worker')}"
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
-    if config.resume.url is not None:
-        yield f"answers are kept in Redis, {_place_of(config.resume.url)}"
+    yield _kept(config.resume)
     if server.cors:
         yield f"pages of {', '.join(server.cors)} may ask"
     yield "upstreams:"
@@ -320,6 +319,13 @@ def _lines(config: Config) -> Iterator[str]:
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
+
+
+def _kept(resume: Resume) -> str:
+    if resume.store == "off":
+        return "no answers are kept for clients that come back"
+    where = "memory" if resume.url is None else f"Redis, {_place_of(resume.url)}"
+    return f"answers are kept in {where}, for clients that come back within {resume.ttl_s:g} s"
 
 
 def _place_of(url: Secret) -> str:

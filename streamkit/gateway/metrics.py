@@ -10,6 +10,8 @@ Source: clients.md §3; seeds.md S3.
 from __future__ import annotations
 
 import os
+from collections import Counter as Totals
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +28,18 @@ from prometheus_client import (
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Record
+from streamkit.web.resume.settings import ResumeCounts
 
 #: Seconds: from a token's pace to a long answer's length.
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+#: What a store of answers may say of itself at any time, by attribute: the metric, its meaning, and how workers' are added up.
+STORE_GAUGES: Final = {
+    "live": ("logs_live", "Answers that are kept and under way", "livesum"),
+    "kept": ("logs_kept", "Answers that ended and are kept in the gateway's memory", "livesum"),
+    "held_bytes": ("log_bytes", "Bytes of answers that are kept in the gateway's memory", "livesum"),
+    "behind_bytes": ("log_behind_bytes", "Bytes of answers that wait for the store", "livesum"),
+    "behind_s": ("log_behind_seconds", "For how long bytes have been waiting for the store", "livemax"),
+}
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here; when a series began says nothing here, and doubles their number
@@ -69,6 +80,15 @@ class Metrics:
         self._sockets = Gauge(
             "streamkit_sockets_open", "WebSockets open", registry=self.registry, multiprocess_mode="livesum"
         )
+        self._resumes = self._counter("resumes", "Requests for the rest of an answer, by result", "result")
+        self._unkept = self._counter("not_resumable", "Answers that were to be kept and are not, by reason", "why")
+        self._lost = self._counter("logs_lost", "Answers that could be kept no longer, by reason", "why")
+        self._store_errors = self._counter("store_errors", "Calls to the store of answers that failed, by kind", "kind")
+        self._store_gauges = {
+            attribute: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # a word of the library's
+            for attribute, (name, meaning, mode) in STORE_GAUGES.items()
+        }
+        self._told: Totals[tuple[Counter, str]] = Totals()  # of counters that others keep, what is in ours
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
@@ -83,6 +103,21 @@ class Metrics:
     def sockets(self, change: int) -> None:
         """A WebSocket is opened (1) or closed (-1)."""
         self._sockets.inc(change)
+
+    def answers_kept(self, counts: ResumeCounts, store: object) -> None:
+        """What ``counts`` and a store of answers say now; what a store says nothing of is 0."""
+        self._tell(self._resumes, counts.resumes)
+        self._tell(self._unkept, counts.not_resumable)
+        self._tell(self._lost, getattr(store, "lost", {}))
+        self._tell(self._store_errors, getattr(store, "errors", {}))
+        for attribute, gauge in self._store_gauges.items():
+            gauge.set(getattr(store, attribute, 0))
+
+    def _tell(self, counter: Counter, totals: Mapping[str, int]) -> None:
+        for word, total in totals.items():
+            if more := total - self._told[counter, word]:
+                counter.labels(word).inc(more)
+                self._told[counter, word] = total
 
     def observe(self, record: Record) -> None:
         client = record.client or "_none"

@@ -6,11 +6,13 @@ as it came, each goes through ``_logged``; and none is a label of a metric.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from attrs import define, field
 
 from streamkit.report import StreamReport
+from streamkit.resume.identity import LOG_ID
 from streamkit.text.redact import excerpt
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
@@ -20,6 +22,8 @@ DETAIL_CHARS = 500
 ASKED_CHARS, METHOD_CHARS = 200, 20
 #: Behind a cut, so much is looked at for a key of the gateway's own that goes on there.
 _MARGIN_CHARS = 2 * KEY_CHARS
+#: The id of an answer, with which it can be read (resume.md §13.3).
+_ANSWER_ID: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{LOG_ID.pattern})(?![A-Za-z0-9])")
 #: Members that a line has though they are 0; others that say nothing are left out.
 ALWAYS = frozenset({"status", "seconds"})
 #: Outcomes that nobody has to look into.
@@ -61,6 +65,8 @@ class Record:
     seconds: float = 0.0
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
     keep_alives: int = 0
+    resumed: bool = False  #: the rest of an answer, for a client that came back
+    went_on_s: float = 0.0  #: for so long the answer went on without its client
     estimated: bool = False  #: a count of tokens that is none of an upstream's
     #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
     hide: Cut = field(default=str, repr=False, eq=False)
@@ -82,6 +88,8 @@ class Record:
             "seconds": round(self.seconds, 3),
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
+            "resumed": self.resumed,
+            "went_on_s": round(self.went_on_s, 3),
             "estimated": self.estimated,
             "error": self._logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
             "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
@@ -102,4 +110,4 @@ class Record:
 
     def _logged(self, text: str, chars: int) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
-        return excerpt(self.hide(text[: chars + _MARGIN_CHARS]), chars)
+        return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)

@@ -98,7 +98,7 @@ def test_the_store_of_answers_is_looked_at(tmp_path, capsys, monkeypatch):
     path.write_text(path.read_text("utf-8") + '[resume]\nstore = "redis"\nurl = { env = "STORE" }\n', "utf-8")
     assert run_here("--config", str(path), "--check-config") is Status.DONE
     told = capsys.readouterr().out
-    assert "answers are kept in Redis, redis://127.0.0.1:1/0\n" in told
+    assert "answers are kept in Redis, redis://127.0.0.1:1/0, for clients that come back within 600 s\n" in told
     assert f"warnings:\n  {path}: resume.url: the store can't be reached" in told
     assert CANARY not in told
 

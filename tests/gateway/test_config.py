@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from streamkit.gateway.config import Config, Server, address_in, describe
+from streamkit.gateway.config import Config, Resume, Server, address_in, describe
 from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
@@ -43,6 +43,7 @@ def test_the_description_says_everything_but_keys(config):
         "listens on http://127.0.0.1:8080, 2 workers\n"
         "/metrics on http://127.0.0.1:8081\n"
         "1 client key\n"
+        "answers are kept in memory, for clients that come back within 600 s\n"
         "upstreams:\n"
         "  openai  openai-chat, https://api.example/v1, bearer\n"
         "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"
@@ -55,7 +56,9 @@ def test_the_description_says_everything_but_keys(config):
 
 
 def test_a_description_of_little_says_what_is_not_there():
-    text = describe(Config(server=Server(host="::", private="off"), upstreams={}, routes=()))
+    server, resume = Server(host="::", private="off"), Resume(store="off")
+    text = describe(Config(server=server, resume=resume, upstreams={}, routes=()))
+    assert "\nno answers are kept for clients that come back\n" in text
     assert "listens on http://[::]:8080, 1 worker\nno /metrics\nno client keys: whoever reaches it is served" in text
     assert "warnings" not in text
 

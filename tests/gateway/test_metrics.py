@@ -4,6 +4,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -13,6 +15,8 @@ from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
+from streamkit.resume import MemoryStore
+from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
@@ -119,6 +123,38 @@ def test_times_and_keep_alives_are_counted_where_there_are_any():
     assert f'le="{BUCKETS[-1]:.1f}"' in exposition(metrics).decode()
 
 
+def test_what_became_of_answers_that_are_kept_is_counted_once_however_often_it_is_told():
+    metrics, counts, store = Metrics(), ResumeCounts(), MemoryStore()
+    counts.resumed("resumed")
+    for _ in range(2):
+        metrics.answers_kept(counts, store)
+    counts.resumed("resumed")
+    counts.unkept("slow")
+    store.lost["full"] += 3
+    store.held_bytes = 7
+    metrics.answers_kept(counts, store)
+    assert of(metrics, "resumes_total", "result") == {"resumed": 2}
+    assert of(metrics, "not_resumable_total", "why") == {"slow": 1}
+    assert of(metrics, "logs_lost_total", "why") == {"full": 3}
+    found = series(exposition(metrics))
+    gauges = ("logs_live", "logs_kept", "log_bytes", "log_behind_bytes", "log_behind_seconds")
+    assert [found[f"streamkit_{name}",] for name in gauges] == [0, 0, 7, 0, 0]
+
+
+def test_a_store_elsewhere_is_counted_with_what_it_says_of_itself():
+    store = SimpleNamespace(behind_bytes=5, behind_s=0.25, live=1, lost=Counter(behind=1), errors=Counter(timeout=2))
+    metrics = Metrics()
+    metrics.answers_kept(ResumeCounts(), store)
+    found = series(exposition(metrics))
+    assert [found[f"streamkit_{name}",] for name in ("logs_live", "log_behind_bytes", "log_behind_seconds")] == [
+        1,
+        5,
+        0.25,
+    ]
+    assert of(metrics, "store_errors_total", "kind") == {"timeout": 2}
+    assert of(metrics, "logs_lost_total", "why") == {"behind": 1}
+
+
 def test_a_client_that_is_none_of_ours_has_a_label_too():
     assert of(observed(record(client="")), "requests_total", "client") == {"_none": 1}
 
@@ -135,6 +171,15 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
     names = {family.name for family in text_string_to_metric_families(exposition(Metrics()).decode())}
     assert names == {
         "streamkit_requests",
+        "streamkit_resumes",
+        "streamkit_not_resumable",
+        "streamkit_logs_live",
+        "streamkit_logs_kept",
+        "streamkit_logs_lost",
+        "streamkit_log_bytes",
+        "streamkit_log_behind_bytes",
+        "streamkit_log_behind_seconds",
+        "streamkit_store_errors",
         "streamkit_attempts",
         "streamkit_tool_calls",
         "streamkit_repairs",

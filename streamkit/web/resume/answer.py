@@ -80,6 +80,7 @@ class ResumableOutlet(HTTPOutlet):
         self._ids = EventIDs(log_id) if has_ids else None
         self._last: list[bytes] | None = None  # what is appended with the end
         self._writer: Writer | None = None  # the response's own
+        self.went_on_s = 0.0  #: for so long the answer went on without its client
         self._has_left = False
         self._is_over = False
         self._pending: deque[bytes] = deque()  # for a client that is slow
@@ -159,6 +160,8 @@ class ResumableOutlet(HTTPOutlet):
             await super().end(response)
 
     def over(self, why: End) -> None:
+        if self._has_left and not self._is_over:
+            self.went_on_s = self._loop.time() - self._left_at
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
