@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
+import stat
+import tempfile
 from multiprocessing import Pipe
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from streamkit.errors import UsageError
 from streamkit.gateway import serve
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.serve import _ended, _kept, _parent, _Worker
 from tests.web.serving import eventually
 
@@ -60,7 +63,7 @@ def made(monkeypatch):
     """The workers that are started: each lives, and listens where the test writes into its pipe."""
     made = []
 
-    def started(_config):
+    def started(_config, _directory):
         told, listens = Pipe(duplex=False)
         worker = _Worker(Stubborn(), told)
         made.append(SimpleNamespace(worker=worker, listens=listens))
@@ -81,7 +84,7 @@ async def test_workers_that_die_together_are_replaced_together(made, monkeypatch
 
     monkeypatch.setattr(serve, "_wait", wait)
     workers = [_Worker(Stubborn(exitcode), SimpleNamespace()) for exitcode in (-9, None, -9, -9)]
-    kept = await _kept(workers, CONFIG, asyncio.Event())
+    kept = await _kept(workers, lambda: serve._started(CONFIG, ""), asyncio.Event())
     assert (len(made), waits) == (3, [0.01])
     assert kept == [made[0].worker, workers[1], made[1].worker, made[2].worker]
 
@@ -89,7 +92,7 @@ async def test_workers_that_die_together_are_replaced_together(made, monkeypatch
 async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_first(made, monkeypatch):
     stop, announced = asyncio.Event(), []
     monkeypatch.setattr(serve, "stopped", lambda: stop)
-    running = asyncio.create_task(_parent(CONFIG, announced.append))
+    running = asyncio.create_task(_parent(CONFIG, announced.append, directory=""))
     await eventually(lambda: len(made) == 2)
     made[0].listens.send(None)
     made[1].worker.process.exitcode = 1
@@ -118,3 +121,28 @@ def test_a_folder_for_counts_that_cant_be_made_refuses_the_start_with_its_name(m
         serve.serve(CONFIG, CONFIG.server, lambda _url: None)
     assert str(nowhere) in str(refused.value)
     assert "no such file or directory" in str(refused.value)
+
+
+@pytest.mark.parametrize("store", ["memory", "off"])
+def test_a_folder_that_is_too_long_for_the_sockets_of_workers_is_told_where_they_need_some(
+    monkeypatch, tmp_path, store
+):
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    shared = serve._shared_folder(Resume(store=store))
+    if store == "off":
+        with shared as directory:
+            assert directory.startswith(str(folder))
+    else:
+        with pytest.raises(UsageError, match="set TMPDIR to a shorter path"), shared:
+            raise AssertionError
+    assert not list(folder.iterdir())
+
+
+def test_the_folder_of_workers_is_nobody_elses(monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="t-") as short:
+        monkeypatch.setattr("tempfile.tempdir", short)
+        with serve._shared_folder(Resume()) as directory:
+            assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
