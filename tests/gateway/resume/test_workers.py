@@ -204,6 +204,7 @@ async def lose_a_worker(gateway: Gateway, client: str) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(900)
 async def test_readers_elsewhere_of_a_worker_that_is_killed_hear_of_it_within_a_second(tmp_path):
     async with EvilUpstream(by_model(asyncio.Event())) as upstream:
         path = config_file(tmp_path, upstream.url, workers=4, grace_s=1.0)
