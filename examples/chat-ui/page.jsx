@@ -1,13 +1,20 @@
-// A chat with useChat of the AI SDK. Its one tool runs here, in the page, once the answer that calls it is whole.
+// A chat with useChat of the AI SDK. Its one tool runs here, in the page, once the answer that calls it is whole. A page that is
+// loaded again has the messages that were whole, and goes on with the answer that was under way.
 import { useChat } from '@ai-sdk/react';
 import { DefaultChatTransport, getToolName, isToolUIPart, lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 const MODELS = { demo: 'answers', 'demo-cut': 'breaks off', 'demo-error': 'fails' };
 
 function weatherOf(city) {
   return { city, sky: 'clear', celsius: 21 };
+}
+
+// The chat's name on the server, which nobody can guess, and its messages: they are this tab's.
+function kept(model) {
+  const found = sessionStorage.getItem(model);
+  return found ? JSON.parse(found) : { id: crypto.randomUUID(), messages: [] };
 }
 
 function Part({ part }) {
@@ -24,14 +31,25 @@ function Part({ part }) {
 
 function Chat({ model }) {
   const [text, setText] = useState('How is the weather in Zürich?');
+  const [before] = useState(() => kept(model));
+  const api = `/api/${model}`;
   const { messages, sendMessage, addToolOutput, status, error, stop } = useChat({
-    id: model,
-    transport: new DefaultChatTransport({ api: `/api/${model}` }),
+    id: before.id,
+    messages: before.messages,
+    resume: true,
+    transport: new DefaultChatTransport({ api }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
     onToolCall({ toolCall }) {
       addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: weatherOf(toolCall.input.city) });
     },
   });
+  useEffect(() => {  // half of an answer is the server's to repeat
+    if (status !== 'streaming') sessionStorage.setItem(model, JSON.stringify({ id: before.id, messages }));
+  }, [status, messages]);
+  const leave = () => {
+    stop();
+    fetch(`${api}/${before.id}/stream`, { method: 'DELETE' });
+  };
   const busy = status === 'submitted' || status === 'streaming';
   const send = event => {
     event.preventDefault();
@@ -48,7 +66,7 @@ function Chat({ model }) {
       {error && <p role="alert">{error.message}</p>}
       <form onSubmit={send}>
         <input value={text} onChange={event => setText(event.target.value)} aria-label="message" />
-        {busy ? <button type="button" onClick={stop}>Stop</button> : <button disabled={!text}>Send</button>}
+        {busy ? <button type="button" onClick={leave}>Stop</button> : <button disabled={!text}>Send</button>}
       </form>
     </main>
   );

@@ -12,7 +12,9 @@ from pathlib import Path
 from aiohttp import web
 
 from streamkit import Tool
+from streamkit.resume import MemoryStore
 from streamkit.web import Upstream, chat_ui
+from streamkit.web.resume import Resuming, add_resuming
 
 HERE = Path(__file__).parent
 #: What the gateway of `make run` plays: an answer, one that breaks off, and a failure.
@@ -25,8 +27,9 @@ WEATHER = Tool(
 
 
 def application(base_url: str) -> web.Application:
-    """The page, its script, and a chat for each model of the server at ``base_url``."""
+    """The page, its script, and a chat for each model of the server at ``base_url``, whose answers outlive their page."""
     app = web.Application()
+    add_resuming(app, Resuming(store=MemoryStore()))
     upstream = Upstream(name="demo", dialect="openai-chat", base_url=base_url, auth="none")
     for model in MODELS:
         chat_ui(app, upstream, f"/api/{model}", model=model, system="Be brief.", tools=[WEATHER])

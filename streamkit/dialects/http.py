@@ -270,6 +270,10 @@ class ChatForm:
 
     #: What stands behind the path where it asks to go on with an answer, as a pattern of aiohttp's router.
     resume: str
+    #: What the client calls its conversation: a name of that pattern, and of ``Request.exchange``.
+    conversation: str
+    #: Gives the answer to a request an id, by which a client that has its beginning knows it again.
+    name_answer: Callable[[Request], None] = lambda _request: None
     #: The headers of an answer.
     headers: Mapping[str, str] = field(factory=dict)
 

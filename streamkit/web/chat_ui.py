@@ -4,15 +4,17 @@ A browser sends the messages and nothing else that counts: model, system message
 says of them beside its messages is dropped and counted, and a message of the system in it is refused, since anybody could
 write one. A client shows the body of an error as it is, so an error before the stream is one sentence of text.
 
-Nothing is kept of an answer, so there is nothing to resume: that route answers 204. The dialect is the one whose surface has a
-``ChatForm``.
+Where the application keeps answers (``add_resuming``), one goes on without its client, and a page that is loaded again gets
+all of it from the start: its reader begins anew at the first chunk. Leaving is no stop then: that is a request of its own. The
+dialect is the one whose surface has a ``ChatForm``.
 
-Source: ui-protocols.md §1.1, §1.8; ai 7.0.173, ``HttpChatTransport``.
+Source: ui-protocols.md §1.1, §1.8; resume.md §2, §5; ai 7.0.173, ``HttpChatTransport``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from aiohttp import web
 from attrs import frozen
@@ -23,12 +25,20 @@ from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.report import StreamReport
-from streamkit.web.client_dialect import expected
+from streamkit.resume import Cursor, StoreDown
+from streamkit.web.client_dialect import Handler, expected
 from streamkit.web.refusals import FAILURE, Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
+from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.conversation import Conversation
+from streamkit.web.resume.routes import refusal, resumed
+from streamkit.web.resume.settings import RESUMING, Resumable
 from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
 from streamkit.web.upstream import Upstream
+
+#: How an answer ended of which a client has all that there is.
+DELIVERED: Final = frozenset({"whole", "error", "broken"})
 
 
 @frozen(kw_only=True)
@@ -42,16 +52,81 @@ class _Chat:
     system: str | None
     tools: tuple[Tool, ...]
     delivery: Delivery
+    place: str  #: among the chats of the application
+    resumable: Resumable
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        try:
-            ask = await read_ask(request, self.client, address=self._address)
-        except Refused as refused:
-            return _response(refused, self.client)
+        ask = await read_ask(request, self.client, address=self._address)
         with ask.hold:
             self._decide(ask.request, ask.report)
-            reply = reply_to(request, ask, self.delivery, self.form.headers, error_answer=in_words)
-            return await answered(request, ask, reply, self.upstream, self.model)
+            conversation = self._conversation(request, ask.request.exchange.get(self.form.conversation))
+            outlet = None
+            if conversation is not None:
+                outlet = resumable_outlet(
+                    request, self.client, model=self.model, resumable=self.resumable, is_named=True
+                )
+            reply = reply_to(request, ask, self.delivery, self.form.headers, outlet=outlet, error_answer=in_words)
+            if conversation is None or outlet is None:
+                return await answered(request, ask, reply, self.upstream, self.model)
+            self.form.name_answer(ask.request)
+            async with conversation.answered_by(outlet.log_id):
+                response = await answered(request, ask, reply, self.upstream, self.model)
+            if not outlet.has_left and reply.ending in DELIVERED:
+                await conversation.delivered(outlet.log_id)
+            return response
+
+    async def go_on(self, request: web.Request) -> web.StreamResponse:
+        """The newest answer of a chat from its start; 204 where there is none."""
+        conversation = self._conversation(request, request.match_info[self.form.conversation])
+        log_id = None if conversation is None else await conversation.log_id()
+        if conversation is None or log_id is None:
+            return web.Response(status=204)
+        resuming = request.config_dict[RESUMING]
+        try:
+            found = await resumed(
+                request,
+                resuming,
+                Cursor(log_id, 0),
+                is_sent=False,
+                delivery=self.delivery,
+                headers=self.form.headers,
+                with_ids=False,
+            )
+        except Refused as refused:
+            if refused.failed.type != "not_found":
+                raise
+            return web.Response(status=204)
+        if found.reply is not None and found.reply.ending in DELIVERED:
+            await conversation.delivered(log_id)
+        return found.response
+
+    async def stop(self, request: web.Request) -> web.StreamResponse:
+        """End the answer of a chat, whoever reads it: 204, also where there is none."""
+        conversation = self._conversation(request, request.match_info[self.form.conversation])
+        if conversation is not None:
+            await conversation.stop()
+            request.config_dict[RESUMING].counts.resumed("stopped")
+        return web.Response(status=204)
+
+    def _conversation(self, request: web.Request, name: object) -> Conversation | None:
+        """The chat of that name, if the application keeps any answers."""
+        resuming = request.config_dict.get(RESUMING)
+        if resuming is None or not isinstance(name, str) or not name:
+            return None
+        return Conversation(request, resuming, self.place, name)
+
+    def route(self, handler: Handler) -> Handler:
+        """The handler, with its refusals in words."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except Refused as refused:
+                return _response(refused, self.client)
+            except StoreDown as error:
+                return _response(refusal(request.config_dict[RESUMING], error), self.client)
+
+        return answer
 
     def _address(self, _line: RequestLine, asked: Request) -> Address:
         """The application's model. Raises BadRequest for what only the application may say."""
@@ -88,11 +163,6 @@ def _response(refused: Refused, client: str) -> web.Response:
     return response
 
 
-async def _nothing_kept(_request: web.Request) -> web.Response:
-    """There is no answer to go on with."""
-    return web.Response(status=204)
-
-
 def chat_ui(
     app: web.Application,
     upstream: Upstream,
@@ -101,14 +171,21 @@ def chat_ui(
     model: str,
     system: str | None = None,
     tools: Iterable[Tool] = (),
+    resumable: Resumable = "always",
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
 ) -> None:
-    """Serve ``useChat`` at ``path`` from ``upstream``; ``{path}/{id}/stream`` has nothing to resume.
+    """Serve ``useChat`` at ``path`` from ``upstream``, and its answers once more at ``{path}/{id}/stream``.
 
     ``model``, ``system`` and ``tools`` are what the upstream is asked with, whatever a client says. A call of a tool goes to
     the client, which runs it once the answer is whole (``onToolCall``) and asks again with its result. An answer that fails
     or breaks off ends with an ``error``, which ``useChat`` shows, and none of its calls is run.
+
+    Where the application has ``add_resuming``, before this or after it, an answer goes on without its client, as ``resumable``
+    says: ``GET`` of ``{path}/{id}/stream`` gives the chat's newest answer from its start, under way or kept, and 204 where
+    there is none or a client has it to its end; ``DELETE`` there stops it, and so does the chat's next message. A chat's id is
+    its client's word: it is one of the key that ``Resuming.key`` finds in the request, and without that whoever says the id
+    gets the answer.
 
     As ``setup``: who may ask is for the application's middlewares to say, live streams end within ``grace_s`` seconds when it
     shuts down, and its ``client_max_size`` bounds the bodies. ``setup`` may serve clients at the same path, so one of both
@@ -116,8 +193,17 @@ def chat_ui(
     """
     client, form = next((name, surface.chat) for name, surface in surfaces().items() if surface.chat is not None)
     chat = _Chat(
-        client=client, form=form, upstream=upstream, model=model, system=system, tools=tuple(tools), delivery=delivery
+        client=client,
+        form=form,
+        upstream=upstream,
+        model=model,
+        system=system,
+        tools=tuple(tools),
+        delivery=delivery,
+        place=path,
+        resumable=resumable,
     )
-    app.router.add_post(path, chat.answer, expect_handler=expected)
-    app.router.add_get(path + form.resume, _nothing_kept, expect_handler=expected)
+    app.router.add_post(path, chat.route(chat.answer), expect_handler=expected)
+    app.router.add_get(path + form.resume, chat.route(chat.go_on), allow_head=False, expect_handler=expected)
+    app.router.add_delete(path + form.resume, chat.route(chat.stop), expect_handler=expected)
     add_answering(app, grace_s=grace_s)

@@ -125,6 +125,9 @@ class Outlet:
     def last(self) -> None:
         """What is written from now on says that the answer is over, or comes behind that."""
 
+    #: The client is gone, and the answer goes on without it.
+    has_left = False
+
     def goes_on(self) -> bool:
         """The client is gone: whether the answer goes on without it."""
         return False
@@ -426,7 +429,7 @@ class Reply:
         self._begin()
         answer = self._error_answer(failed, self.client)
         async with self._preparing:
-            if self._response is None:
+            if self._response is None and not self._outlet.has_left:  # a log has no status
                 response = web.Response(
                     status=answer.status,
                     body=answer.body,
@@ -471,9 +474,10 @@ class Reply:
 
     async def _prepare(self, response: web.StreamResponse) -> None:
         transport = self._request.transport
-        if transport is None or transport.is_closing():
+        if transport is not None and not transport.is_closing():
+            bound_unsent(transport, self.delivery.unsent_bytes)
+        elif not self._outlet.goes_on():
             raise ClientLeftError
-        bound_unsent(transport, self.delivery.unsent_bytes)
         with _departures():
             self._writer = self._watch.writer = await self._outlet.begin(response)
         self._response = response

@@ -62,6 +62,13 @@ class Page:
             assert loop.time() < end, f"still not after {within_s} s: {script}"
             await asyncio.sleep(0.02)
 
+    async def load_again(self) -> None:
+        """Load the page again, and wait until it is there."""
+        await self.value("window.isOld = true")
+        await self.send("Page.reload")
+        await asyncio.sleep(0.2)  # in which the old page has gone, and no script would be answered
+        await self.until("window.isOld === undefined && document.readyState === 'complete'")
+
     async def picture(self) -> bytes:
         """What it looks like, as a PNG."""
         return base64.b64decode((await self.send("Page.captureScreenshot", format="png"))["data"])

@@ -23,6 +23,12 @@ from tests.web.serving import eventually
 PROJECT = Path(__file__).parents[2] / "examples" / "chat-ui"
 INSTALL_S = 90
 SEND = "document.querySelector('form button').click()"
+SECTIONS = "[...document.querySelectorAll('.message')].map(section => section.className)"
+#: How the page was answered that asked to go on with an answer.
+RESUMED = (
+    "performance.getEntriesByType('resource').filter(each => each.name.endsWith('/stream') && each.responseStatus)"
+    ".map(each => each.responseStatus)"
+)
 STATUS = "document.querySelector('main').dataset.status"
 #: Where a picture of the page is put, where somebody asks for one.
 PICTURE = os.environ.get("STREAMKIT_PICTURE")
@@ -95,6 +101,42 @@ async def test_text_streams_in_and_a_tool_runs(tmp_path):
         assert await page.value("lengths.size") > 10  # the text came in pieces
         assert await page.value("document.querySelector('[role=alert]')") is None
         _keep(await page.picture())
+
+
+async def test_a_page_that_is_loaded_again_in_an_answer_shows_all_of_it_once(tmp_path):
+    async with chat(tmp_path, "demo") as page:
+        assert await page.value(RESUMED) == [204]  # there was nothing yet, and no error came of it
+        await page.value(SEND)
+        await page.until("document.querySelector('.assistant p')?.innerText.length > 8")
+        begun = await page.value("document.querySelector('.assistant p').innerText")
+        await page.load_again()
+        await page.until(f"{RESUMED}.length === 1 && {STATUS} === 'ready'")
+        await page.until(
+            f"{STATUS} === 'ready' && document.querySelector('.tool')?.dataset.state === 'output-available'"
+            " && !document.querySelector('.assistant p:last-child').classList.contains('tool')"
+        )
+        said = await page.value("document.querySelector('main').innerText")
+        assert await page.value(RESUMED) == [200]
+        assert said.count(begun[:8]) == 1
+        assert await page.value(SECTIONS) == ["message user", "message assistant"]
+        await page.load_again()
+        await page.until(f"{RESUMED}.length === 1 && {STATUS} === 'ready'")
+        assert await page.value(RESUMED) == [204]
+        assert await page.value("document.querySelector('main').innerText") == said
+        assert await page.value("document.querySelector('[role=alert]')") is None
+
+
+async def test_stop_ends_the_answer_for_good(tmp_path):
+    async with chat(tmp_path, "demo") as page:
+        await page.value(SEND)
+        await page.until("document.querySelector('.assistant p')?.innerText.length > 8")
+        await page.value("document.querySelector('form button').click()")
+        await page.until(f"{STATUS} === 'ready'")
+        said = await page.value("document.querySelector('main').innerText")
+        await page.load_again()
+        await page.until(f"{RESUMED}.length === 1")
+        assert await page.value(RESUMED) == [204]
+        assert await page.value("document.querySelector('main').innerText") == said
 
 
 async def test_an_answer_that_breaks_off_shows_an_error_and_runs_no_tool(tmp_path):

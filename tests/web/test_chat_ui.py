@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import orjson
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from streamkit.conversation.messages import Choice, Response, Text, Tool, ToolCall, ToolResult
 from streamkit.conversation.replay import replay
@@ -17,14 +18,16 @@ from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Verdict
 from streamkit.report import StreamReport
+from streamkit.resume import MemoryStore
 from streamkit.translation.bodies import decode_request
 from streamkit.web import chat_ui, setup
+from streamkit.web.resume import Resuming, add_resuming
 from tests.clients.test_ai_sdk_ui import asked
 from tests.gateway.running import upstream_at
-from tests.web.evil import EvilUpstream, Received, Script
+from tests.web.evil import EvilUpstream, Received, Script, Until
 from tests.web.faults import as_asked, error_midstream, failure, good, status, truncated_chunked
 from tests.web.raw_client import ask
-from tests.web.serving import serving
+from tests.web.serving import eventually, serving
 
 QUESTION: Final = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "How is Zürich?"}]}
 LOOK: Final = Tool("look", "Looks.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -46,6 +49,18 @@ async def post(port: int, *messages: Any, path: str = "/api/chat", **more: Any) 
 def chunks(body: bytes) -> list[dict[str, Any]]:
     frames = [frame.removeprefix("data: ") for frame in body.decode().split("\n\n") if frame.startswith("data: ")]
     return [json.loads(frame) for frame in frames if frame != "[DONE]"]
+
+
+def joined(body: bytes) -> list[dict[str, Any]]:
+    """The chunks, with deltas of one part joined that came one after the other: reads of an upstream divide them."""
+    found: list[dict[str, Any]] = []
+    for chunk in chunks(body):
+        if chunk["type"].endswith("-delta") and found[-1]["type"] == chunk["type"]:
+            (name,) = {name for name in chunk if name.lower().endswith("delta")}
+            found[-1][name] += chunk[name]
+        else:
+            found.append(chunk)
+    return found
 
 
 async def test_the_upstream_is_asked_with_what_the_application_says():
@@ -110,6 +125,164 @@ async def test_there_is_nothing_to_resume_and_the_path_is_the_applications():
             assert (await post(port, QUESTION, path="/api/chat")).status == 400  # Ollama's, which has other messages
 
 
+# -- answers that go on without their page -----------------------------------------------------------------------------
+
+
+def keeping(evil: EvilUpstream, *, key: bool = False, **options: Any) -> tuple[web.Application, MemoryStore]:
+    app, store = application(evil, **options), MemoryStore()
+    named = {"key": lambda request: request.headers.get("x-user", "")} if key else {}
+    add_resuming(app, Resuming(store=store, **named))
+    return app, store
+
+
+async def again(port: int, chat: str = "c", method: str = "GET", user: str = "") -> Any:
+    path = f"/api/chat/{chat}/stream"
+    return await ask(f"http://127.0.0.1:{port}", path, method=method, headers={"x-user": user} if user else {})
+
+
+async def nothing(port: int, chat: str = "c", user: str = "") -> None:
+    """Wait until there is nothing to go on with, which is known a moment after a client has the end."""
+    async with asyncio.timeout(5):
+        while (await again(port, chat, user=user)).status != 204:  # noqa: ASYNC110 - a server tells nobody
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def left(port: int, evil: EvilUpstream, number: int = 0, **headers: str) -> AsyncIterator[None]:
+    """A page that asked, and is gone by the end of the block."""
+    body = orjson.dumps({"id": "c", "trigger": "submit-message", "messages": [QUESTION]})
+    async with ClientSession() as session:
+        asking = asyncio.create_task(session.post(f"http://127.0.0.1:{port}/api/chat", data=body, headers=headers))
+        await evil.request(number)
+        yield
+        if asking.done():
+            asking.result().close()
+        asking.cancel()
+        await asyncio.wait({asking})
+
+
+def held(go: asyncio.Event, *, before: int) -> Script:
+    """An answer that waits behind so many pieces."""
+    steps = good("openai-chat").steps
+    return Script((*steps[:before], Until(go), *steps[before:]))
+
+
+@pytest.mark.parametrize("cancellation", [False, True])
+@pytest.mark.parametrize("before", [0, 6], ids=["before the model spoke", "within"])
+async def test_a_page_that_is_loaded_again_gets_the_whole_answer(before, cancellation):
+    go = asyncio.Event()
+    async with EvilUpstream(held(go, before=before), good("openai-chat")) as evil:
+        app, store = keeping(evil)
+        async with serving(app, handler_cancellation=cancellation) as port:
+            async with left(port, evil):
+                await asyncio.sleep(0.05)
+            resuming = asyncio.create_task(again(port))
+            await eventually(lambda: any(log.readers for log in store._logs.values()))
+            go.set()
+            resumed = await resuming
+            assert resumed.status == 200
+            assert resumed.headers["x-vercel-ai-ui-message-stream"] == "v1"
+            plain = await post(port, QUESTION, path="/api/chat")
+            assert joined(resumed.body)[1:] == joined(plain.body)[1:]  # the answers' ids aside
+            await nothing(port)  # both were got to their ends
+
+
+async def test_a_failure_that_nobody_heard_of_is_in_the_stream():
+    go = asyncio.Event()
+    async with EvilUpstream(Script((Until(go), *status(503).steps))) as evil:
+        app, _ = keeping(evil)
+        async with serving(app) as port:
+            async with left(port, evil):
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)  # until it is known that the page is gone
+            go.set()
+            resumed = await again(port)
+            assert resumed.status == 200
+            assert [chunk["type"] for chunk in chunks(resumed.body)][-1] == "error"
+
+
+async def test_there_is_nothing_to_go_on_with():
+    async with EvilUpstream(status(503), good("openai-chat"), held(asyncio.Event(), before=6)) as evil:
+        app, store = keeping(evil, key=True)
+        async with serving(app) as port:
+            assert (await again(port)).status == 204  # no answer
+            assert (await post(port, QUESTION)).status == 503
+            assert (await again(port)).status == 204  # a failure that was told
+            assert (await post(port, QUESTION)).status == 200
+            await nothing(port)  # a whole answer that was read
+            async with left(port, evil, 2):
+                pass
+            assert (await again(port, "d")).status == 204  # another chat
+            assert (await again(port, user="eve")).status == 204  # another's chat of that name
+            for log in list(store._logs.values()):
+                store.forget(log)
+            assert (await again(port)).status == 204  # not any more
+
+
+async def test_a_chat_of_the_same_name_is_another_clients():
+    async with EvilUpstream(held(asyncio.Event(), before=6), good("openai-chat")) as evil:
+        app, store = keeping(evil, key=True)
+        async with serving(app) as port:
+            async with left(port, evil, **{"x-user": "ann"}):
+                pass
+            body = orjson.dumps({"id": "c", "messages": [QUESTION]})
+            assert (
+                await ask(f"http://127.0.0.1:{port}", "/api/chat", body=body, headers={"x-user": "bob"})
+            ).status == 200
+            assert evil.requests[0].left_at is None
+            await nothing(port, user="bob")
+            await nothing(port)
+            assert (await again(port, method="DELETE", user="bob")).status == 204
+            assert store.live == 1  # ann's
+
+
+async def test_an_answer_that_ended_without_its_page_is_kept_for_it():
+    go = asyncio.Event()
+    async with EvilUpstream(held(go, before=6)) as evil:
+        app, store = keeping(evil)
+        async with serving(app) as port:
+            async with left(port, evil):
+                pass
+            go.set()
+            await eventually(lambda: store.kept == 1)
+            assert chunks((await again(port)).body)[-1]["type"] == "finish"
+            await nothing(port)
+
+
+async def test_a_stop_is_a_request_of_its_own():
+    async with EvilUpstream(held(asyncio.Event(), before=6)) as evil:
+        app, _ = keeping(evil)
+        async with serving(app) as port:
+            async with left(port, evil):
+                pass
+            assert (await again(port, method="DELETE")).status == 204
+            await evil.requests[0].left()
+            assert (await again(port)).status == 204
+            assert (await again(port, method="DELETE")).status == 204
+
+
+async def test_the_next_message_stops_the_answer_before():
+    async with EvilUpstream(held(asyncio.Event(), before=6), good("openai-chat")) as evil:
+        app, _ = keeping(evil)
+        async with serving(app) as port:
+            async with left(port, evil):
+                pass
+            newest = await post(port, QUESTION)
+            await evil.requests[0].left()
+            assert chunks(newest.body)[-1]["type"] == "finish"
+
+
+@pytest.mark.parametrize("options", [{"resumable": "never"}, {"resumable": "asked"}])
+async def test_an_application_can_say_which_answers_go_on(options):
+    async with EvilUpstream(held(asyncio.Event(), before=6)) as evil:
+        app, _ = keeping(evil, **options)
+        async with serving(app) as port:
+            async with left(port, evil):
+                pass
+            await evil.requests[0].left()
+            assert (await again(port)).status == 204
+
+
 # -- the SDK's own reader ----------------------------------------------------------------------------------------------
 
 
@@ -161,3 +334,26 @@ async def test_what_breaks_off_is_shown_and_runs_nothing(version):
 async def test_an_error_over_http_is_shown_as_its_sentence():
     seen, _ = await looped(status(503), 7)
     assert (seen["status"], seen["failure"]) == ("error", failure(503, "no").message)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("version", "keeps"), [(7, False), (7, True), (6, True)])
+async def test_a_page_that_comes_back_shows_the_whole_answer_once(version, keeps):
+    go = asyncio.Event()
+    whole = speaking(Text("Let me look. It is green."), stop="stop").steps
+    rest = speaking(Text(" And it is cold."), stop="stop").steps
+    async with EvilUpstream(Script((*whole[:-3], Until(go), *rest[-4:]))) as evil:
+        app, store = keeping(evil)
+        async with serving(app) as port:
+            line = orjson.dumps({"url": f"http://127.0.0.1:{port}/api/chat", "text": "How?", "keeps": keeps})
+            asking = asyncio.create_task(asyncio.to_thread(asked, version, [line], "resumes"))
+            await eventually(lambda: any(log.readers for log in store._logs.values()), within_s=100)
+            go.set()
+            (seen,) = await asking
+    assert (seen["status"], seen["failure"], seen["statuses"]) == ("ready", None, [200, 200])
+    assert "And it is cold." not in str(seen["before"])
+    *_, answer = seen["messages"]
+    assert [message["role"] for message in seen["messages"]] == (["user", "assistant"] if keeps else ["assistant"])
+    assert [part["text"] for part in answer["parts"] if part["type"] == "text"] == [
+        "Let me look. It is green. And it is cold."
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.ai_sdk.decode import AISDKDecoder, recognises
-from streamkit.dialects.ai_sdk.encode import AISDKEncoder
+from streamkit.dialects.ai_sdk.encode import AISDKEncoder, settings_of
 from streamkit.dialects.ai_sdk.errors import ERRORS
 from streamkit.dialects.ai_sdk.http import HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
@@ -31,4 +31,5 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     clients=CLIENTS,
+    settings=settings_of,
 )

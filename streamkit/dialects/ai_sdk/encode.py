@@ -17,10 +17,12 @@ from typing import Any, Final, Literal
 import orjson
 from attrs import define, field
 
+from streamkit.conversation.messages import Request
 from streamkit.dialects.ai_sdk.media import write_file
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
 from streamkit.dialects.ai_sdk.sources import MADE_SOURCE
 from streamkit.dialects.ai_sdk.wire import (
+    ANSWER_ID,
     ANSWERED_CALL,
     ASIDES,
     VENDOR,
@@ -59,6 +61,11 @@ START_STEP: Final = b'data: {"type":"start-step"}\n\n'
 EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
 FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
 DONE: Final = b"data: [DONE]\n\n"
+
+
+def settings_of(request: Request) -> dict[str, Any]:
+    """What the ``start`` of an answer says, as ``Profile.settings``: the id that the application gave it."""
+    return {"messageId": request.exchange[ANSWER_ID]} if ANSWER_ID in request.exchange else {}
 
 
 @define
@@ -112,10 +119,13 @@ class AISDKEncoder(OneChoiceEncoder):
         self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
 
     def response_started(self, event: ResponseStarted) -> None:
-        """Begin the message, without an id of the provider's: on a continuation another id would duplicate it."""
+        """Begin the message, with the application's id for it and none of a provider's.
+
+        On a continuation another id than the message's own would duplicate it (ui-protocols.md §1.7).
+        """
         self._begun = True
         self._vendor = event.vendor
-        start: dict[str, Any] = {"type": "start"}
+        start: dict[str, Any] = {"type": "start", **self.encoding.profile.settings}
         if event.vendor == VENDOR and event.id:
             start["messageId"] = event.id
         extras = dict(self.response_extras(event))

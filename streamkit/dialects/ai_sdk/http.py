@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.conversation.messages import Request
+from streamkit.conversation.messages import Request, ToolResult
+from streamkit.dialects.ai_sdk.wire import ANSWER_ID
 from streamkit.dialects.http import HTTP, Address, ChatForm, Endpoint, RequestLine, Surface
 from streamkit.errors import BadRequest
+from streamkit.text.identifiers import random_id
 
 #: Where messages are posted, and the same with a model.
 PATH: Final = "/v1/ai-sdk"
@@ -28,6 +30,13 @@ def _address(line: RequestLine, request: Request) -> Address:
     return Address(model, stream=True)
 
 
+def _name_answer(request: Request) -> None:
+    """Give the answer an id, unless it goes on with a message of the assistant's, which has one (ui-protocols.md §1.7)."""
+    last = request.turns[-1] if request.turns else None
+    if last is not None and last.role == "user" and not all(isinstance(part, ToolResult) for part in last.parts):
+        request.exchange[ANSWER_ID] = random_id("msg_")
+
+
 HTTP_HALF = HTTP(
     endpoint=Endpoint(url=lambda base, _model, _stream: base),
     surface=Surface(
@@ -36,6 +45,11 @@ HTTP_HALF = HTTP(
         in_words=f"{PATH}/MODEL",
         address=_address,
         # what the SDK's own server says of a stream; its client looks at none of it, other programs do
-        chat=ChatForm(resume="/{id}/stream", headers={"x-vercel-ai-ui-message-stream": "v1"}),
+        chat=ChatForm(
+            resume="/{id}/stream",
+            conversation="id",
+            name_answer=_name_answer,
+            headers={"x-vercel-ai-ui-message-stream": "v1"},
+        ),
     ),
 )

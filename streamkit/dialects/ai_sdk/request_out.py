@@ -27,6 +27,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
 from streamkit.dialects.ai_sdk.wire import (
+    ANSWER_ID,
     DENIED,
     DYNAMIC_TOOL,
     FILE,
@@ -77,7 +78,7 @@ class AISDKRequestWriter(RequestWriter):
             "id": exchange.get("id") or random_id("chat_"),
             "messages": self._messages,
             "trigger": exchange.get("trigger") or "submit-message",
-            **{name: value for name, value in exchange.items() if name not in {"id", "trigger"}},
+            **{name: value for name, value in exchange.items() if name not in {"id", "trigger", ANSWER_ID}},
             **without_none(model=request.model or None, tools=tools or None, callSettings=settings or None),
         }
         return add_missing(body, self.request_extras())

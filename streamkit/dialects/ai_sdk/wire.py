@@ -110,6 +110,8 @@ TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 #: Members of a request that name the exchange, or that are read as a part of the conversation: written again as they came.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
+#: What an application calls the answer, among these. It is no member of a request.
+ANSWER_ID: Final = "answerId"
 #: The settings that assistant-ui adds to a request (``callSettings``), by ours.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "maxTokens",

@@ -2,8 +2,8 @@
 
 The client that asked is written to as always; there is no hop over the log, which would cost 7 to 9 µs an event. One that
 reads more slowly than the model writes gets what waits for it from here, and slows no upstream, until the log is full. One
-that leaves before the headers has no id to come back with, and its answer ends as any other. Behind them it goes on, until it
-ends, is stopped, or nobody has read it for ``unattended_s``.
+that leaves before the headers has no id to come back with, and its answer ends as any other, unless it knows the answer by a
+name of its own. Behind them it goes on, until it ends, is stopped, or nobody has read it for ``unattended_s``.
 
 What says that an answer is whole, and what comes behind that, is appended to the log together with its end.
 
@@ -25,7 +25,7 @@ from streamkit.errors import Stopped, Unattended
 from streamkit.resume import EventIDs, Log, Meta, StoreDown, owner_of
 from streamkit.resume.event_ids import without_blank_line
 from streamkit.resume.log import End
-from streamkit.web.reply import HTTPOutlet, Outlet, Reply, Writer
+from streamkit.web.reply import HTTPOutlet, Reply, Writer
 from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
 
 #: How long an answer's headers wait for its log.
@@ -45,11 +45,18 @@ def takes_ids(meta: Meta) -> bool:
 
 
 def resumable_outlet(
-    request: web.Request, client: str, *, is_array: bool = False, model: str = "", resumable: Resumable | None = None
-) -> Outlet | None:
+    request: web.Request,
+    client: str,
+    *,
+    is_array: bool = False,
+    model: str = "",
+    resumable: Resumable | None = None,
+    is_named: bool = False,
+) -> ResumableOutlet | None:
     """Where the stream for a ``client`` goes that is to be kept; None: it is not, and is answered as any other.
 
-    ``resumable`` stands in the place of what the application's ``Resuming`` says.
+    ``resumable`` stands in the place of what the application's ``Resuming`` says. ``is_named``: the client comes back by a
+    name of its own, before the headers too, and from the start, so that events need no ids.
     """
     resuming = request.config_dict.get(RESUMING)
     if resuming is None or not resuming.wanted(request, resumable):
@@ -64,24 +71,33 @@ def resumable_outlet(
         created=time.time(),
         model=model,
     )
-    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta))
+    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta) and not is_named, is_named=is_named)
 
 
 class ResumableOutlet(HTTPOutlet):
     """The answer of ``request``, kept as ``resuming`` says."""
 
-    def __init__(self, request: web.Request, resuming: Resuming, log_id: str, meta: Meta, *, has_ids: bool) -> None:
+    def __init__(
+        self,
+        request: web.Request,
+        resuming: Resuming,
+        log_id: str,
+        meta: Meta,
+        *,
+        has_ids: bool,
+        is_named: bool = False,
+    ) -> None:
         super().__init__(request)
+        self.log_id = log_id
         self._resuming = resuming
         self._loop = asyncio.get_running_loop()
         self._transport = request.transport
-        self._log_id = log_id
+        self._is_named = is_named
         self._log: Log | None = None
         self._ids = EventIDs(log_id) if has_ids else None
         self._last: list[bytes] | None = None  # what is appended with the end
         self._writer: Writer | None = None  # the response's own
         self.went_on_s = 0.0  #: for so long the answer went on without its client
-        self._has_left = False
         self._is_over = False
         self._pending: deque[bytes] = deque()  # for a client that is slow
         self._catching_up: asyncio.Task[None] | None = None
@@ -96,13 +112,15 @@ class ResumableOutlet(HTTPOutlet):
         return usual if self._ids is None else without_blank_line(usual)
 
     async def begin(self, response: web.StreamResponse, /) -> Writer | None:
+        if self.has_left:
+            return self
         if isinstance(response, web.Response):  # an error over HTTP
             return await super().begin(response)
         self._log = await self._created()
         if self._log is None:
             self._ids = None
         else:
-            response.headers["Location"] = f"{self._resuming.path}/{self._log_id}"
+            response.headers["Location"] = f"{self._resuming.path}/{self.log_id}"
         self._writer = await super().begin(response)
         return self
 
@@ -130,7 +148,7 @@ class ResumableOutlet(HTTPOutlet):
                 self._last.append(data)
             else:
                 log.append(data)
-        if self._has_left:
+        if self.has_left:
             self._refuse_if_lost()
             return
         piece = data if self._ids is None else self._ids.feed(data)
@@ -153,14 +171,14 @@ class ResumableOutlet(HTTPOutlet):
             self._last = []
 
     async def end(self, response: web.StreamResponse, /) -> None:
-        if not self._has_left and self._ids is not None and (rest := self._ids.finish()):
+        if not self.has_left and self._ids is not None and (rest := self._ids.finish()):
             self._pending.append(rest)
         await self._caught_up()
-        if not self._has_left:
+        if not self.has_left:
             await super().end(response)
 
     def over(self, why: End) -> None:
-        if self._has_left and not self._is_over:
+        if self.has_left and not self._is_over:
             self.went_on_s = self._loop.time() - self._left_at
         self._is_over = True
         if self._timer is not None:
@@ -170,15 +188,18 @@ class ResumableOutlet(HTTPOutlet):
             self._log.end(why, b"".join(self._last or ()))
         else:
             self._discard()
-        if self._catching_up is not None and self._has_left:
+        if self._catching_up is not None and self.has_left:
             self._catching_up.cancel()
+
+    def _was_made(self) -> bool:
+        creating = self._creating
+        return creating.done() and not creating.cancelled() and creating.exception() is None
 
     def _discard(self) -> None:
         """Nobody was told of the log, whenever it is made."""
-        if self._creating.done():
-            if not self._creating.cancelled() and self._creating.exception() is None:
-                self._creating.result().discard()
-        else:
+        if self._was_made():
+            self._creating.result().discard()
+        elif not self._creating.done():
             self._creating.add_done_callback(lambda _made: self._discard())
 
     # -- a client that is slow, or gone ----------------------------------------------------------------------------
@@ -189,7 +210,7 @@ class ResumableOutlet(HTTPOutlet):
         return transport is not None and transport.get_write_buffer_size() + size + CHUNK_BYTES > allowed
 
     async def _written(self, piece: bytes) -> None:
-        if self._writer is None or not piece or self._has_left:
+        if self._writer is None or not piece or self.has_left:
             return
         try:
             await self._writer.write(piece)
@@ -210,10 +231,14 @@ class ResumableOutlet(HTTPOutlet):
             await asyncio.wait({self._catching_up})
 
     def goes_on(self) -> bool:
-        if self._log is None or self._log.lost is not None or self._writer is None or self._is_over:
+        if self._log is None and self._is_named and self._was_made():
+            self._log = self._creating.result()
+        if self._log is None or self._log.lost is not None or self._is_over:
             return False
-        if not self._has_left:
-            self._has_left = True
+        if self._writer is None and not self._is_named:
+            return False
+        if not self.has_left:
+            self.has_left = True
             self._pending.clear()
             if self._catching_up is not None:
                 self._catching_up.cancel()

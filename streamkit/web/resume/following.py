@@ -10,7 +10,7 @@ Source: resume.md §5.1, §5.2, §6.4, §11.3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -133,12 +133,13 @@ async def follow(
     reading: Reading,
     *,
     delivery: Delivery = DEFAULT_DELIVERY,
+    headers: Mapping[str, str] | None = None,
     has_ids: bool,
 ) -> tuple[web.StreamResponse, Reply]:
     """Answer ``request`` with the rest of a log; returns once it is over."""
     meta = reading.meta
     outlet = FollowingOutlet(request, has_ids=has_ids)
-    reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, outlet=outlet)
+    reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, headers=headers, outlet=outlet)
 
     async def work() -> None:
         failed = await reply.send(following.pipe(), following, is_array=True)

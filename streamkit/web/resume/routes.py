@@ -9,7 +9,7 @@ Source: resume.md §5; R15, R16, R24.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -41,18 +41,28 @@ class Resumed:
 
 
 async def resumed(
-    request: web.Request, resuming: Resuming, cursor: Cursor, *, is_sent: bool, delivery: Delivery = DEFAULT_DELIVERY
+    request: web.Request,
+    resuming: Resuming,
+    cursor: Cursor,
+    *,
+    is_sent: bool,
+    delivery: Delivery = DEFAULT_DELIVERY,
+    headers: Mapping[str, str] | None = None,
+    with_ids: bool = True,
 ) -> Resumed:
-    """The rest of a stream behind ``cursor``, which the client ``is_sent`` or not. Raises Refused."""
+    """The rest of a stream behind ``cursor``, which the client sent or not (``is_sent``). Raises Refused.
+
+    Its events have ids where ``with_ids`` is true and their readers take them.
+    """
     log_id = cursor.log_id
     reading, owner = await opened(request, resuming, log_id, cursor.offset)
     try:
         if is_sent and reading.ended == "done":
             resuming.counts.resumed("nothing_left")
             return Resumed(web.Response(status=204))
-        has_ids = takes_ids(reading.meta)
+        has_ids = with_ids and takes_ids(reading.meta)
         following = Following(resuming.store, log_id, owner, cursor.offset, reading, has_ids=has_ids)
-        response, reply = await follow(request, following, reading, delivery=delivery, has_ids=has_ids)
+        response, reply = await follow(request, following, reading, delivery=delivery, headers=headers, has_ids=has_ids)
         resuming.counts.resumed("broken" if following.is_broken else "resumed")
         return Resumed(response, reply)
     finally:

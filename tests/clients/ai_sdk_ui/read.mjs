@@ -1,6 +1,8 @@
 // The Chat that useChat drives, over many UI message streams: `node read.mjs 7|6`, one base64 stream a line on standard input;
 // with `messages` behind the version each line is a request's body, and what is wrong with its messages is told, or null;
 // with `loops` each line is {"url", "headers", "text", "result"}: a question to a server, whose calls have that result.
+// with `resumes` each line is {"url", "text", "keeps"}: a question whose page is left as soon as there is text, and loaded again,
+// with the messages so far or without any.
 // Its one tool answers each call that it is asked to run, and the chat asks again once every call has a result.
 // Each line of the output says of one stream what a user and a server would see of it.
 import process from 'node:process';
@@ -74,9 +76,36 @@ async function loop({ url, headers, text, result }) {
   return { ...seen, resumed: chat.status };
 }
 
+async function resume({ url, text, keeps }) {
+  const statuses = [];
+  let failure = null;
+  const fetch = async (...asked) => {
+    const response = await globalThis.fetch(...asked);
+    statuses.push(response.status);
+    return response;
+  };
+  const page = messages => new Chat({
+    id: 'chat 7',
+    messages,
+    transport: new sdk.DefaultChatTransport({ api: url, fetch }),
+    onError: error => { failure ??= error.message; },
+  });
+  const left = page([]);
+  const asking = left.sendMessage({ text });
+  while (!left.messages.at(-1)?.parts.some(part => part.type === 'text' && part.text) || left.messages.length < 2)
+    await new Promise(resolve => setTimeout(resolve, 5));
+  await left.stop();
+  await asking;
+  const before = structuredClone(left.messages);
+  const back = page(keeps ? before : []);
+  await back.resumeStream();
+  return { status: back.status, failure, statuses, before, messages: back.messages };
+}
+
 const judges = {
   messages: line => validate(JSON.parse(line)),
   loops: line => loop(JSON.parse(line)),
+  resumes: line => resume(JSON.parse(line)),
 };
 const judge = judges[process.argv[3]] ?? (line => watch(Buffer.from(line, 'base64')));
 for await (const line of createInterface({ input: process.stdin })) process.stdout.write(`${JSON.stringify(await judge(line))}\n`);
