@@ -9,6 +9,7 @@ Source: ui-protocols.md §2.5, §3.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import subprocess
@@ -18,17 +19,25 @@ from typing import Any, Final
 
 import orjson
 import pytest
+from aiohttp import web
 from attrs import frozen
 
 from streamkit.dialects.ag_ui.encode import AgUiEncoder
 from streamkit.dialects.ag_ui.lint import AgUiLinter
 from streamkit.events import Aside
 from streamkit.framing.sse import SSEParser
+from streamkit.resume import MemoryStore
 from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.web import setup
+from streamkit.web.resume import Resuming, add_resuming
 from tests import npm
 from tests.corpora import requests
+from tests.gateway.running import upstream_at
 from tests.laws.running import OURS, Stream, read, recorded, translate
 from tests.sampling import drawn
+from tests.web.evil import EvilUpstream, Script, Until
+from tests.web.faults import good
+from tests.web.serving import eventually, serving
 
 FOLDER: Final = Path(__file__).parent / "ag_ui"
 VERSIONS: Final = ("1.0.0", "0.0.59")
@@ -211,6 +220,32 @@ def test_an_encoder_that_leaves_one_of_them_out_is_seen(method, shown, monkeypat
     cases = [case for case in cases_of(s for s in OURS if s.dialect == "ag-ui" and s.name in CALLING) if not case.clean]
     found = [" ".join(unlike(case, seen)) for case, seen in zip(cases, readings(cases), strict=True)]
     assert sum(shown in wrong for wrong in found) >= 3
+
+
+# -- a run that is gone on with ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_run_that_was_left_is_read_again_as_it_is(version):
+    """The client's own ``connect`` asks nothing: one of three lines reads the stream that ``Location`` named."""
+    go, steps = asyncio.Event(), good("openai-chat").steps
+    app, store = web.Application(), MemoryStore()
+    async with EvilUpstream(Script((*steps[:6], Until(go), *steps[6:]))) as evil:
+        setup(app, upstream_at(evil, "openai-chat"), clients=["ag-ui"])
+        add_resuming(app, Resuming(store=store))
+        async with serving(app) as port:
+            line = {"url": f"http://127.0.0.1:{port}/v1/ag-ui/m", "version": version, "text": "How cold is it?"}
+            asking = asyncio.create_task(asyncio.to_thread(judged, [orjson.dumps(line)], "resumes"))
+            await eventually(lambda: any(log.readers for log in store._logs.values()), within_s=30)
+            go.set()
+            (seen,) = await asking
+    assert (seen["unasked"], seen["requests"]) == (0, 2)
+    assert (seen["finished"], seen["failed"]) == (True, None)
+    assert "I shall look up how cold." not in str(seen["before"])
+    question, answer = seen["messages"]
+    assert (question["role"], answer["content"]) == ("user", "It is cold in Oslo. I shall look up how cold.")
+    assert len(answer["toolCalls"]) == 1
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------

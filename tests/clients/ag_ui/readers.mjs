@@ -1,6 +1,7 @@
 // What AG-UI's own readers make of streams: HttpAgent of two versions, and CopilotKit, which runs tools.
 //   node readers.mjs streams < lines    each line {"name", "pieces": [base64, …], "tools": [name, …]}
 //   node readers.mjs requests < lines   each line a body: whether both versions' schemas of a request take it
+//   node readers.mjs resumes < lines    each line {"url", "version", "text"}: a run that is left, and gone on with
 //   node readers.mjs loops < lines      each line {"url", "key", "version", "text", "tool": {"name", "result"}}
 import { createInterface } from 'node:readline';
 
@@ -98,6 +99,36 @@ async function looped({ url, key, version, text, tool }) {
   return { runs, ran, errors, messages: agent.messages };
 }
 
-const judge = { requests: asked, streams: streamed, loops: looped }[process.argv[2]];
+// connectAgent is what the client has to come back with, and connect, which it calls, is for an application to write
+async function resumed({ url, version, text }) {
+  const { HttpAgent, runHttpRequest, transformHttpEventStream } = VERSIONS[version];
+  let requests = 0, location = null, finished = false, failed = null;
+  const fetch = async (...asked) => {
+    requests += 1;
+    const response = await globalThis.fetch(...asked);
+    location ??= response.headers.get('location');
+    return response;
+  };
+  class Resumable extends HttpAgent {
+    connect() {
+      return transformHttpEventStream(runHttpRequest(() => fetch(new URL(location, url))));
+    }
+  }
+  const options = { agentId: 'a', url, fetch, threadId: 'thread-7', headers: { 'x-streamkit-resumable': '1' } };
+  const messages = [{ id: 'u1', role: 'user', content: text }];
+  await new HttpAgent(options).connectAgent();
+  const unasked = requests;
+  const left = new HttpAgent({ ...options, initialMessages: messages });
+  const before = await new Promise((resolve) => {
+    const seen = ({ event, messages }) => { if (event.delta) { left.abortRun(); resolve(structuredClone(messages)); } };
+    left.runAgent({}, { onTextMessageContentEvent: seen }).catch(() => {});
+  });
+  const back = new Resumable({ ...options, initialMessages: messages });
+  back.subscribe({ onRunFinishedEvent: () => { finished = true; }, onRunFailed: ({ error }) => { failed = String(error); } });
+  await back.connectAgent();
+  return { unasked, requests, before, finished, failed, messages: back.messages };
+}
+
+const judge = { requests: asked, streams: streamed, loops: looped, resumes: resumed }[process.argv[2]];
 for await (const line of createInterface({ input: process.stdin })) write(JSON.stringify(await judge(JSON.parse(line))));
 process.exit(0);
