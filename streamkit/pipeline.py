@@ -255,7 +255,7 @@ class Pipe(Generic[T]):
         self._links.append(link)
         before: list[Stage[Any, Any]] = []  # stages that the next one drives as well
         try:
-            for stage, following in zip(self._stages, (*self._stages[1:], None), strict=True):
+            for stage, following in zip(self._stages, (*self._stages[1:], None), strict=False):
                 if isinstance(stage, Stage) and stage.plain and isinstance(following, Stage):
                     before.append(stage)
                     continue

@@ -41,6 +41,35 @@ def events_of(
     return Pipe(source, tuple(_reading(named, provider, options, join=join)), report_for(provider, report))
 
 
+def client_events(
+    source: AsyncIterable[bytes],
+    from_dialect: str,
+    to_dialect: str,
+    options: ReadOptions = DEFAULT_OPTIONS,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[list[Event]]:
+    """Bytes of a dialect as the events that ``transcode`` writes for a client: its tools have their names, and it can cite."""
+    dialect, provider = source_named(from_dialect)
+    stages = _translating(dialect, provider, client_named(to_dialect)[0], options, join=True)
+    return Pipe(source, tuple(stages), report_for(provider, report))
+
+
+def _translating(
+    dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
+) -> list[StageFunction[Any, Any]]:
+    """The stages from bytes to the events that are written."""
+    limits, offered = options.limits, options.offered
+    stages = _reading(dialect, provider, options, join=join)
+    if offered and ToolNames.of(offered):
+        stages.append(restore_tools(offered, limits=limits))
+    if carries_searches(dialect.name, target.name, offered):
+        stages.append(carry_searches(dialect.name, target.name, limits=limits))
+    if carries(dialect.name, target.name, offered):
+        stages.append(carry_citations(dialect.name, target.name, limits=limits))
+    return stages
+
+
 def _reading(
     dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
 ) -> list[StageFunction[Any, Any]]:
@@ -91,7 +120,7 @@ def transcode(
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
-    policy, limits, offered = options.policy, options.limits, options.offered
+    policy, limits = options.policy, options.limits
     encoding = Encoding(limits=limits, profile=profile or client, make_id=options.make_id, clock=clock)
     report = report_for(provider, report)
     if dialect is target and not reencode and encoding.profile.changes.keys() <= PASSES and not policy.reads_text:
@@ -103,13 +132,7 @@ def transcode(
             ),
             report=report,
         )
-    stages = _reading(dialect, provider, options, join=join)
-    if offered and ToolNames.of(offered):
-        stages.append(restore_tools(offered, limits=limits))
-    if carries_searches(dialect.name, target.name, offered):
-        stages.append(carry_searches(dialect.name, target.name, limits=limits))
-    if carries(dialect.name, target.name, offered):
-        stages.append(carry_citations(dialect.name, target.name, limits=limits))
+    stages = _translating(dialect, provider, target, options, join=join)
     stages.append(encode_by(f"encode {to_dialect}", target, encoding))
     return Pipe(source, tuple(stages), report)
 

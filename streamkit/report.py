@@ -25,6 +25,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "sse_bare_json": "JSON without its `data:` was read as an event",
     "body_for_stream": "a whole answer came where a stream was asked for",
     "stream_for_body": "a stream came where a whole answer was asked for",
+    "continued": "an upstream broke off in the text, and another request went on with it (`on_cut`)",
     "array_unclosed": "the closing bracket of a streamed array was missing",
     "comment_as_data": "a `data:` line that held a comment (`: …`) was passed over",
     "last_event_unterminated": "the last event lacked its blank line and was kept",

@@ -81,6 +81,11 @@ async def test_stages_run_in_order_and_finish():
         assert await read(stream) == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, "end", "end", "end"]
 
 
+async def test_a_pipe_without_stages_gives_its_source():
+    async with pipe(source_of([[1], [2]])) as stream:
+        assert [batch async for batch in stream] == [[1], [2]]
+
+
 async def test_everything_is_closed_outermost_first_in_the_callers_task():
     log = []
     async with pipe(source([1], [2], log=log), watched("inner", log), watched("outer", log)) as stream:

@@ -98,6 +98,7 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
 #: tests/in_text.
 NOT_OF_THE_WIRE = {
     "body_for_stream",
+    "continued",
     "stream_for_body",
     "fault_after_end",
     "objects_split",

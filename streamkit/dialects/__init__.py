@@ -25,7 +25,7 @@ from streamkit.dialects import (
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.fast_path.one_step import one_step
-from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Profile, Provider
+from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import UsageError
@@ -71,6 +71,12 @@ def source_named(name: str) -> tuple[Dialect, Provider | None]:
         return named, None
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
     return next(known, None) or (dialect_named(name), None)
+
+
+def prefill_of(name: str) -> Prefill | None:
+    """How a source of that name goes on with a text; None: it is not known to. Raises UsageError."""
+    dialect, provider = source_named(name)
+    return (provider and provider.prefill) or dialect.prefill
 
 
 def client_named(name: str) -> tuple[Dialect, Profile]:

@@ -20,7 +20,7 @@ from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker, Violation
 from streamkit.dialects.members.fields import Fields
-from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
+from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
@@ -221,6 +221,8 @@ class Dialect:
     usage_on_request: bool = False
     #: The client for whom calls get their ids, in a dialect whose strict readers refuse them.
     with_call_ids: Profile | None = None
+    #: How its servers are asked to go on with a text; None: they can't be, or not all of them can.
+    prefill: Prefill | None = None
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

@@ -46,6 +46,24 @@ class Profile:
 
 
 @frozen(kw_only=True)
+class Prefill:
+    """That a server goes on with the text of an assistant's turn that stands last, and answers with the rest alone.
+
+    Others take such a turn for a whole one, and answer anew: what is not known to go on has no prefill (dialects.md §7.4).
+    """
+
+    #: Members of the message that say so, and of the request.
+    message: Mapping[str, Any] = field(factory=dict)
+    request: Mapping[str, Any] = field(factory=dict)
+
+    def add_to(self, body: dict[str, Any]) -> None:
+        """Say it in a request whose last message is the assistant's."""
+        if self.message:
+            body["messages"][-1].update(self.message)
+        body.update(self.request)
+
+
+@frozen(kw_only=True)
 class Provider:
     """What is known of one provider of a dialect, as data.
 
@@ -63,6 +81,8 @@ class Provider:
     auth: str = ""
     #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
     thinks_in_text: bool = False
+    #: How it is asked to go on with a text, if not as its dialect's other servers are (``Dialect.prefill``).
+    prefill: Prefill | None = None
 
 
 DEFAULT_PROFILE = Profile()

@@ -20,7 +20,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard, Operation, SocketForm
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, Memory
+from streamkit.gateway.attempts import Attempts, Memory, may_go_on
 from streamkit.gateway.config import Config
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
@@ -63,6 +63,8 @@ BUSY_S: Final = 1.0
 #: How often it is counted what is kept of answers.
 KEPT_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
+#: Says of a stream that another upstream may go on with it where one breaks off.
+ON_CUT: Final = "x-streamkit-on-cut"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 #: What everybody may ask, keys or not.
 OPEN_PATHS: Final = PROBES | {"/"}
@@ -380,7 +382,10 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         )
     loop = asyncio.get_running_loop()
     started = loop.time()
-    reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id}, outlet=outlet)
+    headers = {REQUEST_ID: record.id}
+    if continues := may_go_on(route, ask):
+        headers[ON_CUT] = "continue"
+    reply = reply_to(request, ask, gateway.delivery, headers, outlet=outlet, is_kept=continues)
     attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session)
     try:
         return await reply.run(attempts.run())

@@ -11,7 +11,10 @@ as the least ``Retry-After`` wants, and at least the backoff. Upstreams that ask
 while others are there, and so are those that said they have no tools, for requests with tools. Both are remembered of the
 model that was asked, and hints: another process finds out for itself, and nobody is refused for what was said before.
 
-After the model spoke nobody else is asked: the client has half an answer, and gets the rest or an error (quirks.md 129).
+After the model spoke nobody else is asked: the client has half an answer, and gets the rest or an error (quirks.md 129). But
+where the route says ``on_cut = "continue"``, an answer that breaks off in its text is gone on with: by the upstreams behind,
+those in front, and the one that broke off, which may be many servers and is often the only one; each once an answer, and only
+those that are known to go on with a text (``prefill_of``).
 
 Source: seeds.md S3; limits.md §1.
 """
@@ -29,12 +32,14 @@ from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from streamkit.conversation.messages import Response
+from streamkit.dialects import prefill_of
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.report import StreamReport
+from streamkit.web.continuing import Opened
 from streamkit.web.exchange import Exchange
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
@@ -74,6 +79,11 @@ class Memory:
     without_tools: dict[tuple[str, str], float] = field(factory=dict)
 
 
+def may_go_on(route: Route, ask: Ask) -> bool:
+    """Whether an answer that breaks off may be gone on with: one choice of a stream, where the route says so."""
+    return route.on_cut == "continue" and ask.stream and (ask.request.options.choices or 1) == 1
+
+
 def lacks_tools(failed: ProviderFailed) -> bool:
     """Whether an upstream says that it, or this model of it, has no support for tools."""
     return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
@@ -84,6 +94,15 @@ def may_do_better(failed: ProviderFailed) -> bool:
     redirected = failed.http_status is not None and 300 <= failed.http_status < 400
     its_own = failed.type in ITS_OWN or failed.code == UNFIT
     return is_retryable(failed) or its_own or lacks_tools(failed) or redirected
+
+
+@define
+class _Trying:
+    """A try that is under way."""
+
+    target: Target
+    exchange: Exchange
+    started: float
 
 
 @define
@@ -101,6 +120,8 @@ class Attempts:
     #: Of this round, each with the headers that came with it.
     _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
     _upstream_headers: Mapping[str, str] = NO_HEADERS  #: of the failure that a round returned
+    _trying: _Trying | None = None
+    _onwards: deque[Target] | None = None  #: who may still go on with the answer; None: it has not broken off
 
     async def run(self) -> None:
         """Answer, or tell the client why not."""
@@ -193,29 +214,73 @@ class Attempts:
         return [target for target in able if target not in asked and self._rests_until(target) > now]
 
     async def _try(self, target: Target) -> ProviderFailed | None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model)
+        exchange = self._begin(target)
         outcome, detail = "failed", ""
         try:
-            failed = await (exchange.stream() if self.ask.stream else self._whole(exchange, target))
+            if self.ask.stream:
+                failed = await exchange.stream(self._go_on if may_go_on(self.route, self.ask) else None)
+            else:
+                failed = await self._whole(exchange, target)
             failure = None if failed is IGNORED else failed or self.reply.failure
-            outcome = outcome_of(exchange, failure)
+            if self._trying is not None:
+                outcome = outcome_of(self._trying.exchange, failure)
             detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
-            outcome = self._cut_short(exchange)
+            outcome = self._cut_short(exchange if self._trying is None else self._trying.exchange)
             raise
         except Exception as error:
             detail = type(error).__name__  # its words may be the request's; the log has them
             raise
         finally:
-            seconds = loop.time() - started
-            self.record.attempts.append(
-                Attempt(target.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
-            )
+            self._end(outcome, detail)
         if failed is not None:
-            self._remember(target, failed, loop.time())
+            self._remember(target, failed)
         return failed
+
+    def _begin(self, target: Target, said: str = "") -> Exchange:
+        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model, said=said)
+        self._trying = _Trying(target, exchange, asyncio.get_running_loop().time())
+        return exchange
+
+    def _end(self, outcome: str, detail: str) -> None:
+        """Note the try that is under way, if there is one."""
+        if self._trying is None:
+            return
+        tried, self._trying = self._trying, None
+        exchange, name = tried.exchange, tried.target.upstream.name
+        seconds = asyncio.get_running_loop().time() - tried.started
+        self.record.attempts.append(
+            Attempt(name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
+        )
+
+    async def _go_on(self, failed: ProviderFailed, said: str) -> Opened | None:
+        """The answer of the next upstream to a request that goes on with what was ``said``; None: nobody can."""
+        if self._trying is not None:
+            cut = self._trying
+            self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message)
+            if self._onwards is None:
+                self._onwards = deque(self._behind(cut.target))
+        while self._onwards:
+            target = self._onwards.popleft()
+            exchange = self._begin(target, said)
+            events = await exchange.go_on()
+            if not isinstance(events, ProviderFailed):
+                exchange.report.repair("continued")
+                return Opened(exchange, events)
+            self._end(failed_outcome(events, exchange.report, exchange.status), events.message)
+            self._remember(target, events)
+        return None
+
+    def _behind(self, cut: Target) -> list[Target]:
+        """Who may go on with an answer of ``cut``: those behind it first, itself last."""
+        now, targets = asyncio.get_running_loop().time(), self.route.targets
+        place = targets.index(cut) + 1
+        able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
+        return [
+            target
+            for target in (*targets[place:], *targets[:place])
+            if target in able and self._rests_until(target) <= now and prefill_of(target.upstream.dialect) is not None
+        ]
 
     def _cut_short(self, exchange: Exchange) -> str:
         """Why an attempt ended that nobody let end."""
@@ -240,7 +305,8 @@ class Attempts:
         await exchange.deliver(answer)
         return None
 
-    def _remember(self, target: Target, failed: ProviderFailed, now: float) -> None:
+    def _remember(self, target: Target, failed: ProviderFailed) -> None:
+        now = asyncio.get_running_loop().time()
         if lacks_tools(failed):
             _note(self.memory.without_tools, self._key(target), now, NO_TOOLS_S)
         if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 
+from streamkit.dialects import prefill_of
 from streamkit.gateway.faults import Refusal
 from streamkit.web.resume.settings import Resumable
 from streamkit.web.upstream import Upstream
@@ -67,6 +68,11 @@ class Route:
     #: Where a request demanded a tool call and a whole answer has none: let the client have it and count it, or ask the `next`
     #: upstream.
     on_tool_choice_ignored: Literal["report", "next"] = "report"
+    #: Where an upstream breaks off in the text of a stream: tell the client so (`report`), or let another upstream, or the
+    #: same one again, `continue` from there. It is asked with the text so far as the beginning of its answer, so only those
+    #: can that are known to answer such a request with the rest. Within one dialect nothing passes byte for byte on such a
+    #: route.
+    on_cut: Literal["report", "continue"] = "report"
     #: Further rounds over the upstreams after the first, where they failed in a way that passes.
     retries: int = field(default=2, validator=ge(0))
     #: The wait before the second round; it doubles with each, with jitter.
@@ -82,6 +88,8 @@ class Route:
     def __attrs_post_init__(self) -> None:
         if self.backoff_max_s < self.backoff_s:
             raise Refusal("less than backoff_s", at=("backoff_max_s",))
+        if self.on_cut == "continue" and not any(prefill_of(target.upstream.dialect) for target in self.targets):
+            raise Refusal("none of the targets is known to go on with a text that broke off", at=("on_cut",))
         for index, target in enumerate(self.targets):
             if "*" in (target.model or "") and not all(map(_has_one_star, self.models)):
                 reason = "what its * stands for is clear only where each of the route's models has one *, and no ? or ["

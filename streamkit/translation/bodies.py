@@ -22,7 +22,7 @@ from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.members.fields import fields_of
-from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Profile, Target, report_for
+from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
@@ -55,6 +55,7 @@ def encode_request(
     emulate: bool = False,
     assistant_first: AssistantFirst = "bridge",
     linked_media: LinkedMedia = "refuse",
+    prefill: Prefill | None = None,
     report: StreamReport | None = None,
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
@@ -65,7 +66,8 @@ def encode_request(
     ``max_tokens`` is written where a dialect demands a bound and the request has none;
     ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
     assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; media at a URL, where a dialect
-    takes none, are refused or dropped as ``linked_media`` says.
+    takes none, are refused or dropped as ``linked_media`` says. ``prefill`` is how a provider is asked to go on with the text
+    of the assistant's turn that stands last (``prefill_of``).
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
@@ -89,7 +91,10 @@ def encode_request(
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
-    return orjson.dumps(bodies.encode_request(request, target, report))
+    body = bodies.encode_request(request, target, report)
+    if prefill is not None:
+        prefill.add_to(body)
+    return orjson.dumps(body)
 
 
 def linked_in(request: Request, dialect: Dialect) -> list[Media]:

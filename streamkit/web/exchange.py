@@ -13,17 +13,17 @@ Source: design.md §6; seeds.md S1, S3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
 from aiohttp import ClientSession
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Response
+from streamkit.conversation.messages import Response, Text, Turn
 from streamkit.conversation.replay import replay
 from streamkit.conversation.restore import restore_response
-from streamkit.dialects import client_named, encode, source_named
+from streamkit.dialects import client_named, encode, prefill_of, source_named
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, TooManyValues
@@ -31,11 +31,12 @@ from streamkit.events import Event, ProviderFailed
 from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import collect, transcode
+from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carries, carry_citations_of
 from streamkit.translation.web_searches import carries_searches, carry_searches_of
+from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.reply import Reply, failure_in
@@ -64,12 +65,16 @@ class Exchange:
     #: What was repaired and lost of the answer; the upstream's own words are in it.
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
+    said: str = field(default="", repr=False)  #: the beginning of the answer, which this upstream is to go on with
     path: str = ""  #: where it was asked, for a log
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
 
-    async def stream(self) -> ProviderFailed | None:
-        """Ask for a stream and write it to the client. Returns what failed before the model spoke."""
+    async def stream(self, onward: Onward | None = None) -> ProviderFailed | None:
+        """Ask for a stream and write it to the client. Returns what failed before the model spoke.
+
+        Where it breaks off later, ``onward`` asks another upstream to go on; then nothing passes byte for byte.
+        """
         source = await self._open(stream=True)
         if isinstance(source, ProviderFailed):
             return source
@@ -79,6 +84,8 @@ class Exchange:
                 return await self._replayed(came.body)
         except StreamError as error:
             return self._failed(error)
+        if onward is not None:
+            return await self._continued(self._events(source), onward)
         translated = transcode(
             source,
             self.upstream.dialect,
@@ -121,6 +128,58 @@ class Exchange:
         events = await self._translated(partial(replay, answer))
         written = encode(self.reply.client, profile=self._profile())
         return await self._send(pipe(_slices(events), written, report=self.report))
+
+    async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
+        """Ask for the rest of a stream behind what was ``said``, as events; what failed, if there is none."""
+        source = await self._open(stream=True)
+        if isinstance(source, ProviderFailed):
+            return source
+        try:
+            came = await self._form_of(source)
+            if came.form != "body":
+                return self._events(source)
+            answer = await self._read(came.body)
+        except StreamError as error:
+            return self._failed(error)
+        if not answer.clean:
+            return hidden(answer.error or failure_in(self.report), self._cut)
+        self.report.repair("body_for_stream")
+        return pipe(_slices(replay(answer)), report=self.report)
+
+    def _events(self, source: TimedSource) -> Pipe[list[Event]]:
+        self._source = source
+        source.report = self.report
+        return client_events(source, self.upstream.dialect, self.reply.client, self._options, report=self.report)
+
+    async def _continued(self, events: Pipe[list[Event]], onward: Onward) -> ProviderFailed | None:
+        written = StreamReport()
+        answer = Continuing(Opened(self, events), onward, written)
+        encoding = encode(self.reply.client, profile=self._profile())
+        marking = answer.mark_seams if self._takes_comments else _as_they_are
+        pieces = pipe(answer.batches(), encoding, marking, report=written)
+        try:
+            failed = await self.reply.send(pieces, answer, cut=answer.hide)
+        finally:
+            answer.settle()
+        if self.reply.failure is not None:
+            self.reply.failure = hidden(self.reply.failure, answer.hide)
+        return failed and hidden(failed, answer.hide)
+
+    @property
+    def _takes_comments(self) -> bool:
+        """Whether the client reads past a comment in its stream."""
+        dialect = client_named(self.reply.client)[0]
+        surface = dialect.http.surface
+        is_events = dialect.media_type == "text/event-stream" and not self.ask.as_array
+        return is_events and surface is not None and surface.event_ids
+
+    def interrupt(self, error: Exception) -> None:
+        if self._source is not None:
+            self._source.fail(error)
+
+    def hide(self, text: str) -> str:
+        """``text`` without the keys that were sent."""
+        return self._cut(text)
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
@@ -231,6 +290,8 @@ class Exchange:
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
         request = evolve(self.ask.request, model=model, stream=stream)
+        if self.said:
+            request.turns = with_said(request.turns, self.said)
         if stream and not self._within:
             request.stream_usage = True  # other dialects always tell their clients how many tokens there were
         opened = await open_answer(
@@ -241,14 +302,31 @@ class Exchange:
             self.reply.client_headers,
             asked=self.asked,
             report=self.report,
+            prefill=prefill_of(self.upstream.dialect) if self.said else None,
         )
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
         return opened.answer
 
+    _source: TimedSource | None = field(init=False, default=None, repr=False)
     _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
+
+
+def with_said(turns: list[Turn], said: str) -> list[Turn]:
+    """The conversation with the beginning of its answer, behind what the client itself put into the assistant's mouth."""
+    last = turns[-1] if turns else None
+    if last is None or last.role != "assistant":
+        return [*turns, Turn("assistant", [Text(said)])]
+    begun = "".join(part.text for part in last.parts if isinstance(part, Text))
+    others = [part for part in last.parts if not isinstance(part, Text)]
+    return [*turns[:-1], evolve(last, parts=[*others, Text(begun + said)])]
+
+
+async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+    async for chunk in chunks:
+        yield chunk
 
 
 async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:

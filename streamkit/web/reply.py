@@ -491,8 +491,9 @@ def reply_to(
     *,
     outlet: Outlet | None = None,
     error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
+    is_kept: bool = False,
 ) -> Reply:
-    """The answer to what a client asks, which is held no longer than another upstream may be asked."""
+    """The answer to what a client asks, which is held no longer than others may be asked; ``is_kept``: to its end."""
     return Reply(
         request,
         ask.dialect,
@@ -500,10 +501,14 @@ def reply_to(
         as_array=ask.as_array,
         delivery=delivery,
         headers=headers,
-        begins=ask.let_go,
+        begins=_nothing if is_kept else ask.let_go,
         outlet=outlet,
         error_answer=error_answer,
     )
+
+
+def _nothing() -> None:
+    """The conversation is needed until the answer is over."""
 
 
 @contextlib.contextmanager

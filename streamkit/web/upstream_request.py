@@ -18,6 +18,7 @@ from aiohttp import ClientSession
 from attrs import evolve, field, frozen
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.profiles import Prefill
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
@@ -59,11 +60,13 @@ async def open_answer(
     *,
     asked: StreamReport,
     report: StreamReport,
+    prefill: Prefill | None = None,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
     ``ask`` is where it came from, with ``client_headers``, of which the feature headers are passed on. A heavy request is
     written in a thread, and what is fetched for it is held of the same budget until it was sent.
+    ``prefill`` is how it is asked to go on with the assistant's turn that stands last.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
@@ -83,6 +86,7 @@ async def open_answer(
                 emulate=upstream.emulate,
                 assistant_first=upstream.assistant_first,
                 linked_media="drop" if upstream.linked_media == "drop" else "refuse",
+                prefill=prefill,
                 report=asked,
             )
             body = await beside(write) if ask.heavy else write()

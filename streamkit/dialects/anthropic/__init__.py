@@ -13,7 +13,7 @@ from streamkit.dialects.anthropic.request_out import AnthropicRequestWriter, fea
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
@@ -32,6 +32,7 @@ DIALECT = Dialect(
     searches=SEARCHES,
     features=features_of,
     bodies=Bodies.of(AnthropicRequestReader, AnthropicRequestWriter, AnthropicBodyDecoder, AnthropicResponseWriter),
+    prefill=Prefill(),  # Claude 4.6 and newer refuse it with a 400
     providers=(VERTEX,),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

@@ -108,7 +108,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
         "index_invalid", "boolean_invalid", "content_as_list", "response_bare", "response_restarted",
         "id_duplicate", "name_changed", "objects_split", "fragments_missing", "custom_input_bare", "whole_differs",
         "arguments_late", "arguments_gap", "arguments_out_of_order", "after_error", "fault_after_end", "after_end",
-        "calls_unanswered",
+        "calls_unanswered", "continued",
     )),
     "sse_bare_json": 111,
     "comment_as_data": 102,

@@ -13,6 +13,7 @@ from streamkit.dialects.mistral.request_out import MistralRequestWriter
 from streamkit.dialects.mistral.response import MistralResponseWriter
 from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
+from streamkit.dialects.profiles import Prefill
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
@@ -33,4 +34,5 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,
+    prefill=Prefill(message={"prefix": True}),
 )

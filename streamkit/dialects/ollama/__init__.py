@@ -12,6 +12,7 @@ from streamkit.dialects.ollama.request_in import OllamaRequestReader
 from streamkit.dialects.ollama.request_out import OllamaRequestWriter
 from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import IMAGES, TOOLS, OllamaClient
+from streamkit.dialects.profiles import Prefill
 from streamkit.framing.ndjson import NDJSONParser
 
 DIALECT = Dialect(
@@ -34,6 +35,7 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind in IMAGES,
     tools=TOOLS,
+    prefill=Prefill(),
     with_call_ids=OllamaClient(call_ids=True),
     clients=(
         OllamaClient(name="zed", title="Zed, the editor: one key in a call"),

@@ -3,7 +3,8 @@
 Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
 is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
 DeepSeek and Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of
-the prompt, and whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318).
+the prompt, whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318), and how it goes on with
+a text (dialects.md §7.4).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from streamkit.dialects.profiles import Profile, Provider
+from streamkit.dialects.profiles import Prefill, Profile, Provider
 
 WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 
@@ -130,6 +131,7 @@ PROVIDERS: Final = (
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
         text_only=True,
+        prefill=Prefill(message={"prefix": True}),  # at /beta alone
     ),
     ChatProvider(
         name="vllm",
@@ -143,6 +145,7 @@ PROVIDERS: Final = (
             "choices[].stop_reason": "the stop sequence, or the number of a token",
             "choices[].token_ids": "on demand",
         },
+        prefill=Prefill(request={"add_generation_prompt": False, "continue_final_message": True}),
     ),
     ChatProvider(
         name="sglang",
@@ -161,6 +164,7 @@ PROVIDERS: Final = (
             "arguments_not_text": "arguments as an object (mended since)",
         },
         adds={"choices[].delta.reasoning_content": "reasoning", "timings": "how fast it was"},
+        prefill=Prefill(),  # unless it was started with --no-prefill-assistant
     ),
     ChatProvider(
         name="groq",
@@ -203,6 +207,7 @@ PROVIDERS: Final = (
         title="Qwen, DashScope's compatible mode",
         habits={"identity_blank": '`"id": ""` and `"name": ""` in continuations'},
         adds={"choices[].delta.reasoning_content": "reasoning"},
+        prefill=Prefill(message={"partial": True}),
     ),
     ChatProvider(
         name="moonshot",
@@ -213,6 +218,7 @@ PROVIDERS: Final = (
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
+        prefill=Prefill(message={"partial": True}),
     ),
     ChatProvider(
         name="minimax",
