@@ -126,6 +126,7 @@ async def test_a_page_that_is_loaded_again_in_an_answer_shows_all_of_it_once(tmp
         assert await page.value("document.querySelector('[role=alert]')") is None
 
 
+@pytest.mark.exhaustive
 async def test_stop_ends_the_answer_for_good(tmp_path):
     async with chat(tmp_path, "demo") as page:
         await page.value(SEND)
