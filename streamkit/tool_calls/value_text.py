@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Final, cast
 
 from streamkit.text.quoting import quoted
@@ -106,6 +107,10 @@ class ValueTexts:
             return value_text(self._document)
         return self._document[self._found(path)].decode("utf-8", "replace")
 
+    def span(self, *path: str | int) -> slice:
+        """Where that value stands; an empty path leads to the document's own. Raises as ``text`` does."""
+        return self._found(path) if path else slice(_between(self._document, 0).end(), len(self._document))
+
     def _found(self, path: tuple[str | int, ...]) -> slice:
         *_, step = path
         around = path[:-1]
@@ -121,6 +126,22 @@ class ValueTexts:
             if around and not step:
                 return self._found(around)
         return members[step]
+
+
+def with_members(document: bytes, members: Mapping[str, bytes], *path: str | int) -> bytes:
+    """The document with these texts as members of the object that ``path`` leads to: in their place, else at its beginning.
+
+    All else of it stays as it is. A step that leads nowhere raises ``KeyError``.
+    """
+    start = ValueTexts(document).span(*path).start
+    spans = _member_spans(document, start)
+    added = [b"%b:%b" % (json.dumps(name).encode(), text) for name, text in members.items() if name not in spans]
+    pieces = [document[: start + 1], b",".join(added), b"," if added and spans else b""]
+    at = start + 1
+    for name in sorted(spans.keys() & members.keys(), key=lambda name: spans[name].start):
+        pieces += [document[at : spans[name].start], members[str(name)]]
+        at = spans[name].stop
+    return b"".join([*pieces, document[at:]])
 
 
 def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.tool_calls import value_text as module
-from streamkit.tool_calls.value_text import ValueTexts, item_texts, member_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, member_texts, value_text, with_members
 
 OLLAMA = b'{"message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1.0}}}]},"done":false}'
 
@@ -250,3 +250,16 @@ def test_members_of_one_name_are_found_without_a_walk(document, texts):
 )
 def test_a_name_that_may_stand_elsewhere_needs_a_walk(document):
     assert member_texts(document, "args", 1) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "written"),
+    [
+        (b' {"a": 1.0, "b" : [1]} ', (), b' {"c":3,"a": 2, "b" : [1]} '),
+        (b"{}", (), b'{"a":2,"c":3}'),
+        (b'{"c":{},"x":{"a":"}"}}', ("x",), b'{"c":{},"x":{"c":3,"a":2}}'),
+        (b'{"a":0,"a":{"c":1.50}}', ("a",), b'{"a":0,"a":{"a":2,"c":3}}'),
+    ],
+)
+def test_members_take_their_places_and_all_else_stays(document, path, written):
+    assert with_members(document, {"a": b"2", "c": b"3"}, *path) == written
