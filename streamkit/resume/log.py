@@ -85,7 +85,7 @@ class Meta:
     created: float = 0.0
     #: The model as the client calls it.
     model: str = ""
-    #: Whether its reader asked for no stream, but for an answer that goes on in the background.
+    #: Whether it goes on in the background, whoever reads it.
     background: bool = False
 
 
@@ -164,8 +164,8 @@ class Store(Protocol):
     async def delete(self, log_id: str, owner: str = "") -> None:
         """Forget a log, and stop whoever writes it. Raises LogGone and StoreDown."""
 
-    async def save(self, name: str, data: bytes, owner: str = "") -> None:
-        """Keep a value for as long as a log. Raises StoreDown."""
+    async def save(self, name: str, data: bytes, owner: str = "", ttl_s: float | None = None) -> None:
+        """Keep a value for so long; None: for as long as a log. Raises StoreDown."""
 
     async def load(self, name: str, owner: str = "") -> bytes:
         """A value that was saved. Raises LogGone and StoreDown."""

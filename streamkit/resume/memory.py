@@ -85,13 +85,14 @@ class MemoryStore:
             log.stop()
         self.forget(log)
 
-    async def save(self, name: str, data: bytes, owner: str = "") -> None:
+    async def save(self, name: str, data: bytes, owner: str = "", ttl_s: float | None = None) -> None:
         self._forget_value(name)
         if not self.make_room(len(data)):
             raise StoreDown("what this process keeps is full")
         self._values[name] = owner, data
         self.held_bytes += len(data)
-        self._timers[name] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._forget_value, name)
+        kept_s = self.limits.ttl_s if ttl_s is None else ttl_s
+        self._timers[name] = asyncio.get_running_loop().call_later(kept_s, self._forget_value, name)
 
     async def load(self, name: str, owner: str = "") -> bytes:
         owned, data = self._values.get(name, ("", None))

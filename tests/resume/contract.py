@@ -245,3 +245,13 @@ async def test_values_are_their_owners(stores):
             await stores.reads.load(name, owner)
     await stores.writes.save("a", b"", "")
     assert await stores.reads.load("a", "") == b""
+
+
+async def test_a_value_is_kept_for_as_long_as_it_says(stores):
+    await stores.writes.save("a", b"one", "me", ttl_s=0.05)
+    await stores.writes.save("b", b"two", "me", ttl_s=60.0)
+    assert await stores.reads.load("a", "me") == b"one"
+    await asyncio.sleep(0.2)
+    with pytest.raises(LogGone):
+        await stores.reads.load("a", "me")
+    assert await stores.reads.load("b", "me") == b"two"

@@ -200,8 +200,8 @@ class RedisStore:
         if (copy := self._copies.find(log_id)) is not None:
             self._copies.forget(copy)
 
-    async def save(self, name: str, data: bytes, owner: str = "") -> None:
-        ttl_ms = int(self.limits.ttl_s * 1000)
+    async def save(self, name: str, data: bytes, owner: str = "", ttl_s: float | None = None) -> None:
+        ttl_ms = max(1, int((self.limits.ttl_s if ttl_s is None else ttl_s) * 1000))
         await self.calls.call("SET", self._keys.value(name), b"%b\n%b" % (owner.encode(), data), "PX", ttl_ms)
 
     async def load(self, name: str, owner: str = "") -> bytes:

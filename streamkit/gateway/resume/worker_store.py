@@ -102,9 +102,9 @@ class WorkerStore:
         else:
             await _answer(path, Question("delete", log_id, owner))
 
-    async def save(self, name: str, data: bytes, owner: str = "") -> None:
+    async def save(self, name: str, data: bytes, owner: str = "", ttl_s: float | None = None) -> None:
         await self._listen()
-        await self.own.save(name, _SAVED.pack(time.monotonic_ns()) + data, owner)
+        await self.own.save(name, _SAVED.pack(time.monotonic_ns()) + data, owner, ttl_s)
 
     async def load(self, name: str, owner: str = "") -> bytes:
         question = Question("load", name, owner)
