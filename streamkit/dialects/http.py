@@ -48,6 +48,9 @@ SHOWN_CHARS: Final = 200
 MOST: Final = 1000
 #: How clients are told not to lean on what a server keeps.
 STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
+#: Which settings make it keep them: of a gateway's configuration, of an application with ``add_resuming``.
+STATE_SETTING: Final = "unless its operator sets [responses] state = true (Resuming.state in an application)"
+BACKGROUND_SETTING: Final = 'unless its operator sets [resume] store = "memory" (add_resuming in an application)'
 #: What stands in a segment as it is (RFC 3986 §3.3), beside letters, digits and `-._~`.
 _AS_IT_IS: Final = "!$&'()*+,;=:@"
 #: What parts a name as it parts a path, somewhere on the way.
@@ -255,6 +258,13 @@ class Conversation(Protocol):
     def forget(self) -> None:
         """Keep nothing of the answers so far, for want of memory."""
 
+    @property
+    def unknown_id(self) -> str:
+        """The answer that the last message leans on, if it is not kept here; else empty."""
+
+    def recall(self, answer_id: str, value: bytes) -> None:
+        """Keep this answer, which was found elsewhere, as the last one: a value of ``KeptAnswer``."""
+
 
 @frozen(kw_only=True)
 class SocketForm:
@@ -262,6 +272,92 @@ class SocketForm:
 
     #: What reads and writes one WebSocket's messages, and keeps so many bytes between two of them.
     conversation: Callable[[int], Conversation]
+
+
+@frozen
+class KeptAnswer:
+    """What is kept of an answer, for requests that lean on it."""
+
+    #: The answer with all that it was asked, as the dialect's ``StoredForm`` reads it.
+    value: bytes = field(repr=False)
+    #: The items of its output that requests may name, by their ids.
+    items: Mapping[str, bytes] = field(repr=False)
+
+
+class StoredRequest(Protocol):
+    """A request that may lean on earlier answers and their items, or whose answer is to be kept."""
+
+    @property
+    def previous_id(self) -> str:
+        """The answer that it goes on from; empty: none."""
+
+    @property
+    def item_ids(self) -> Mapping[str, str]:
+        """The items that it names, by the places where it does."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its answer is to be kept."""
+
+    @property
+    def input(self) -> bytes:
+        """All that the model is told, with what was kept once it is ``resolved``: for ``AnswerWriter.kept``."""
+
+    def resolved(self, previous: bytes, items: Mapping[str, bytes]) -> bytes:
+        """The body that leans on nothing: with the value of the answer before, and the items by their ids."""
+
+    def unknown(self, place: str) -> ProviderFailed:
+        """That nothing is kept of what is named at ``place``, or of the answer before where that is empty."""
+
+
+class AnswerWriter(Protocol):
+    """Gives an answer an id of the server's own on its way to the client, and keeps what it is."""
+
+    def feed(self, chunk: bytes, /) -> bytes:
+        """Whole events of a stream."""
+
+    def whole(self, body: bytes, /) -> bytes:
+        """A whole answer."""
+
+    def kept(self, asked: bytes, /) -> KeptAnswer | None:
+        """The answer and what it was asked (``StoredRequest.input``), once it has ended as it should."""
+
+
+@frozen(kw_only=True)
+class StoredForm:
+    """Answers that a server keeps, for clients that know them by the id in the answer itself.
+
+    Behind ``path`` and an id there are ``GET`` (the answer, or its stream), ``DELETE``, and ``POST`` of ``cancel``.
+    """
+
+    path: str
+    #: How ids begin.
+    prefix: str
+    #: Whether the answer goes on in the background; the request does not say so any more. ``is_served``: whether the server
+    #: keeps answers. Raises BadRequest where it can't be.
+    background: Callable[[Request, bool], bool]
+    #: Reads a body. Raises BadRequest.
+    request: Callable[[bytes], StoredRequest]
+    #: What writes an answer with that id. It says again whether it went on in the background, and the id before it.
+    writer: Callable[[str, bool, str], AnswerWriter]
+    #: An answer of which there is nothing yet: of its id, its time in seconds since the epoch, its model and what its request
+    #: set (``Dialect.settings``).
+    queued: Callable[[str, int, str, Mapping[str, Any]], bytes]
+    #: The answer as far as its stream goes, of the bytes of that and of how it ended (``streamkit.resume.End``; empty: not
+    #: yet); where nothing in it says one, of the one that is ``queued``.
+    answer: Callable[[bytes, str, bytes], bytes]
+    #: The answer of a kept value, and the ids of the items of its output.
+    answer_in: Callable[[bytes], bytes]
+    ids_in: Callable[[bytes], Sequence[str]]
+    #: Whether a query of ``GET`` asks for the stream, and the number of the last event that the client has; -1: it has none.
+    #: Raises BadRequest.
+    stream_asked: Callable[[Query], tuple[bool, int]]
+    #: Passes the events of an answer's stream behind the one with that number. A fault: there is no such event.
+    behind: Callable[[str, int], Machine[bytes, bytes]]
+    #: What is said of an answer that is forgotten, of its id.
+    deleted: Callable[[str], dict[str, Any]]
+    #: Why an answer can't be cancelled that never was in the background.
+    not_background: ProviderFailed
 
 
 @frozen(kw_only=True)
@@ -308,6 +404,8 @@ class Surface:
     chat: ChatForm | None = None
     #: None: these clients never ask for a WebSocket.
     socket: SocketForm | None = None
+    #: None: these clients know no answers by their ids.
+    stored: StoredForm | None = None
     #: Which model is asked, and how. Raises BadRequest.
     address: Callable[[RequestLine, Request], Address] = model_in_body
     #: Raises BadRequest for what is well-formed and can't be served here.

@@ -47,8 +47,9 @@ from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
-from streamkit.web.resume.answer import ResumableOutlet, resumable_outlet
+from streamkit.web.reply import Delivery, Reply, reply_to
+from streamkit.web.resume.answer import ResumableOutlet
+from streamkit.web.resume.background import keeping
 from streamkit.web.resume.routes import add_resuming, named_cursor, resumed
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
@@ -172,8 +173,9 @@ def gateway_app(
             store=store or store_of(config),
             unattended_s=config.resume.unattended_s,
             key=_no_key if ring is None else _key_of,
+            state=config.responses.kept,
         )
-        add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end)
+        add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end, misspelt_too=True)
         app.cleanup_ctx.append(_counted)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
@@ -375,25 +377,23 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         await message.prepared(ask.model)
         record.status, record.ending = 200, "whole"
         return web.Response()
-    outlet: Outlet | None = None if message is None else message.outlet
-    if message is None and ask.stream:
-        outlet = resumable_outlet(
-            request, ask.dialect, is_array=ask.as_array, model=ask.model, resumable=route.resumable
-        )
-    loop = asyncio.get_running_loop()
-    started = loop.time()
     headers = {REQUEST_ID: record.id}
     if continues := may_go_on(route, ask):
         headers[ON_CUT] = "continue"
-    reply = reply_to(request, ask, gateway.delivery, headers, outlet=outlet, is_kept=continues)
+    outlet = None if message is None else message.outlet
+    kept = await keeping(request, ask, resumable=route.resumable, outlet=outlet, headers=headers)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    reply = reply_to(request, ask, gateway.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
     attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session)
     try:
-        return await reply.run(attempts.run())
+        response = await reply.run(attempts.run())
+        return kept.response or response
     finally:
         record.status, record.ending = reply.status, reply.ending or "client left"
         record.error = reply.failure.message if reply.failure is not None else ""
         record.keep_alives = reply.keep_alives
-        record.went_on_s = outlet.went_on_s if isinstance(outlet, ResumableOutlet) else 0.0
+        record.went_on_s = kept.outlet.went_on_s if isinstance(kept.outlet, ResumableOutlet) else 0.0
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
 
 

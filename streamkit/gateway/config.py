@@ -27,6 +27,7 @@ from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name, is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
+from streamkit.web.resume.settings import State
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Secret, Upstream
 
@@ -260,11 +261,31 @@ class Resume:
 
 
 @frozen(kw_only=True)
+class Responses:
+    """What is kept of responses for requests that lean on them."""
+
+    #: Whether a request may lean on earlier responses (`previous_response_id`, items of the type `item_reference`), whichever
+    #: upstream answers. They are kept where `[resume]` keeps answers; a request with `store: false` keeps nothing.
+    state: bool = False
+    #: How long a response can be leaned on, in seconds.
+    ttl_s: float = field(default=3600.0, validator=gt(0))
+    #: Bytes of one response with all that was said before it; a larger one is not kept. All of them together, and all logs,
+    #: have `resume.all_bytes`.
+    response_bytes: int = field(default=8 * MIB, validator=ge(1))
+
+    @property
+    def kept(self) -> State | None:
+        """The same for the web layer; None: nothing is."""
+        return State(ttl_s=self.ttl_s, response_bytes=self.response_bytes) if self.state else None
+
+
+@frozen(kw_only=True)
 class Config:
     """The gateway's configuration."""
 
     server: Server = field(factory=Server)
     resume: Resume = field(factory=Resume)
+    responses: Responses = field(factory=Responses)
     upstreams: Mapping[str, Upstream]
     routes: tuple[Route, ...]
     #: What may be meant, and may not be. Faults are no warnings: they are raised.

@@ -136,6 +136,15 @@ class Outlet:
         """Nothing is written any more. Called whatever happened, once or twice: the first one counts."""
 
 
+class Shape(Protocol):
+    """Changes what is written of an answer, keep-alives and errors over HTTP aside."""
+
+    async def stream(self, chunk: bytes, /) -> bytes:
+        """Whole frames of a stream."""
+
+    async def whole(self, body: bytes, /) -> bytes: ...
+
+
 class HTTPOutlet(Outlet):
     """The answer of ``request`` itself."""
 
@@ -160,7 +169,7 @@ class Reply:
     ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array. ``outlet`` is where it goes if it is
     not the answer of ``request`` itself.
     ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked. ``error_answer`` says a
-    failure over HTTP to a client of that dialect.
+    failure over HTTP to a client of that dialect. ``shape`` changes what is written.
     """
 
     def __init__(
@@ -175,8 +184,10 @@ class Reply:
         begins: Callable[[], None] = lambda: None,
         outlet: Outlet | None = None,
         error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
+        shape: Shape | None = None,
     ) -> None:
         self.client = client
+        self._shape = shape
         self._error_answer = error_answer
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
         self.upstream_headers: Mapping[str, str] = {}  #: and these, of the upstream that gives it
@@ -419,6 +430,8 @@ class Reply:
 
     async def whole(self, body: bytes) -> None:
         self._begin()
+        if self._shape is not None:
+            body = await self._shape.whole(body)
         await self._write(body, length=len(body))
         self.ending = "whole"
         self._watch.written_last()
@@ -448,6 +461,8 @@ class Reply:
         if writer is None or keep_alive:
             writer = await self._prepared(length, keep_alive=keep_alive)
         if writer is not None and data:
+            if self._shape is not None and self._stream and not keep_alive:
+                data = await self._shape.stream(data)
             self._wrote_at = self._loop.time()
             if self.begun and self.first_at is None:
                 self.first_at = self._wrote_at
@@ -492,6 +507,7 @@ def reply_to(
     outlet: Outlet | None = None,
     error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
     is_kept: bool = False,
+    shape: Shape | None = None,
 ) -> Reply:
     """The answer to what a client asks, which is held no longer than others may be asked; ``is_kept``: to its end."""
     return Reply(
@@ -504,6 +520,7 @@ def reply_to(
         begins=_nothing if is_kept else ask.let_go,
         outlet=outlet,
         error_answer=error_answer,
+        shape=shape,
     )
 
 

@@ -27,7 +27,7 @@ from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, FAILED, Delivery, Reply, reply_to
-from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.background import keeping
 from streamkit.web.resume.routes import attached
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
@@ -59,11 +59,10 @@ class _Route:
             return rest
         ask = await read_ask(request, self.client)
         with ask.hold:
-            outlet = None
-            if ask.stream:
-                outlet = resumable_outlet(request, self.client, is_array=ask.as_array, model=ask.model)
-            reply = reply_to(request, ask, self.delivery, outlet=outlet)
-            return await answered(request, ask, reply, self.upstream, self.model)
+            kept = await keeping(request, ask)
+            reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
+            response = await answered(request, ask, reply, self.upstream, self.model)
+            return kept.response or response
 
     async def serve_socket(self, form: SocketForm, request: web.Request) -> web.StreamResponse:
         """``GET`` is for WebSockets; of anything else aiohttp says what it always does."""
@@ -93,7 +92,8 @@ class _Route:
                 if message.warm_up:
                     await message.prepared(ask.model)
                 else:
-                    reply = reply_to(request, ask, self.delivery, outlet=message.outlet)
+                    kept = await keeping(request, ask, outlet=message.outlet)
+                    reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
                     await answered(request, ask, reply, self.upstream, self.model)
             except Refused as refused:
                 await message.refuse(refused)

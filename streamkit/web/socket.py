@@ -32,7 +32,7 @@ from streamkit.web.client_connection import bound_unsent
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Outlet, Writer
-from streamkit.web.surfaces import Ask, ask_in
+from streamkit.web.surfaces import RECALL, Ask, ask_in
 
 #: The longest message, where nobody says otherwise.
 MESSAGE_BYTES: Final = 32 * MIB
@@ -73,13 +73,28 @@ class Message:
         if values > REQUEST_VALUES:
             message = f"the message has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
             raise Refused(ProviderFailed("too_large", message))
-        read = partial(self._socket.conversation.read, text)
-        asked: SocketRequest | ProviderFailed = await beside(read) if is_heavy(len(text), values) else read()
+        heavy = is_heavy(len(text), values)
+        asked = await self._asked(text, heavy=heavy)
+        if isinstance(asked, ProviderFailed) and await self._recalled():
+            asked = await self._asked(text, heavy=heavy)
         if isinstance(asked, ProviderFailed):
             raise Refused(asked)
         self.warm_up = asked.warm_up
         self._hold.resize(len(asked.body))
         return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, asked.report)
+
+    async def _asked(self, text: bytes, *, heavy: bool) -> SocketRequest | ProviderFailed:
+        read = partial(self._socket.conversation.read, text)
+        return await beside(read) if heavy else read()
+
+    async def _recalled(self) -> bool:
+        """Whether the application keeps the answer that the message leans on, which this connection does not."""
+        conversation, recall = self._socket.conversation, self._socket.request.config_dict.get(RECALL)
+        answer_id = conversation.unknown_id
+        value = await recall.answer(self._socket.request, answer_id) if recall is not None and answer_id else None
+        if value is not None:
+            conversation.recall(answer_id, value)
+        return value is not None
 
     async def refuse(self, refused: Refused) -> None:
         await self.outlet.begin(refused.response(self._socket.dialect))

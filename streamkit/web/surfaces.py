@@ -4,7 +4,8 @@ What is asked becomes a value, ``Ask``, and nothing of it names an upstream: a b
 ``headers`` only has members that nobody here reads (limits.md T5). The model and whether to stream stand where the dialect has
 them: in the body, or in the URL whatever the body says.
 
-No state is kept between requests. A request that leans on an earlier one is refused with what to send instead.
+A request that leans on an earlier one is made whole from what the application kept (``RECALL``); where it keeps nothing, it is
+refused with what to send instead.
 
 Refused, as ``Refused``: bodies that are too large, too slow or encoded in a way that nobody here reads; whatever
 ``decode_request`` calls a bad request, nesting that is too deep included.
@@ -17,15 +18,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request, Tool, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.http import Address, Operation, RequestLine, Surface
+from streamkit.dialects.http import Address, Operation, RequestLine, StoredForm, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.framing.value_count import VALUE_BYTES
@@ -51,6 +52,18 @@ FORGOTTEN_AT_ONCE: Final = 2000
 VERSIONS: Final = frozenset({"v1", "v1beta"})
 
 
+@define(kw_only=True)
+class Stored:
+    """A request together with what it leans on."""
+
+    body: bytes = field(repr=False)
+    #: The answer that it goes on from; empty: none.
+    previous_id: str = ""
+    #: All that the model is told, which is kept with the answer; empty where that is not to be kept.
+    input: bytes = field(default=b"", repr=False)
+    is_kept: bool = False
+
+
 @frozen(kw_only=True)
 class Ask:
     """What a client asks. ``request`` has the model and whether to stream, wherever they stood."""
@@ -66,6 +79,12 @@ class Ask:
     report: StreamReport = field(factory=StreamReport, repr=False)
     #: Whether it is large enough to be translated in a thread.
     heavy: bool = False
+    #: The answer goes on in the background, whoever reads it.
+    background: bool = False
+    #: The client does not wait for it: ``stream`` is true, since that is how it is made and kept.
+    at_once: bool = False
+    #: What it leans on, and what of it is kept; None: the application keeps nothing that a request may lean on.
+    stored: Stored | None = field(default=None, repr=False)
     #: What it holds of the application's budget; whoever got the request shrinks it to nothing once it is over.
     hold: Hold = field(factory=Hold, repr=False)
 
@@ -73,7 +92,27 @@ class Ask:
         """Forget the conversation, which nobody is asked with any more. What the answer is translated by stays: the tools."""
         _forget(self.request.turns)
         self.request.turns, self.request.extras = [], {}
-        self.hold.shrink(sum(map(_size_of, self.request.tools)))
+        kept = 0 if self.stored is None else len(self.stored.input)
+        if self.stored is not None:
+            self.stored.body = b""
+        self.hold.shrink(sum(map(_size_of, self.request.tools)) + kept)
+
+
+class Recall(Protocol):
+    """What an application keeps of its answers, for requests that lean on them."""
+
+    async def whole(self, request: web.Request, form: StoredForm, asked: Request, body: bytes) -> Stored | None:
+        """A request that leans on nothing that is kept; None where nothing is kept that it could lean on.
+
+        Raises Refused where it leans on what is not there.
+        """
+
+    async def answer(self, request: web.Request, answer_id: str) -> bytes | None:
+        """The value of an answer (``KeptAnswer``); None: it is not kept. Raises Refused where the store can't be read."""
+
+
+#: An application without it keeps no answers.
+RECALL: Final = web.AppKey("streamkit-recall", Recall)
 
 
 def _forget(turns: list[Turn]) -> None:
@@ -156,34 +195,52 @@ async def _ask_in(
     address: Callable[[RequestLine, Request], Address] | None = None,
     report: StreamReport | None = None,
 ) -> Ask:
-    surface, report = surface_of(dialect), StreamReport() if report is None else report
-    heavy = is_heavy(len(raw), values)
-
-    def read() -> tuple[Request, Address]:
-        body, member = surface.counted(raw, report) if operation == "count" else (raw, "")
-        try:
-            asked = decode_request(body, dialect, report=report)
-        except BadRequest as error:
-            raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
-        surface.check(asked)
-        return asked, (address or surface.address)(request, asked)
-
+    surface, is_message, heavy = surface_of(dialect), report is not None, is_heavy(len(raw), values)
+    report = StreamReport() if report is None else report
+    stored, background = None, False
     try:
-        asked, found = await beside(read) if heavy else read()
+        asked = await _decoded(raw, dialect, operation, report, heavy=heavy)
+        if surface.stored is not None and operation == "generate":
+            recall = request.config_dict.get(RECALL)
+            background = surface.stored.background(asked, recall is not None and not is_message)
+            stored = None if recall is None else await recall.whole(request, surface.stored, asked, raw)
+            if stored is not None and stored.body is not raw:
+                hold.add(len(stored.body) - len(raw))
+                heavy = is_heavy(len(stored.body), await _counted(stored.body, hold))
+                asked = await _decoded(stored.body, dialect, operation, StreamReport(), heavy=heavy)
+                surface.stored.background(asked, True)  # which takes it out of what is sent on
+        surface.check(asked)
+        found = (address or surface.address)(request, asked)
     except BadRequest as error:
         raise Refused(bad_request(error)) from error
-    asked.model, asked.stream = found.model, found.stream
+    asked.model, asked.stream = found.model, found.stream or background
     return Ask(
         dialect=dialect,
         operation=operation,
         model=found.model,
-        stream=found.stream,
+        stream=found.stream or background,
         as_array=found.as_array,
         request=asked,
         report=report,
         heavy=heavy,
+        background=background,
+        at_once=background and not found.stream,
+        stored=stored,
         hold=hold,
     )
+
+
+async def _decoded(raw: bytes, dialect: str, operation: Operation, report: StreamReport, *, heavy: bool) -> Request:
+    """The request in a body. Raises BadRequest."""
+
+    def read() -> Request:
+        body, member = surface_of(dialect).counted(raw, report) if operation == "count" else (raw, "")
+        try:
+            return decode_request(body, dialect, report=report)
+        except BadRequest as error:
+            raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
+
+    return await beside(read) if heavy else read()
 
 
 async def read_body(request: web.Request, dialect: str) -> bytes:

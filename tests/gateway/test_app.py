@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
+from attrs import evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.app import gateway_app, private_app
-from streamkit.gateway.config import Server
+from streamkit.gateway.config import Resume, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error
 from streamkit.web.upstream import Secret
@@ -167,7 +168,7 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
         ({"previous_response_id": "resp_1"}, "this gateway is stateless"),
         ({"conversation": "conv_1"}, "this gateway is stateless"),
         ({"conversation": {"id": "conv_1"}}, "this gateway is stateless"),
-        ({"background": True}, "ask without background"),
+        ({"background": True, "store": False}, "store: false"),
         ({"input": [{"type": "item_reference", "id": "i"}]}, "send the item itself"),
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
@@ -176,9 +177,36 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
     answer = await asked(running, "openai-responses", members)
     failed = told(answer, "openai-responses")
     assert (answer.status, failed.type) == (400, "invalid_request")
-    assert failed.message.startswith(next(iter(members)))
+    assert failed.message.startswith([*members][-1])
     assert words in failed.message
-    assert "send" in failed.message or "ask" in failed.message
+    assert "send" in failed.message or "ask" in failed.message or "leave" in failed.message
+
+
+async def test_a_gateway_without_a_store_refuses_the_background_and_names_the_setting():
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        config = evolve(config_of([upstream_at(evil, "openai-chat")]), resume=Resume(store="off"))
+        async with gateway(config) as running:
+            answer = await asked(running, "openai-responses", {"background": True})
+            assert answer.status == 400
+            assert '[resume] store = "memory"' in told(answer, "openai-responses").message
+
+
+async def test_a_response_in_the_background_is_one_record_under_no_id(caplog):
+    caplog.set_level("INFO", "streamkit.gateway")
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        answer = await asked(running, "openai-responses", {"background": True}, stream=False)
+        response_id = orjson.loads(answer.body)["id"]
+        assert answer.headers["x-request-id"].startswith("req_")
+        assert await running.outcomes() == {("one", "success"): 1}
+        for path in (f"/v1/responses/{response_id}", f"/responses/{response_id}?stream=true"):
+            assert (await ask(running.url, path, method="GET")).status == 200
+        assert (await ask(running.url, f"/v1/responses/{response_id}/cancel")).status == 200
+        assert (await ask(running.url, f"/v1/responses/{response_id}", method="DELETE")).status == 200
+        await eventually(lambda: running.counted("requests_total") == 5)
+    assert response_id not in caplog.text
 
 
 @pytest.mark.parametrize("upstream", ["anthropic", "ollama", "openai-responses", "bedrock", "cohere"])
@@ -208,7 +236,7 @@ async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imi
 
 PATHS = {
     "openai-chat": "/v1/chat/nothing",
-    "openai-responses": "/v1/responses/resp_1",
+    "openai-responses": "/v1/responses/compact",
     "anthropic": "/v1/messages/batches",
     "ollama": "/api/pull",
     "gemini": "/v1beta/cachedContents",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.gateway.configuring import GOOD, warnings
+from tests.gateway.configuring import GOOD, faults, warnings
 
 
 def test_an_upstream_that_no_route_leads_to_is_a_warning():
@@ -35,3 +35,9 @@ def test_listening_to_the_world_is_a_warning_unless_clients_need_keys():
     assert warnings(f"server.keys = [{{ env = 'KEY' }}]\n{opened}") == []
     (told,) = warnings(f"server.private = '0.0.0.0:9'\n{GOOD}")
     assert "/metrics" in told
+
+
+def test_responses_that_are_leaned_on_need_a_place_where_they_are_kept():
+    (told,) = faults(f'[responses]\nstate = true\n[resume]\nstore = "off"\n{GOOD}')
+    assert told.startswith("gateway.toml:2:9: responses.state: responses are kept in resume.store")
+    assert warnings(f"[responses]\nstate = true\n{GOOD}") == []

@@ -11,8 +11,10 @@ from pathlib import Path
 import openai
 import pytest
 from aiohttp import ClientSession, TCPConnector, WSMsgType
+from attrs import evolve
 
 from streamkit.framing.sse import serialize_sse
+from streamkit.gateway.config import Responses
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
 from tests.gateway.running import config_of, gateway, upstream_at
@@ -242,3 +244,22 @@ async def test_a_thousand_idle_sockets_take_little_memory():
         assert each < 64 * 1024
         for one in sockets:
             await one.close()
+
+
+async def test_a_response_of_another_connection_or_of_a_post_is_gone_on_from_where_the_gateway_keeps_state():
+    model = ScriptedModel(DIALECT, lambda tool: tool.name == "look_up")
+    async with EvilUpstream(model.play) as upstream:
+        config = evolve(config_of([upstream_at(upstream, DIALECT, timeouts=PATIENT)]), responses=Responses(state=True))
+        async with gateway(config) as running, ClientSession() as session:
+            url = f"{running.url}/v1/responses"
+            async with session.post(url, json={"model": "m", "input": "one"}) as posted:
+                responses = [await posted.json()]
+            for number in ("two", "three"):
+                async with session.ws_connect(url) as ws:
+                    events_of_it = await answered(ws, previous_response_id=responses[-1]["id"], input=number)
+                    responses.append(events_of_it[-1]["response"])
+                    (error,) = await answered(ws, previous_response_id="resp_nobodys")
+                    assert error["error"]["code"] == "previous_response_not_found"
+        said = [message["content"] for message in upstream.requests[-1].json()["messages"] if message["role"] == "user"]
+    assert said == ["one", "two", "three"]
+    assert len({response["id"] for response in responses}) == 3

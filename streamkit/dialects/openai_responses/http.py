@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import HTTP, STATELESS, Endpoint, SocketForm, Surface, TokenCount
+from streamkit.dialects.http import HTTP, STATE_SETTING, STATELESS, Endpoint, SocketForm, Surface, TokenCount
 from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.dialects.openai_responses.socket_out import ENDPOINT
+from streamkit.dialects.openai_responses.stored import STORED
 from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
@@ -23,12 +24,11 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """A request may lean on what a server keeps (dialects.md §2.3), and none is kept here."""
+    """A request may lean on what a server keeps (dialects.md §2.3), and what is kept here was put into it before."""
     for path, instead in request.stored:
         if path != "prompt":  # which is no state of a conversation: an upstream of this dialect may have it
-            raise BadRequest(path, f"{STATELESS}; {instead}")
-    if request.extras.get("background"):
-        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+            setting = "" if path == "conversation" else f", {STATE_SETTING}"
+            raise BadRequest(path, f"{STATELESS}{setting}; {instead}")
 
 
 HTTP_HALF = HTTP(
@@ -49,6 +49,7 @@ HTTP_HALF = HTTP(
         path=re.compile(r"(?:^/?|/v1)/responses(?:/.*+)?\Z", re.DOTALL),
         kept=re.compile(r"(?:^/?|/v1)/responses/"),
         socket=SocketForm(conversation=SocketConversation),
+        stored=STORED,
         check=_refuse_state,
         count_answer=lambda tokens: {"object": "response.input_tokens", "input_tokens": tokens},
         models=MODELS,

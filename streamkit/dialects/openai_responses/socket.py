@@ -2,8 +2,7 @@
 
 A connection keeps the last response that ended as it should, with all that it was asked: the next message may name it as
 ``previous_response_id`` and send new items only. What is kept is JSON text, not objects, up to a limit in bytes; behind it the
-client is told to send the whole input, with the code at which Codex does so by itself. The text of values is cut out of
-messages and events, so that no number changes on its way.
+client is told to send the whole input, with the code at which Codex does so by itself, unless a store has it (``recall``).
 
 An answer has one last event, and nothing behind it, whatever a server wrote: a client would take it for the answer to its next
 message. So ``response.failed`` stands for the ``error`` in front of it. An ``error`` that stands alone gets a status, without
@@ -25,6 +24,15 @@ from streamkit.dialects.http import SHOWN_CHARS, SocketRequest
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.openai_responses.decode import OTHER_TERMINAL, known_status
 from streamkit.dialects.openai_responses.errors import ERRORS
+from streamkit.dialects.openai_responses.kept import (
+    body_of,
+    conversation_in,
+    items_of,
+    joined,
+    not_found,
+    output_in,
+    refused,
+)
 from streamkit.dialects.openai_responses.socket_out import NAME, type_of
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
@@ -40,11 +48,11 @@ from streamkit.tool_calls.value_text import ValueTexts, value_text
 #: Members that a message has beside those of a body.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
 #: Ends at which the output is whole as far as it goes, so that a conversation may go on behind it.
-_ENDS: Final = frozenset({"response.completed", "response.incomplete"})
-_FAILED: Final = "response.failed"
-_ITEM_DONE: Final = "response.output_item.done"
+ENDS: Final = frozenset({"response.completed", "response.incomplete"})
+FAILED: Final = "response.failed"
+ITEM_DONE: Final = "response.output_item.done"
 #: Behind these a client takes what comes for the answer to its next message.
-_LAST: Final = frozenset({*_ENDS, _FAILED, "response.cancelled", "error"})
+_LAST: Final = frozenset({*ENDS, FAILED, "response.cancelled", "error"})
 _NOTHING: Final = ("", b"")
 
 
@@ -60,23 +68,24 @@ class SocketConversation:
         self._output: list[bytes] = []  # of the response under way
         self._last = _NOTHING  # of the events of the response under way, which waits for its end
         self._parser = SSEParser()
+        self.unknown_id = ""
 
     @property
     def kept_bytes(self) -> int:
         return len(self._items)
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
-        report = StreamReport()
+        report, self.unknown_id = StreamReport(), ""
         try:
             fields = fields_of(message, report)
         except BadRequest as error:
-            return _refused(str(error), param=error.path or None)
+            return refused(str(error), param=error.path or None)
         members = fields.peek_all()
         if members.get("type") != "response.create":
             kind = quoted(str(members.get("type")), SHOWN_CHARS)
-            return _refused(f"messages of the type response.create are served here, and not {kind}", param="type")
+            return refused(f"messages of the type response.create are served here, and not {kind}", param="type")
         if members.get("stream_id") is not None:
-            return _refused(
+            return refused(
                 "responses of one connection come one after the other; leave stream_id out", param="stream_id"
             )
         previous = members.get("previous_response_id")
@@ -84,32 +93,31 @@ class SocketConversation:
             return self._unknown(previous)
         texts = ValueTexts(fields.body.text)
         request = {name: texts.text(name).encode() for name in members if name not in _ENVELOPE}
-        items = _items_of(members.get("input"), request.get("input", b""))
+        items = items_of(members.get("input"), request.get("input", b""))
         if items is not None:
-            earlier = [self._items] if previous is not None and self._items else []
-            self._input = b",".join([*earlier, *([items] if items else [])])
+            self._input = joined([self._items if previous is not None else b"", items])
             request["input"] = b"[%b]" % self._input
         self._output, self._last, self._parser = [], _NOTHING, SSEParser()
-        body = b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in {**request, "stream": b"true"}.items())
-        return SocketRequest(b"{%b}" % body, warm_up=_is_warm_up(members), report=report)
+        body = body_of({**request, "stream": b"true"})
+        return SocketRequest(body, warm_up=_is_warm_up(members), report=report)
 
     def write(self, chunk: bytes) -> list[str]:
         written: list[str] = []
         for frame in self._parser.feed(chunk):
             if not frame.data.startswith(b"{"):
                 continue
-            kind, payload = _typed(frame)
-            if kind == _ITEM_DONE:
+            kind, payload = typed(frame)
+            if kind == ITEM_DONE:
                 self._output.append(value_text(payload, "item").encode())
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
-            elif self._last[0] != "error" or kind == _FAILED:  # which tells the same error once more
+            elif self._last[0] != "error" or kind == FAILED:  # which tells the same error once more
                 self._last = kind, payload
         return written
 
     def end(self) -> list[str]:
         (kind, payload), self._last = self._last, _NOTHING
-        if kind in _ENDS:
+        if kind in ENDS:
             self._keep(payload)
         if not payload:
             return []
@@ -129,21 +137,25 @@ class SocketConversation:
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
-        own = isinstance(response.get("output"), list) and response["output"]
-        output = [_inside(value_text(payload, "response", "output").encode())] if own else self._output
         self._id = str(response.get("id") or "")
-        self._items = b",".join([*([self._input] if self._input else []), *output])
+        self._items = joined([self._input, output_in(payload, response, self._output)])
         self._input, self._output = b"", []
+        self._forget_beyond_limit()
+
+    def recall(self, answer_id: str, value: bytes) -> None:
+        self._id, self._items = answer_id, conversation_in(value)
+        self._forget_beyond_limit()
+
+    def _forget_beyond_limit(self) -> None:
         if len(self._items) > self._limit_bytes:
             self.forget()
 
     def _unknown(self, previous: object) -> ProviderFailed:
         name = quoted(str(previous), SHOWN_CHARS)
-        why = f"no response {name} is kept on this connection, which keeps its last one"
         if previous == self._left_out:
-            why = f"the response {name} and its input are larger than what may be kept of them"
-        message = f"{why}; send the whole input, without previous_response_id"
-        return _refused(message, code="previous_response_not_found", param="previous_response_id")
+            return not_found(f"the response {name} and its input are larger than what may be kept of them")
+        self.unknown_id = str(previous)
+        return not_found(f"no response {name} is kept on this connection, which keeps its last one")
 
 
 def _error_of(event: Mapping[str, Any]) -> str:
@@ -156,7 +168,7 @@ def _error_of(event: Mapping[str, Any]) -> str:
     return orjson.dumps({"type": "error", **told, **number}).decode()
 
 
-def _typed(frame: Frame) -> tuple[str, bytes]:
+def typed(frame: Frame) -> tuple[str, bytes]:
     """The type of an event and its payload, which says it: a server may have written it on the event's line alone.
 
     A last event by another name, at which no client stops, gets its own.
@@ -176,22 +188,3 @@ def _is_warm_up(members: Mapping[str, Any]) -> bool:
     """Whether nothing is to be generated; preparing the cache of prompts wins over ``generate``."""
     cache = members.get("prompt_cache_options")
     return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)
-
-
-def _items_of(value: object, text: bytes) -> bytes | None:
-    """An ``input`` as items with commas between; None for what can't be one, of which the decoder says what is wrong."""
-    if value is None:
-        return b""
-    if isinstance(value, str):
-        return b'{"type":"message","role":"user","content":%b}' % text
-    return _inside(text) if isinstance(value, list) else None
-
-
-def _inside(text: bytes) -> bytes:
-    """What stands between the brackets of a list."""
-    return text[1:-1].strip()
-
-
-def _refused(message: str, *, code: str | None = None, param: str | None = None) -> ProviderFailed:
-    raw = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return ProviderFailed("invalid_request", message, code=code, http_status=400, vendor=VENDOR, raw=raw)

@@ -7,6 +7,6 @@ Source: resume.md §5, §6.
 
 from streamkit.web.resume.answer import ResumableOutlet
 from streamkit.web.resume.routes import add_resuming
-from streamkit.web.resume.settings import RESUMING, Resumable, ResumeCounts, Resuming
+from streamkit.web.resume.settings import RESUMING, Resumable, ResumeCounts, Resuming, State
 
-__all__ = ["RESUMING", "Resumable", "ResumableOutlet", "ResumeCounts", "Resuming", "add_resuming"]
+__all__ = ["RESUMING", "Resumable", "ResumableOutlet", "ResumeCounts", "Resuming", "State", "add_resuming"]

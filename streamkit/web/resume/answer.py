@@ -34,6 +34,8 @@ CREATE_S: Final = 0.05
 CHUNK_BYTES: Final = 32
 #: How often it is looked whether anybody reads an answer without its client: so many times while nobody may.
 LOOKS: Final = 10
+#: And at least so often, in seconds.
+LOOK_S: Final = 60.0
 
 
 def takes_ids(meta: Meta) -> bool:
@@ -62,16 +64,30 @@ def resumable_outlet(
     if resuming is None or not resuming.wanted(request, resumable):
         return None
     log_id = resuming.store.new_id()
-    dialect = client_named(client)[0]
-    meta = Meta(
+    meta = meta_of(request, resuming, log_id, client, is_array=is_array, model=model)
+    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta) and not is_named, is_named=is_named)
+
+
+def meta_of(
+    request: web.Request,
+    resuming: Resuming,
+    log_id: str,
+    client: str,
+    *,
+    is_array: bool = False,
+    model: str = "",
+    background: bool = False,
+) -> Meta:
+    """What is known of the answer to ``request`` before its first byte."""
+    return Meta(
         dialect=client,
-        media_type="application/json" if is_array else dialect.media_type,
+        media_type="application/json" if is_array else client_named(client)[0].media_type,
         is_array=is_array,
         owner=owner_of(resuming.key(request), log_id),
         created=time.time(),
         model=model,
+        background=background,
     )
-    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta) and not is_named, is_named=is_named)
 
 
 class ResumableOutlet(HTTPOutlet):
@@ -90,6 +106,7 @@ class ResumableOutlet(HTTPOutlet):
         super().__init__(request)
         self.log_id = log_id
         self._resuming = resuming
+        self._unattended_s = resuming.unattended_s
         self._loop = asyncio.get_running_loop()
         self._transport = request.transport
         self._is_named = is_named
@@ -248,7 +265,7 @@ class ResumableOutlet(HTTPOutlet):
 
     def _look(self) -> None:
         """End the answer if nobody read it for too long."""
-        log, allowed_s = self._log, self._resuming.unattended_s
+        log, allowed_s = self._log, self._unattended_s
         read_at = None if log is None else log.read_at
         since = max(self._left_at, read_at or 0.0)
         if log is not None and log.lost is not None:
@@ -256,7 +273,7 @@ class ResumableOutlet(HTTPOutlet):
         elif self._loop.time() - since >= allowed_s:
             self._reply.interrupt(Unattended(f"nobody has read the answer for {allowed_s:g} s"))
         else:
-            self._timer = self._loop.call_later(allowed_s / LOOKS, self._look)
+            self._timer = self._loop.call_later(min(allowed_s / LOOKS, LOOK_S), self._look)
 
     def _refuse_if_lost(self) -> None:
         """Raises ConnectionResetError where nobody is there, and nobody can come back."""

@@ -17,7 +17,8 @@ from typing import Final
 from aiohttp import web
 
 from streamkit.errors import SourceFailed, StreamError
-from streamkit.pipeline import Pipe, pipe
+from streamkit.events import ProviderFailed
+from streamkit.pipeline import Machine, Pipe, pipe
 from streamkit.report import StreamReport
 from streamkit.resume import EventIDs, LogError, Reading, Store, closing
 from streamkit.resume.event_ids import ends_an_event, without_blank_line
@@ -35,15 +36,29 @@ _EVENT_END_BYTES: Final = 4
 
 
 class Following:
-    """The bytes behind byte ``after`` of the log of ``log_id``, as a ``pipe`` that ``Reply.interrupt`` can end."""
+    """The bytes behind byte ``after`` of the log of ``log_id``, as a ``pipe`` that ``Reply.interrupt`` can end.
 
-    def __init__(self, store: Store, log_id: str, owner: str, after: int, reading: Reading, *, has_ids: bool) -> None:
+    ``behind`` takes out of them what the client has, where its cursor is no number of bytes.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log_id: str,
+        owner: str,
+        after: int,
+        reading: Reading,
+        *,
+        has_ids: bool,
+        behind: Machine[bytes, bytes] | None = None,
+    ) -> None:
         self.report: StreamReport | None = None
         self.is_broken = False  #: the log could not be read to its end
         self._store, self._log_id, self._owner, self._after = store, log_id, owner, after
         self._reading = reading
         self._source = TimedSource(reading, _PATIENT)
         self._has_ids = has_ids
+        self._behind = behind
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -63,25 +78,29 @@ class Following:
         report = self.report or StreamReport()
         report.spoken = True  # what is there is to be written at once
         seen: list[bytes] = []  # the log's own bytes, which are there once for all its readers
-        ids = EventIDs(self._log_id, self._after) if self._has_ids else None
+        machine = EventIDs(self._log_id, self._after) if self._has_ids else self._behind
         try:
-            if ids is not None and self._after:
-                ids = EventIDs(self._log_id, self._after, inside=not ends_an_event(await self._before()))
+            if self._has_ids and self._after:
+                machine = EventIDs(self._log_id, self._after, inside=not ends_an_event(await self._before()))
             async for data in source:
                 seen.append(data)
-                if written := data if ids is None else ids.feed(data):
+                if written := data if machine is None else machine.feed(data):
                     yield written
         except (LogError, StreamError) as error:
             failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
             report.failed(failed)
             self.is_broken = True
             written = await self._prefix() + b"".join(seen)
-            if ids is not None:  # half of an event, of which the client has nothing
-                written = written.removesuffix(ids.finish())
-            yield closing(self._reading.meta, written, failed)
+            if machine is not None and self._has_ids:  # half of an event, of which the client has nothing
+                written = written.removesuffix(machine.finish())
+            told = closing(self._reading.meta, written, failed)
+            yield told if machine is None or self._has_ids else machine.abandon() + machine.feed(told)
             return
-        if ids is not None and (rest := ids.finish()):
+        if machine is not None and (rest := machine.finish()):
             yield rest
+        if machine is not None and machine.fault is not None:  # the cursor lies behind the end
+            report.failure, report.clean = ProviderFailed("invalid_request", str(machine.fault)), False
+            return
         report.clean = self._reading.ended == "done"
         report.completed = bool(report.clean)
 

@@ -15,21 +15,19 @@ from typing import Final
 from aiohttp import web
 from attrs import frozen
 
-from streamkit.events import ErrorType, ProviderFailed
-from streamkit.resume import BadCursor, Cursor, LogError, LogGone, Reading, cursor_in, offset_in, owner_of
+from streamkit.resume import BadCursor, Cursor, LogError, cursor_in, offset_in, owner_of
 from streamkit.resume.identity import checked_id
 from streamkit.web.client_dialect import expected, in_dialect
-from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.resume.answer import takes_ids
 from streamkit.web.resume.following import Following, follow
+from streamkit.web.resume.look_up import opened, refusal
 from streamkit.web.resume.settings import RESUMING, Resuming
+from streamkit.web.resume.stored import add_stored
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 #: Behind the path of streams.
 ID_PATTERN: Final = "/{stream_id}"
-#: Seconds after which a client may ask again where the store can't be read.
-RETRY_S: Final = 1.0
 
 
 @frozen
@@ -67,29 +65,6 @@ async def resumed(
         return Resumed(response, reply)
     finally:
         await reading.aclose()
-
-
-async def opened(request: web.Request, resuming: Resuming, log_id: str, offset: int) -> tuple[Reading, str]:
-    """A log of the client that asks, and who that is. Raises Refused."""
-    try:
-        owner = owner_of(resuming.key(request), checked_id(log_id))
-        return await resuming.store.open(log_id, owner, offset), owner
-    except LogError as error:
-        raise refusal(resuming, error) from error
-
-
-def refusal(resuming: Resuming, error: LogError) -> Refused:
-    """What a client is told that can't read on."""
-    kind: ErrorType
-    kind, count = "unavailable", "unavailable"
-    if isinstance(error, LogGone):
-        kind, count = "not_found", "not_found"
-    elif isinstance(error, BadCursor):
-        kind, count = "invalid_request", "bad_cursor"
-    resuming.counts.resumed(count)
-    retry_after_s = RETRY_S if kind == "unavailable" else None
-    message = str(LogGone()) if kind == "not_found" else str(error)
-    return Refused(ProviderFailed(kind, message, retry_after_s=retry_after_s))
 
 
 def named_cursor(request: web.Request) -> Cursor | None:
@@ -142,9 +117,13 @@ def add_resuming(
     *,
     delivery: Delivery = DEFAULT_DELIVERY,
     observe: Callable[[web.Request, Reply], None] = lambda _request, _reply: None,
+    prefix: str = "",
+    misspelt_too: bool = False,
 ) -> None:
     """Keep the answers of ``relay`` and ``setup`` in ``app`` as ``resuming`` says, and serve their rest at its path.
 
+    Where clients of a dialect know answers by their ids (``GET /v1/responses/{id}``), they are served there, behind the
+    ``prefix`` of ``setup``; ``misspelt_too``: also where a base URL has a version too few or one too many.
     The store is closed with the application. ``observe`` is told of each answer that was read on, once it is over. Raises
     ValueError for a path that aiohttp does not take.
     """
@@ -169,4 +148,5 @@ def add_resuming(
     app.router.add_get(resuming.path + ID_PATTERN, in_dialect(read_on), allow_head=False, expect_handler=expected)
     app.router.add_delete(resuming.path + ID_PATTERN, in_dialect(stopped), expect_handler=expected)
     app.on_startup.append(started)
+    add_stored(app, resuming, delivery=delivery, observe=observe, prefix=prefix, misspelt_too=misspelt_too)
     app.on_cleanup.append(closed)

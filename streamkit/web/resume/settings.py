@@ -11,8 +11,9 @@ from typing import Final, Literal, TypeAlias
 
 from aiohttp import web
 from attrs import field, frozen
-from attrs.validators import gt
+from attrs.validators import ge, gt
 
+from streamkit.limits import MIB
 from streamkit.resume import Store
 
 #: Which streams can be resumed: those whose client asks for it by a header; all; none.
@@ -38,6 +39,16 @@ class ResumeCounts:
         self.not_resumable[why] += 1
 
 
+@frozen(kw_only=True)
+class State:
+    """How responses are kept for requests that lean on them, in dialects whose clients do."""
+
+    #: How long a response can be leaned on, in seconds. Those of a conversation are kept anew with each turn.
+    ttl_s: float = field(default=3600.0, validator=gt(0))
+    #: Bytes of one response with all that was said before it; a larger one is not kept.
+    response_bytes: int = field(default=8 * MIB, validator=ge(1))
+
+
 def _nobody(_request: web.Request) -> str:
     return ""
 
@@ -54,6 +65,8 @@ class Resuming:
     path: str = "/v1/streams"
     #: The key that a client showed, to which the answers belong that it asks for; empty: to whoever has their ids.
     key: Callable[[web.Request], str] = _nobody
+    #: None: no request may lean on an earlier one.
+    state: State | None = None
     counts: ResumeCounts = field(factory=ResumeCounts)
 
     def wanted(self, request: web.Request, resumable: Resumable | None = None) -> bool:

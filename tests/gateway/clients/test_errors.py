@@ -83,7 +83,7 @@ def test_what_leans_on_state_is_a_bad_request_that_says_what_to_send(asked: dict
 
 def test_a_response_that_nobody_kept_is_not_found(client: Clients):
     openai = pytest.importorskip("openai")
-    with pytest.raises(openai.NotFoundError, match="stateless"):
+    with pytest.raises(openai.NotFoundError, match="no such answer"):
         client("openai").responses.retrieve("resp_1")
 
 

@@ -1,0 +1,103 @@
+"""Answers that go on in the background, in dialects whose clients know them by the id in the answer (``Surface.stored``).
+
+The client of a stream gets it as always, and may leave it. One that asked for no stream is answered at once with what there is
+of the answer, which is nothing; its connection is closed, since the request goes on. Whoever asks so says that nobody has to
+wait, so such an answer runs to its end, bounded by the time limits of its upstream alone and not by ``unattended_s``.
+
+Source: resume.md §5, §5.4, §13.1; R27.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from aiohttp import web
+from attrs import frozen
+
+from streamkit.dialects import client_named
+from streamkit.events import ProviderFailed
+from streamkit.resume import Meta
+from streamkit.web.refusals import Refused
+from streamkit.web.reply import Outlet, Shape
+from streamkit.web.resume.answer import ResumableOutlet, meta_of, resumable_outlet, takes_ids
+from streamkit.web.resume.look_up import RETRY_S
+from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
+from streamkit.web.resume.state import Shaping, states_of
+from streamkit.web.surfaces import Ask, surface_of
+
+
+@frozen(kw_only=True)
+class Kept:
+    """How an answer is kept."""
+
+    outlet: Outlet | None = None  #: None: that of its request, or of its message
+    shape: Shape | None = None
+    #: What the client was answered, that does not wait for the answer.
+    response: web.StreamResponse | None = None
+
+
+async def keeping(
+    request: web.Request,
+    ask: Ask,
+    *,
+    resumable: Resumable | None = None,
+    outlet: Outlet | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Kept:
+    """How the answer to what a client asks is kept, if it is; ``outlet`` is that of a message, which can't be read on.
+
+    A client that waits for nothing is answered here, with ``headers``. Raises Refused where its answer can't be kept.
+    """
+    resuming, form = request.config_dict.get(RESUMING), surface_of(ask.dialect).stored
+    if outlet is None and ask.stream and not ask.background:
+        outlet = resumable_outlet(request, ask.dialect, is_array=ask.as_array, model=ask.model, resumable=resumable)
+    is_kept = ask.background or (ask.stored is not None and ask.stored.is_kept)
+    if resuming is None or form is None or not is_kept:
+        return Kept(outlet=outlet)
+    answer_id = resuming.store.new_id(form.prefix)
+    previous_id = "" if ask.stored is None else ask.stored.previous_id
+    writer = form.writer(answer_id, ask.background, previous_id)
+    shape = Shaping(writer, answer_id, ask.stored, states_of(request, resuming))
+    if not ask.background:
+        return Kept(outlet=outlet, shape=shape)
+    meta = meta_of(request, resuming, answer_id, ask.dialect, model=ask.model, background=True)
+    background = BackgroundOutlet(
+        request, resuming, answer_id, meta, has_ids=resuming.wanted(request) and takes_ids(meta)
+    )
+    response = None
+    if ask.at_once:
+        settings = client_named(ask.dialect)[0].settings(ask.request)
+        begun = form.queued(answer_id, int(meta.created), ask.model, settings)
+        response = await background.answer(begun, headers or {})
+    return Kept(outlet=background, shape=shape, response=response)
+
+
+class BackgroundOutlet(ResumableOutlet):
+    """The answer of ``request`` in the background."""
+
+    def __init__(self, request: web.Request, resuming: Resuming, log_id: str, meta: Meta, *, has_ids: bool) -> None:
+        super().__init__(request, resuming, log_id, meta, has_ids=has_ids)
+        self._unattended_s = math.inf
+
+    async def answer(self, begun: bytes, headers: Mapping[str, str]) -> web.Response:
+        """Answer the client now; all that is written from now on is for the log alone. Raises Refused."""
+        log = await self._created()
+        if log is None:
+            self._discard()
+            failed = ProviderFailed("unavailable", "the answer can't be kept now; ask again", retry_after_s=RETRY_S)
+            raise Refused(failed)
+        response = web.Response(body=begun, content_type="application/json", headers=headers)
+        response.headers["Cache-Control"] = "no-store"
+        response.force_close()
+        try:
+            self._writer = await self.begin(response)
+            await response.write_eof()
+        except BaseException as error:
+            log.discard()
+            if isinstance(error, ConnectionError):  # nobody knows of it
+                raise Refused(ProviderFailed("server", "the client left")) from error
+            raise
+        self._log, self._ids = log, None
+        self.goes_on()
+        return response

@@ -1,0 +1,164 @@
+"""Answers by their ids, in dialects whose clients know them so: look one up, read its stream on, cancel it, delete it.
+
+An answer in the background is read from its log: it is under way until that has ended, and has an end of its own in its last
+words then. Others are there where the application keeps state (``Resuming.state``). What is not there, not any more, or is
+another key's is 404, in the words of the dialect.
+
+Source: resume.md §4.6, §5, §5.4; R6, R10, R16, R27.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+from attrs import field, frozen
+
+from streamkit.dialects.http import StoredForm
+from streamkit.errors import BadRequest
+from streamkit.resume import LogError, LogGone, Meta, owner_of
+from streamkit.resume.identity import checked_id
+from streamkit.web.client_dialect import expected, in_dialect
+from streamkit.web.refusals import Refused, bad_request
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.resume.following import Following, follow
+from streamkit.web.resume.look_up import opened, refusal
+from streamkit.web.resume.settings import Resuming
+from streamkit.web.resume.state import Recalling, states_of
+from streamkit.web.surfaces import RECALL, misspelt, surfaces
+
+#: What is there of a log is read until nothing comes for so long, in seconds: the memory of this process has it at once.
+SILENCE_S: Final = 0.25
+#: How long a client that cancels waits for the end, in seconds.
+CANCEL_S: Final = 5.0
+
+
+@frozen
+class StoredAnswers:
+    """The answers of one dialect's clients."""
+
+    resuming: Resuming
+    form: StoredForm
+    delivery: Delivery
+    observe: Callable[[web.Request, Reply], None] = field(repr=False)
+
+    async def retrieve(self, request: web.Request) -> web.StreamResponse:
+        answer_id = request.match_info["stream_id"]
+        try:
+            is_stream, number = self.form.stream_asked(request.query)
+        except BadRequest as error:
+            self.resuming.counts.resumed("bad_cursor")
+            raise Refused(bad_request(error)) from error
+        if is_stream:
+            return await self._read_on(request, answer_id, number)
+        try:
+            found = await self._answer(request, answer_id, SILENCE_S)
+        except LogError as error:
+            raise refusal(self.resuming, error) from error
+        self.resuming.counts.resumed("looked_up")
+        return _told(found)
+
+    async def cancel(self, request: web.Request) -> web.StreamResponse:
+        answer_id = request.match_info["stream_id"]
+        try:
+            try:
+                await self.resuming.store.stop(answer_id, self._owner(request, answer_id))
+            except LogGone:
+                await self._kept(request, answer_id)
+                raise Refused(self.form.not_background) from None
+            found = await self._answer(request, answer_id, CANCEL_S)
+        except LogError as error:
+            raise refusal(self.resuming, error) from error
+        self.resuming.counts.resumed("stopped")
+        return _told(found)
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        answer_id = request.match_info["stream_id"]
+        states = states_of(request, self.resuming)
+        deleted = 0
+        try:
+            with suppress(LogGone):
+                await self.resuming.store.delete(answer_id, self._owner(request, answer_id))
+                deleted += 1
+            with suppress(LogGone):
+                if states is not None:
+                    await states.forget(self.form, answer_id)
+                    deleted += 1
+            if not deleted:
+                raise LogGone
+        except LogError as error:
+            raise refusal(self.resuming, error) from error
+        return web.json_response(self.form.deleted(answer_id))
+
+    def _owner(self, request: web.Request, answer_id: str) -> str:
+        return owner_of(self.resuming.key(request), checked_id(answer_id))
+
+    async def _kept(self, request: web.Request, answer_id: str) -> bytes:
+        """An answer that is kept for requests that lean on it. Raises LogGone and StoreDown."""
+        states = states_of(request, self.resuming)
+        if states is None:
+            raise LogGone
+        return self.form.answer_in(await states.answer(answer_id))
+
+    async def _answer(self, request: web.Request, answer_id: str, silence_s: float) -> bytes:
+        """An answer as it is now, or once it has ended if that is within ``silence_s``. Raises LogError."""
+        try:
+            reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
+        except LogGone:
+            return await self._kept(request, answer_id)
+        written = bytearray()
+        try:
+            while True:
+                async with asyncio.timeout(silence_s):
+                    written += await anext(reading)
+        except (StopAsyncIteration, TimeoutError):
+            return self.form.answer(bytes(written), reading.ended or "", self._begun(answer_id, reading.meta))
+        finally:
+            await reading.aclose()
+
+    def _begun(self, answer_id: str, meta: Meta) -> bytes:
+        return self.form.queued(answer_id, int(meta.created), meta.model, {})
+
+    async def _read_on(self, request: web.Request, answer_id: str, number: int) -> web.StreamResponse:
+        """The events of an answer behind that number. Raises Refused."""
+        reading, owner = await opened(request, self.resuming, answer_id, 0)
+        following = Following(
+            self.resuming.store, answer_id, owner, 0, reading, has_ids=False, behind=self.form.behind(answer_id, number)
+        )
+        try:
+            response, reply = await follow(request, following, reading, delivery=self.delivery, has_ids=False)
+        finally:
+            await reading.aclose()
+        self.resuming.counts.resumed("broken" if following.is_broken else "resumed")
+        self.observe(request, reply)
+        return response
+
+
+def _told(answer: bytes) -> web.Response:
+    return web.Response(body=answer, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+def add_stored(
+    app: web.Application,
+    resuming: Resuming,
+    *,
+    delivery: Delivery = DEFAULT_DELIVERY,
+    observe: Callable[[web.Request, Reply], None] = lambda _request, _reply: None,
+    prefix: str = "",
+    misspelt_too: bool = False,
+) -> None:
+    """Serve the answers of each dialect whose clients know them by their ids; see ``add_resuming``."""
+    app[RECALL] = Recalling(resuming)
+    for surface in surfaces().values():
+        form = surface.stored
+        if form is None:
+            continue
+        answers = StoredAnswers(resuming, form, delivery, observe)
+        for path in (form.path, *(misspelt(form.path) if misspelt_too else ())):
+            at = f"{prefix}{path}/{{stream_id:{form.prefix}[^/]+}}"
+            app.router.add_get(at, in_dialect(answers.retrieve), allow_head=False, expect_handler=expected)
+            app.router.add_post(f"{at}/cancel", in_dialect(answers.cancel), expect_handler=expected)
+            app.router.add_delete(at, in_dialect(answers.delete), expect_handler=expected)

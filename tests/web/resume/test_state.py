@@ -1,0 +1,158 @@
+"""Requests that lean on earlier responses, of any upstream: openai-python, and bodies by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import openai
+import pytest
+
+from streamkit.resume import LogLimits, MemoryStore
+from streamkit.web.resume import State
+from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
+from tests.gateway.clients.in_thread import UPSTREAMS
+from tests.web.faults import as_asked
+from tests.web.resume.test_background import OWN, ended, served
+
+WORD = "word-0123456789ab"
+LOOK_UP = {"type": "function", "name": "look_up", "strict": False, "parameters": {"type": "object", "properties": {}}}
+
+
+def answers(model):
+    """What a client sends that answers each call of a response."""
+    return [
+        {"type": "function_call_output", "call_id": c.call_id, "output": WORD}
+        for c in model.output
+        if c.type == "function_call"
+    ]
+
+
+WAYS = ("whole", "stream", "background")
+#: By turns; the exhaustive form has all.
+LOOPS = [
+    pytest.param(dialect, how, marks=[] if (turn + at) % len(WAYS) == 0 else pytest.mark.exhaustive)
+    for turn, dialect in enumerate(UPSTREAMS)
+    for at, how in enumerate(WAYS)
+]
+
+
+@pytest.mark.parametrize(("dialect", "how"), LOOPS)
+async def test_a_tool_loop_sends_new_items_only(dialect, how):
+    model = ScriptedModel(dialect, lambda tool: tool.name == "look_up", {"name": "it"})
+    async with served(model.play, dialect=dialect, state=State()) as (client, _store, _evil):
+        first = await asked(client, how, input="look it up")
+        last = await asked(client, how, input=answers(first), previous_response_id=first.id)
+        assert last.output_text == saying(WORD)
+        assert last.previous_response_id == first.id
+    request = model.results[-1]
+    assert request.turns[0].parts[0].text == "look it up"
+    assert word_in(request) == WORD
+
+
+async def asked(client, how, **members):
+    members = {"model": "m", "tools": [LOOK_UP], **members}
+    if how == "whole":
+        return await client.responses.create(**members)
+    if how == "background":
+        return await ended(client, (await client.responses.create(background=True, **members)).id)
+    async for event in await client.responses.create(stream=True, **members):
+        last = event
+    return last.response
+
+
+async def test_items_are_named_by_their_ids_with_and_without_a_type():
+    async with served(as_asked(OWN), state=State()) as (client, _store, evil):
+        first = await client.responses.create(model="m", input="one")
+        named = [{"type": "item_reference", "id": first.output[0].id}, {"id": first.output[1].id}]
+        result = {"type": "function_call_output", "call_id": first.output[1].call_id, "output": "4"}
+        await client.responses.create(model="m", input=[{"role": "user", "content": "one"}, *named, result])
+    sent = evil.requests[-1].json()["input"]
+    assert [item.get("type") for item in sent] == [None, "message", "function_call", "function_call_output"]
+    assert sent[2]["arguments"] == first.output[1].arguments
+
+
+UNKNOWN = [
+    ({"previous_response_id": "resp_nobodys"}, "previous_response_not_found", "previous_response_id"),
+    ({"input": [{"type": "item_reference", "id": "msg_nobodys"}]}, None, "input[0]"),
+]
+
+
+@pytest.mark.parametrize(("members", "code", "param"), UNKNOWN)
+async def test_what_is_not_kept_is_400_as_its_server_says_it(members, code, param):
+    async with served(as_asked(OWN), state=State()) as (client, _store, evil):
+        with pytest.raises(openai.BadRequestError) as raised:
+            await client.responses.create(**{"model": "m", "input": "hi", **members})
+        assert (raised.value.code, raised.value.param, raised.value.type) == (code, param, "invalid_request_error")
+        assert not evil.requests
+
+
+async def test_another_keys_response_is_as_one_that_never_was():
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        first = await client.responses.create(model="m", input="one")
+        other = client.with_options(api_key="other")
+        errors = []
+        for response_id in (first.id, "resp_nobodys"):
+            with pytest.raises(openai.BadRequestError) as raised:
+                await other.responses.create(model="m", input="hi", previous_response_id=response_id)
+            errors.append(raised.value.body)
+            with pytest.raises(openai.NotFoundError):
+                await other.responses.retrieve(response_id)
+        assert errors[0] == errors[1]
+        assert (await client.responses.retrieve(first.id)).output_text == first.output_text
+
+
+@pytest.mark.parametrize("members", [{"store": False}, {}])
+async def test_without_store_or_without_the_setting_nothing_is_kept_and_nothing_changes(members):
+    state = State() if members else None
+    async with served(as_asked(OWN), state=state) as (client, _store, _evil):
+        first = await client.responses.create(model="m", input="one", **members)
+        assert first.id == "evil-7"
+        with pytest.raises(openai.BadRequestError, match="previous_response_id" if state else r"\[responses\] state"):
+            await client.responses.create(model="m", input="hi", previous_response_id=first.id)
+
+
+async def test_a_conversation_is_refused_all_the_same():
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        with pytest.raises(openai.BadRequestError, match="conversation"):
+            await client.responses.create(model="m", input="hi", conversation="conv_1")
+
+
+async def test_what_is_kept_expires_is_bounded_and_can_be_deleted():
+    async with served(as_asked(OWN), state=State(ttl_s=0.3)) as (client, store, _evil):
+        first = await client.responses.create(model="m", input="one")
+        assert await client.responses.create(model="m", input=answers(first), previous_response_id=first.id)
+        assert store.held_bytes > 0
+        await asyncio.sleep(0.4)
+        assert store.held_bytes == 0
+        with pytest.raises(openai.BadRequestError):
+            await client.responses.create(model="m", input="two", previous_response_id=first.id)
+    async with served(as_asked(OWN), state=State(response_bytes=300)) as (client, store, _evil):
+        await client.responses.create(model="m", input="one")
+        assert store.held_bytes == 0
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        first = await client.responses.create(model="m", input="one")
+        await client.responses.delete(first.id)
+        for gone in ({"previous_response_id": first.id}, {"input": [{"id": first.output[0].id}]}):
+            with pytest.raises(openai.BadRequestError):
+                await client.responses.create(**{"model": "m", "input": "two", **gone})
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.delete(first.id)
+
+
+async def test_one_that_never_was_in_the_background_can_not_be_cancelled():
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        first = await client.responses.create(model="m", input="one")
+        with pytest.raises(openai.BadRequestError, match="Cannot cancel a synchronous response"):
+            await client.responses.cancel(first.id)
+
+
+async def test_a_store_that_is_full_costs_no_answer():
+    async with served(as_asked(OWN), state=State(), store=MemoryStore(LogLimits(all_bytes=100))) as (
+        client,
+        _store,
+        _evil,
+    ):
+        first = await client.responses.create(model="m", input="one")
+        assert first.output_text
+        with pytest.raises(openai.InternalServerError):
+            await client.responses.create(model="m", input="one", background=True)
