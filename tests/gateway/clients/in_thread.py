@@ -22,7 +22,7 @@ import orjson
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.app import gateway_app
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Responses, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Route, Target
@@ -81,8 +81,9 @@ class Records(Metrics):
 class GatewayThread:
     """Entered with ``running``. ``url`` is the gateway's, ``upstream`` that of what it asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, responses: Responses) -> None:
         self.url = ""
+        self._responses = responses
         self.upstream = ""
         self._scripts: dict[str, Sequence[Script]] = {}
         self._asked: dict[str, list[Received]] = defaultdict(list)
@@ -141,7 +142,8 @@ class GatewayThread:
             for each in upstreams
         )
         server = Server(port=0, grace_s=1.0, keys=(Secret(CLIENT_KEY),))
-        return Config(server=server, upstreams={each.name: each for each in upstreams}, routes=routes)
+        named = {each.name: each for each in upstreams}
+        return Config(server=server, responses=self._responses, upstreams=named, routes=routes)
 
 
 def listed(upstream: str) -> str:
@@ -158,9 +160,9 @@ def model_in(request: Received) -> str:
 
 
 @contextmanager
-def running() -> Iterator[GatewayThread]:
+def running(*, state: bool = False) -> Iterator[GatewayThread]:
     """A gateway and its upstream, which let clients in by ``CLIENT_KEY``. What goes wrong in them is raised on exit."""
-    thread = GatewayThread()
+    thread = GatewayThread(Responses(state=state))
     with ThreadPoolExecutor(1, "gateway") as pool:
         done = pool.submit(asyncio.run, thread.serve())
         stop = thread.start()

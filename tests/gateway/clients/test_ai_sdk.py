@@ -15,7 +15,7 @@ from tests.clients.recipes import whole
 from tests.clients.shapes import Call, Choice, Reading
 from tests.clients.vectors import BEGUN, FAILURES
 from tests.gateway.clients import ai_sdk_client
-from tests.gateway.clients.in_thread import CLIENT_KEY, UPSTREAMS, GatewayThread, listed
+from tests.gateway.clients.in_thread import CLIENT_KEY, UPSTREAMS, GatewayThread, listed, running
 from tests.gateway.clients.judging import expectation, take_made_ids
 from tests.gateway.clients.programs import QUESTION, SYSTEM, TOOLS, schema
 from tests.gateway.clients.recorded import Stream, recordings, sampled, script, vectors
@@ -72,6 +72,23 @@ def test_what_leans_on_stored_items_is_told_not_to(served: GatewayThread):
     assert [(error["name"], error["status"]) for error in came["errors"]] == [("AI_APICallError", 400)]
     assert "store: false" in came["errors"][0]["message"]
     assert len(served.asked(model)) == 1
+
+
+def test_its_default_works_from_every_upstream_where_responses_are_kept():
+    """Its Responses provider names what was said by ``item_reference``, which needs ``[responses] state``."""
+    with running(state=True) as served:
+        models = {
+            two_legs(served, upstream, stream=turn % 2 == 0, parts=[Text(FIRST), *calls()]): (upstream, turn % 2 == 0)
+            for turn, upstream in enumerate(UPSTREAMS)
+        }
+        scenarios = [
+            ask(served, "openai-responses", model, stream=stream, tools=SCHEMAS, store=True)
+            for model, (_, stream) in models.items()
+        ]
+        for (model, (upstream, _)), came in zip(models.items(), ai_sdk_client.run(scenarios), strict=True):
+            assert not came["errors"], upstream
+            assert [step["text"] for step in came["steps"]] == [FIRST, LAST], upstream
+            check_legs(*asked_for(served, model, upstream), with_ids=True)
 
 
 # -- recordings --------------------------------------------------------------------------------------------------------
