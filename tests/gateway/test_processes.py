@@ -203,12 +203,13 @@ async def test_a_terminal_that_closes_ends_all_processes_as_they_should(tmp_path
             assert "Traceback" not in gateway.said
 
 
-async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, tmp_path_factory, monkeypatch):
+    short = tmp_path_factory.mktemp("t")  # the names of sockets are bounded
+    monkeypatch.setenv("TMPDIR", str(short))
     async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
         path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
         async with serving(tmp_path, "--config", str(path)) as gateway:
-            [folder] = tmp_path.glob("streamkit-*")
+            [folder] = short.glob("streamkit-*")
             shutil.rmtree(folder)
             killed = min(gateway.workers())
             os.kill(killed, signal.SIGKILL)
