@@ -105,6 +105,7 @@ async def test_text_streams_in_and_a_tool_runs(tmp_path):
 
 async def test_a_page_that_is_loaded_again_in_an_answer_shows_all_of_it_once(tmp_path):
     async with chat(tmp_path, "demo") as page:
+        await page.until(f"{RESUMED}.length === 1 && {STATUS} === 'ready'")
         assert await page.value(RESUMED) == [204]  # there was nothing yet, and no error came of it
         await page.value(SEND)
         await page.until("document.querySelector('.assistant p')?.innerText.length > 8")
