@@ -39,5 +39,5 @@ def test_listening_to_the_world_is_a_warning_unless_clients_need_keys():
 
 def test_responses_that_are_leaned_on_need_a_place_where_they_are_kept():
     (told,) = faults(f'[responses]\nstate = true\n[resume]\nstore = "off"\n{GOOD}')
-    assert told.startswith("gateway.toml:2:9: responses.state: responses are kept in resume.store")
+    assert told.startswith("gateway.toml:2:1: responses.state: responses are kept in resume.store")
     assert warnings(f"[responses]\nstate = true\n{GOOD}") == []
