@@ -13,8 +13,10 @@ Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -22,6 +24,7 @@ import orjson
 from streamkit.conversation.messages import Request
 from streamkit.dialects.http import BACKGROUND_SETTING, STATELESS, KeptAnswer, Query, StoredForm
 from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.kept import (
     body_of,
@@ -40,6 +43,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
 from streamkit.report import StreamReport
+from streamkit.text.printable import writable
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, with_members
 
 dumps = orjson.dumps
@@ -122,7 +126,7 @@ class ResponseWriter:
             kind, payload = typed(frame)
             if kind == ITEM_DONE:
                 self._done.append(value_text(payload, "item").encode())
-            elif isinstance(response := orjson.loads(payload).get("response"), dict):
+            elif isinstance(response := _object(payload).get("response"), dict):
                 said = with_members(frame.data, self._said, "response")
                 if kind in ENDS:
                     self._end(said, response)
@@ -135,7 +139,7 @@ class ResponseWriter:
 
     def whole(self, body: bytes, /) -> bytes:
         said = with_members(body, self._said)
-        if orjson.loads(body).get("status") in {"completed", "incomplete"}:
+        if _object(body).get("status") in {"completed", "incomplete"}:
             self._response = value_text(said).encode()
         return said
 
@@ -145,10 +149,19 @@ class ResponseWriter:
         return KeptAnswer(value_of(asked, self._response), _items_in(self._response))
 
 
+def _object(text: bytes) -> dict[str, Any]:
+    """The members of a JSON object. Halves of surrogate pairs, which orjson refuses, may stand in its strings."""
+    value = json_value(text)
+    if value is None:
+        with suppress(ValueError):
+            value = json.loads(text)
+    return value if isinstance(value, dict) else {}
+
+
 def _items_in(response: bytes) -> dict[str, bytes]:
     """The items of a response's output, by their ids."""
     texts = item_texts(value_text(response, "output"))
-    return {item["id"]: text for text in texts if isinstance((item := orjson.loads(text)).get("id"), str)}
+    return {item["id"]: text for text in texts if isinstance((item := _object(text)).get("id"), str)}
 
 
 def _frames(event: bytes) -> list[Any]:
@@ -194,7 +207,7 @@ class Behind:
     def _event(self, event: bytes) -> bytes:
         for frame in _frames(event):
             kind, payload = typed(frame)
-            number = orjson.loads(payload).get(NUMBER)
+            number = _object(payload).get(NUMBER)
             self._last = max(self._last + 1, number) if type(number) is int else self._last + 1
             if self._last > self._number:
                 self._passes = True
@@ -238,7 +251,7 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
             continue
         for frame in _frames(event + b"\n\n"):
             kind, payload = typed(frame)
-            members = orjson.loads(payload)
+            members = _object(payload)
             if kind == "error" and error is None:
                 error = _error_in(members)
             if isinstance(members.get("response"), dict):
@@ -248,7 +261,7 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
     """The response as the end of its stream says, if it does not say by itself that it is over."""
-    status = orjson.loads(response).get("status")
+    status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
     if not end or status not in UNDERWAY:
@@ -260,7 +273,7 @@ def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
 def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
     flat = {name: value for name, value in event.items() if name not in {"type", NUMBER}}
     failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
-    return {"code": failed.code or "server_error", "message": failed.message}
+    return {"code": failed.code or "server_error", "message": writable(failed.message)}
 
 
 def stream_asked(query: Query) -> tuple[bool, int]:

@@ -76,7 +76,7 @@ class States:
 
     def _hidden(self, name: str) -> str:
         """The name in the store, which says nothing of the key or the id, and which no other key leads to."""
-        return f"state_{hmac.new(self.key.encode(), name.encode(), hashlib.sha256).hexdigest()}"
+        return f"state_{hmac.new(self.key.encode(), name.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"
 
 
 def states_of(request: web.Request, resuming: Resuming) -> States | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -19,9 +20,10 @@ from attrs import field, frozen
 
 from streamkit.dialects.http import StoredForm
 from streamkit.errors import BadRequest
-from streamkit.resume import LogError, LogGone, Meta, owner_of
+from streamkit.resume import LogError, LogGone, owner_of
 from streamkit.resume.identity import checked_id
 from streamkit.web.client_dialect import expected, in_dialect
+from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.refusals import Refused, bad_request
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.resume.following import Following, follow
@@ -115,12 +117,11 @@ class StoredAnswers:
                 async with asyncio.timeout(silence_s):
                     written += await anext(reading)
         except (StopAsyncIteration, TimeoutError):
-            return self.form.answer(bytes(written), reading.ended or "", self._begun(answer_id, reading.meta))
+            begun = self.form.queued(answer_id, int(reading.meta.created), reading.meta.model, {})
+            found = partial(self.form.answer, bytes(written), reading.ended or "", begun)
+            return await beside(found) if is_heavy(len(written), 0) else found()
         finally:
             await reading.aclose()
-
-    def _begun(self, answer_id: str, meta: Meta) -> bytes:
-        return self.form.queued(answer_id, int(meta.created), meta.model, {})
 
     async def _read_on(self, request: web.Request, answer_id: str, number: int) -> web.StreamResponse:
         """The events of an answer behind that number. Raises Refused."""

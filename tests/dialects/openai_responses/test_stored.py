@@ -115,3 +115,12 @@ def test_a_failure_is_told_above_any_cursor_and_one_too_high_is_a_fault():
     machine = stored.Behind("resp_ours", 9)
     assert machine.feed(CREATED) + machine.finish() == b""
     assert isinstance(machine.fault, BadRequest)
+
+
+def test_half_of_a_surrogate_pair_breaks_nothing():
+    writer = stored.ResponseWriter("resp_ours", is_background=False, previous_id="")
+    item = b'{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"\\ud800"}]}'
+    came = b'data: {"type":"response.completed","response":{"id":"a","status":"completed","output":[%b]}}\n\n' % item
+    assert item in writer.feed(came)
+    assert writer.kept(b"").items == {"msg_1": item}
+    assert b'"completed"' in stored.answer_of(came, "done", BEGUN)
