@@ -79,6 +79,7 @@ def test_charts_and_page_are_written_from_results(names, tmp_path, monkeypatch):
     assert "gateway.md" not in text
 
 
+@pytest.mark.exhaustive
 def test_the_same_results_give_the_same_pictures(tmp_path):
     results = {name: value for name, value in sample.results().items() if name in ("machines", "growth")}
     (tmp_path / "again").mkdir()

@@ -17,6 +17,7 @@ from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
 from streamkit.translation import pass_rules
 from streamkit.translation.pass_rules import rule_for
+from tests.laws.running import translate
 from tests.vectors import VECTORS, gemini, openai_responses
 from tests.vectors.vector import named, sse
 
@@ -462,3 +463,23 @@ def test_what_was_seen_of_a_stream_changes_nothing_of_what_a_frame_needs(dialect
         alone = rule_for(DIALECTS[dialect], profile)(payload)
         passes = payload.startswith(rule.known)
         assert (payload if passes else rule(payload)) == alone
+
+
+@pytest.mark.parametrize("piece", ["", '{"x":'])
+def test_a_call_that_waits_for_an_end_that_does_not_come_is_in_the_report(piece):
+    """A client would run it; text behind it waits, too (ui-protocols.md §1.6)."""
+    chunks = [
+        {"type": "start"},
+        {"type": "start-step"},
+        {"type": "tool-input-start", "toolCallId": "a", "toolName": "f"},
+        *([{"type": "tool-input-delta", "toolCallId": "a", "inputTextDelta": piece}] if piece else []),
+        {"type": "tool-input-available", "toolCallId": "a", "toolName": "f", "input": {"x": 1}},
+        {"type": "text-start", "id": "t"},
+        {"type": "text-delta", "id": "t", "delta": "behind it"},
+    ]
+    body = b"".join(b"data: %b\n\n" % orjson.dumps(chunk) for chunk in chunks)
+    output, report = translate("ai-sdk", "ai-sdk", [body])
+    assert b"available" not in output
+    assert b"behind it" not in output
+    assert b"behind it" in (report.broken_frame or b"")
+    assert [(one.kind, one.arguments) for one in report.withheld] == ([] if piece else [("unclean_call", '{"x":1}')])

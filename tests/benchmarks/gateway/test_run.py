@@ -20,6 +20,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def test_a_tiny_run_of_one_measure_starts_its_servers_and_ends_them():
+    seen = measure(["cost"], TINY)
+    (whole,) = [line for line in findings(seen) if line.name.startswith("streams that came whole")]
+    assert whole.held, whole
+
+
+@pytest.mark.exhaustive
 def test_a_tiny_run_measures_everything_and_every_text_is_whole(monkeypatch):
     assert set(FINDINGS) == set(MEASURES)
     monkeypatch.setattr(Environment, "ready", False)  # other gateways take half a minute to start
