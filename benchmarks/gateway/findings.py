@@ -12,6 +12,8 @@ from attrs import frozen
 from benchmarks.gateway.measures import Seen
 
 CPU_RATIO: Final = 1.3
+#: Of a stream that can be resumed, over one that can't: its log in memory, and in a server too.
+KEPT_RATIO, STORED_RATIO = 1.1, 1.3
 LATE_MS: Final = 20.0
 LEFT_MS: Final = 250.0
 BESIDE_RATIO, BESIDE_MS = 1.2, 5.0
@@ -208,7 +210,27 @@ def _peers(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
-FINDINGS: Final = {"cost": _cost, "many": _many, "leaving": _leaving, "slow": _slow, "flood": _flood, "peers": _peers}
+def _kept(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
+    legs = {leg: Spread(tuple(_cpu_us(one[leg], leg) for one in rounds)) for leg in rounds[0]}
+    for leg, spread in legs.items():
+        yield Finding(f"CPU an event, {leg}, {load}", f"{spread:.1f} µs")
+    for leg in (each for each in legs if each != "gateway"):
+        ratio, goal = _over(legs[leg], legs["gateway"]), KEPT_RATIO if leg == "kept in memory" else STORED_RATIO
+        yield Finding(f"CPU an event, {leg} over gateway", f"{ratio:.2f}", f"at most {goal}", ratio.middle <= goal)
+    yield _complete(rounds)
+
+
+FINDINGS: Final = {
+    "cost": _cost,
+    "many": _many,
+    "leaving": _leaving,
+    "slow": _slow,
+    "flood": _flood,
+    "peers": _peers,
+    "kept": _kept,
+}
 TITLES: Final = {
     "cost": "What it costs and adds",
     "many": "Many streams",
@@ -216,4 +238,5 @@ TITLES: Final = {
     "slow": "Slow readers",
     "flood": "As fast as it goes",
     "peers": "Beside other gateways",
+    "kept": "Streams that can be resumed",
 }

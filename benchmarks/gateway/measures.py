@@ -13,7 +13,9 @@ import orjson
 from attrs import evolve, field, frozen
 
 from benchmarks.gateway.peers import PEERS, serving
-from benchmarks.gateway.process import ROOT, Server
+from benchmarks.gateway.process import ROOT, Server, gateway
+from streamkit.web.resume.settings import ASKED_HEADER
+from tests.resume.servers import NAMES, program, running
 
 #: What one measurement saw, as JSON values.
 Seen: TypeAlias = dict[str, Any]
@@ -199,6 +201,24 @@ def peers(bench: Bench) -> Seen:
         return {**paced(bench, "peers", legs, sizes.few_rounds, **few), "errors": errors}
 
 
+def kept(bench: Bench) -> Seen:
+    """The same streams, plain and resumable: with their logs in memory, and in a server where there is one."""
+    sizes, plain = bench.sizes, bench.to("gateway")
+    asked = {**plain, "headers": {ASKED_HEADER: "1"}}
+    with ExitStack() as stack:
+        others = {"kept in memory": (bench.gateway, asked)}
+        for name in (each for each in NAMES if program(each) is not None):
+            folder = bench.folder / name
+            folder.mkdir()
+            (folder / "url").write_text(stack.enter_context(running(name, folder)).url, "utf-8")
+            tables = '[resume]\nstore = "redis"\nurl = { file = "url" }\n'
+            server = stack.enter_context(gateway(folder, bench.model, tables=tables))
+            others[f"kept in {name}"] = (server, {**asked, "port": server.port})
+        bench = evolve(bench, others=others)
+        few = {"streams": sizes.streams, "events": sizes.events, "gap_s": 0.1, "within": 0.2}
+        return paced(bench, "kept", ("gateway", *others), sizes.rounds, **few)
+
+
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "cost": cost,
     "many": many,
@@ -206,4 +226,5 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "slow": slow,
     "flood": flood,
     "peers": peers,
+    "kept": kept,
 }

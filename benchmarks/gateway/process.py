@@ -117,9 +117,17 @@ def relay(folder: Path, model: Server, *, warm: bool = False) -> Iterator[Server
 
 @contextmanager
 def gateway(
-    folder: Path, model: Server, *, soft_limit: int | None = None, held: Server | None = None, code: Path = ROOT
+    folder: Path,
+    model: Server,
+    *,
+    soft_limit: int | None = None,
+    held: Server | None = None,
+    code: Path = ROOT,
+    tables: str = "",
 ) -> Iterator[Server]:
     """``streamkit serve``, as an operator runs it: its own configuration, log and counts on; of another checkout's ``code``.
+
+    ``tables`` are further ones of the configuration.
 
     What asks for a script whose id begins with ``held`` gets ``held``, if there is one: what keeps it busy delays no others.
     """
@@ -127,6 +135,7 @@ def gateway(
     path.write_text(
         f'[server]\nport = 0\n[upstreams.bench]\ndialect = "openai-chat"\nbase_url = "{model.url}/v1"\nauth = "none"\n'
         + ("" if held is None else _HELD % held.url + _HELD_ROUTE)
+        + tables
         + '[[routes]]\nmodels = ["*"]\nto = ["bench"]\nretries = 0\n',
         "utf-8",
     )
