@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,9 @@ PICTURE = os.environ.get("STREAMKIT_PICTURE")
 pytestmark = pytest.mark.timeout(240)
 
 
+@cache
 def built() -> None:
-    """The script of the page, of packages from npm."""
+    """The script of the page, of packages from npm, once a process."""
     npm.installed(PROJECT, "the page with useChat", within_s=INSTALL_S)
     done = subprocess.run(["npm", "run", "build"], cwd=PROJECT, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -153,6 +155,7 @@ async def test_an_answer_that_breaks_off_shows_an_error_and_runs_no_tool(tmp_pat
         assert set(states) <= {"input-streaming"}
 
 
+@pytest.mark.exhaustive
 async def test_a_failure_over_http_is_shown_as_its_sentence(tmp_path):
     async with chat(tmp_path, "demo-error") as page:
         await page.value(SEND)
