@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server, which a test tells what to lose."""
+"""A TCP proxy in front of a server, or of several, which a test tells what to lose."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from attrs import define, field
 
 @define(eq=False)
 class Proxy:
-    """Passes bytes on between clients and ``target``, a port of this machine."""
+    """Passes bytes on between clients and the first of ``targets``, ports of this machine, that accepts."""
 
-    target: int
+    targets: list[int]
     #: Whether an answer of the server is lost, and its connection with it.
     swallows: Callable[[bytes], bool] = lambda _answer: False
     is_cut: bool = False  #: nobody gets through
@@ -31,10 +31,18 @@ class Proxy:
             writer.transport.abort()
             return
         with suppress(OSError):
-            there, back = await asyncio.open_connection("127.0.0.1", self.target)
+            there, back = await self._connect()
             self._open |= {writer, back}
             await asyncio.gather(self._pass(reader, back, writer), self._pass(there, writer, back, lossy=True))
             self._open -= {writer, back}
+        writer.transport.abort()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        *others, last = self.targets
+        for port in others:
+            with suppress(OSError):
+                return await asyncio.open_connection("127.0.0.1", port)
+        return await asyncio.open_connection("127.0.0.1", last)
 
     async def _pass(
         self,
@@ -56,8 +64,8 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxy(target: int) -> AsyncIterator[Proxy]:
-    made = Proxy(target)
+async def proxy(*targets: int) -> AsyncIterator[Proxy]:
+    made = Proxy(list(targets))
     server = await asyncio.start_server(made._serve, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     try:

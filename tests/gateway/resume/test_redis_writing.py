@@ -310,7 +310,7 @@ async def failover(kind, folder, wait_replicas):
                 front.cut()
                 master.kill()
                 assert replica.say("REPLICAOF", "NO", "ONE") == "+OK"
-                front.target, front.is_cut = replica.port, False
+                front.targets, front.is_cut = [replica.port], False
                 log.append(b"after")
                 writes._writer._writing = evolve(writes._writer._writing, wait_replicas=0)  # the new master has none
                 log.end("done")
