@@ -25,7 +25,7 @@ from streamkit.resume.identity import checked_id
 from streamkit.web.client_dialect import expected, in_dialect
 from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.refusals import Refused, bad_request
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.reply import Delivery, Reply
 from streamkit.web.resume.following import Following, follow
 from streamkit.web.resume.look_up import opened, refusal
 from streamkit.web.resume.settings import Resuming
@@ -146,10 +146,10 @@ def add_stored(
     app: web.Application,
     resuming: Resuming,
     *,
-    delivery: Delivery = DEFAULT_DELIVERY,
-    observe: Callable[[web.Request, Reply], None] = lambda _request, _reply: None,
-    prefix: str = "",
-    misspelt_too: bool = False,
+    delivery: Delivery,
+    observe: Callable[[web.Request, Reply], None],
+    prefix: str,
+    misspelt_too: bool,
 ) -> None:
     """Serve the answers of each dialect whose clients know them by their ids; see ``add_resuming``."""
     app[RECALL] = Recalling(resuming)
