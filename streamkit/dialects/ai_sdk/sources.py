@@ -25,6 +25,7 @@ SEARCH: Final = "web_search"
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
+    """A source for each page, which names it and no place in the text."""
     return [Aside(VENDOR, "citation", SOURCE_URL, _source(citation), choice) for citation in citations]
 
 
