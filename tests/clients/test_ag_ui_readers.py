@@ -190,8 +190,8 @@ def dialect_of(stream: Stream) -> str:
 @pytest.mark.timeout(240)
 def test_readers_accept_what_is_clean_and_run_nothing_of_what_is_not():
     cases = check([*drawn(OURS, 4, "ag-ui readers"), *drawn(recorded(), 1, "ag-ui readers", dialect_of)])
-    assert sum(case.clean for case in cases) > 40
-    assert sum(not case.clean for case in cases) > 60
+    assert sum(case.clean for case in cases) > 30
+    assert sum(not case.clean for case in cases) > 40
     assert sum(bool(case.complete) for case in cases) > 10
 
 
