@@ -237,8 +237,8 @@ class Attempts:
             self._remember(target, failed)
         return failed
 
-    def _begin(self, target: Target, said: str = "") -> Exchange:
-        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model, said=said)
+    def _begin(self, target: Target, prefill: str = "") -> Exchange:
+        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model, prefill_text=prefill)
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time())
         return exchange
 
@@ -253,8 +253,8 @@ class Attempts:
             Attempt(name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
         )
 
-    async def _go_on(self, failed: ProviderFailed, said: str) -> Opened | None:
-        """The answer of the next upstream to a request that goes on with what was ``said``; None: nobody can."""
+    async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:
+        """The answer of the next upstream to a request that goes on with ``prefill``, the text so far; None: nobody can."""
         if self._trying is not None:
             cut = self._trying
             self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message)
@@ -262,7 +262,7 @@ class Attempts:
                 self._onwards = deque(self._behind(cut.target))
         while self._onwards:
             target = self._onwards.popleft()
-            exchange = self._begin(target, said)
+            exchange = self._begin(target, prefill)
             events = await exchange.go_on()
             if not isinstance(events, ProviderFailed):
                 exchange.report.repair("continued")

@@ -29,7 +29,7 @@ def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) 
     yield from _missing_extra(values)
     yield from _unreachable(values)
     yield from _idle_timers(upstreams)
-    if _said(values, "responses", "state") is True and _said(values, "resume", "store") == "off":
+    if _value(values, "responses", "state") is True and _value(values, "resume", "store") == "off":
         yield ("responses", "state"), 'responses are kept in resume.store, which is "off"; set one of the two otherwise'
 
 
@@ -42,11 +42,11 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
 
 
 def _missing_extra(values: Mapping[str, Any]) -> Iterator[Remark]:
-    if _said(values, "resume", "store") == "redis" and find_spec("redis") is None:
+    if _value(values, "resume", "store") == "redis" and find_spec("redis") is None:
         yield ("resume", "store"), "needs the extra `redis`: pip install 'streamkit-llm[redis]'"
 
 
-def _said(values: Mapping[str, Any], table: str, key: str) -> Any:
+def _value(values: Mapping[str, Any], table: str, key: str) -> Any:
     """A value as the file has it, whatever else is wrong with its table."""
     found = values.get(table)
     return found.get(key) if isinstance(found, dict) else None

@@ -38,7 +38,7 @@ from streamkit.report import StreamReport
 
 #: Of a text that is longer, nothing is kept to go on with.
 SAID_CHARS: Final = MIB
-#: Asides that say nothing of what the model said.
+#: Asides that say nothing of what the model so_far.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: What a provider says in its stream where it was cut itself.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
@@ -78,7 +78,7 @@ class Onward(Protocol):
 Ending: TypeAlias = tuple[StreamReport, list[Event], StreamError | None]
 
 
-class Said:
+class TextSoFar:
     """What the client has of an answer, and whether text alone says it."""
 
     def __init__(self) -> None:
@@ -119,10 +119,10 @@ def _says_nothing(event: Event) -> bool:
 class Joint:
     """Makes the events of a continuation those of the answer that it goes on with."""
 
-    def __init__(self, said: Said, usage: UsageReported | None) -> None:
-        text = said.text
+    def __init__(self, so_far: TextSoFar, usage: UsageReported | None) -> None:
+        text = so_far.text
         self._said_again = text[len(text.rstrip()) :]  # which the continuation may begin with
-        self._block, self._offset = said.block, said.blocks
+        self._block, self._offset = so_far.block, so_far.blocks
         self._text_block: int | None = None  # what the continuation calls that block
         self._usage = usage
         self.has_begun = False  #: it said something
@@ -181,7 +181,7 @@ class Continuing:
         self._opened: Opened | None = first
         self._parts = [first.part]
         self._onward = onward
-        self._said = Said()
+        self._so_far = TextSoFar()
         self._usage: UsageReported | None = None  # of the parts that are over
         self._last_usage: UsageReported | None = None
         self._joint: Joint | None = None
@@ -262,7 +262,7 @@ class Continuing:
     def _join(self, events: list[Event]) -> list[Event]:
         self._last_usage = next((e for e in reversed(events) if isinstance(e, UsageReported)), self._last_usage)
         joined = events if self._joint is None else self._joint.feed(events)
-        self._said.take(joined)
+        self._so_far.take(joined)
         return joined
 
     def _tell(self, report: StreamReport) -> None:
@@ -274,7 +274,7 @@ class Continuing:
 
     async def _go_on(self, report: StreamReport, rest: list[Event], error: StreamError | None) -> None:
         """Open the next part, if the answer broke off where it can be gone on with."""
-        text = self._said.text.rstrip()
+        text = self._so_far.text.rstrip()
         unsaid = self._joint is not None and not self._joint.has_begun
         if not text or self._interrupted is not None or not (unsaid or _is_cut(rest, error)):
             return
@@ -288,7 +288,7 @@ class Continuing:
             if self._last_usage is not None:
                 self._usage = self._last_usage if self._usage is None else added(self._usage, self._last_usage)
             self._last_usage = None
-            self._joint = Joint(self._said, self._usage)
+            self._joint = Joint(self._so_far, self._usage)
             self._parts.append(self._opened.part)
             self.seams += 1
 

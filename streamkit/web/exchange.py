@@ -65,7 +65,9 @@ class Exchange:
     #: What was repaired and lost of the answer; the upstream's own words are in it.
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
-    said: str = field(default="", repr=False)  #: the beginning of the answer, which this upstream is to go on with
+    prefill_text: str = field(
+        default="", repr=False
+    )  #: the beginning of the answer, which this upstream is to go on with
     path: str = ""  #: where it was asked, for a log
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
@@ -130,7 +132,7 @@ class Exchange:
         return await self._send(pipe(_slices(events), written, report=self.report))
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
-        """Ask for the rest of a stream behind what was ``said``, as events; what failed, if there is none."""
+        """Ask for the rest of a stream behind ``prefill_text``, as events; what failed, if there is none."""
         source = await self._open(stream=True)
         if isinstance(source, ProviderFailed):
             return source
@@ -290,8 +292,8 @@ class Exchange:
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
         request = evolve(self.ask.request, model=model, stream=stream)
-        if self.said:
-            request.turns = with_said(request.turns, self.said)
+        if self.prefill_text:
+            request.turns = with_prefill(request.turns, self.prefill_text)
         if stream and not self._within:
             request.stream_usage = True  # other dialects always tell their clients how many tokens there were
         opened = await open_answer(
@@ -302,7 +304,7 @@ class Exchange:
             self.reply.client_headers,
             asked=self.asked,
             report=self.report,
-            prefill=prefill_of(self.upstream.dialect) if self.said else None,
+            prefill=prefill_of(self.upstream.dialect) if self.prefill_text else None,
         )
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
@@ -314,14 +316,14 @@ class Exchange:
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
 
 
-def with_said(turns: list[Turn], said: str) -> list[Turn]:
+def with_prefill(turns: list[Turn], text: str) -> list[Turn]:
     """The conversation with the beginning of its answer, behind what the client itself put into the assistant's mouth."""
     last = turns[-1] if turns else None
     if last is None or last.role != "assistant":
-        return [*turns, Turn("assistant", [Text(said)])]
+        return [*turns, Turn("assistant", [Text(text)])]
     begun = "".join(part.text for part in last.parts if isinstance(part, Text))
     others = [part for part in last.parts if not isinstance(part, Text)]
-    return [*turns[:-1], evolve(last, parts=[*others, Text(begun + said)])]
+    return [*turns[:-1], evolve(last, parts=[*others, Text(begun + text)])]
 
 
 async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:

@@ -23,11 +23,11 @@ from streamkit.events import (
 from streamkit.pipeline import pipe
 from streamkit.report import StreamReport
 from streamkit.web import continuing
-from streamkit.web.continuing import Continuing, Joint, Opened, Said, added
+from streamkit.web.continuing import Continuing, Joint, Opened, TextSoFar, added
 
 
 def said(*events):
-    found = Said()
+    found = TextSoFar()
     found.take(list(events))
     return found
 

@@ -81,7 +81,7 @@ class Calls:
         answers = await self.each(commands, atomic=atomic)
         for answer in answers:
             if isinstance(answer, Exception):
-                raise StoreDown(said(answer)) from answer
+                raise StoreDown(error_message(answer)) from answer
         return answers
 
     @asynccontextmanager
@@ -97,13 +97,13 @@ class Calls:
             if not is_smaller(error):
                 refused = isinstance(error, (ResponseError, AuthenticationError))
                 self.errors["refused" if refused else "unreachable"] += 1
-            raise StoreDown(said(error)) from error
+            raise StoreDown(error_message(error)) from error
 
     async def close(self) -> None:
         await self._redis.aclose()
 
 
-def said(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """What may be told of an error of Redis: nothing of its address, or of its user."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
         return "the store does not allow it"

@@ -89,9 +89,9 @@ class Append:
         return ("XADD", key, "NOMKSTREAM", END, "e", self.ended, "at", self.begin, "d", self.data)
 
 
-def seal(key: bytes, at: int, told: bytes) -> Command:
+def seal(key: bytes, at: int, error: bytes) -> Command:
     """The end of a log whose process died, with what its readers are told."""
-    return ("XADD", key, "NOMKSTREAM", END, "e", "aborted", "at", at, "f", told)
+    return ("XADD", key, "NOMKSTREAM", END, "e", "aborted", "at", at, "f", error)
 
 
 def message(key: bytes, word: str, log_id: str = "") -> Command:

@@ -43,16 +43,16 @@ class _Watched:
 
 
 class Hub:
-    """What waits at Redis for this process. ``told`` is called with each message for it: a word, and the log it is of."""
+    """What waits at Redis for this process. ``on_message`` gets each message for it: a word, and the log it is of."""
 
     def __init__(
-        self, calls: Calls, keys: Keys, boot: str, told: Callable[[str, str], None], *, retry_s: float
+        self, calls: Calls, keys: Keys, boot: str, on_message: Callable[[str, str], None], *, retry_s: float
     ) -> None:
         self.calls = calls
         self.keys = keys
         self.retry_s = retry_s
         self._inbox, self._heard = keys.node(boot), b"0-0"
-        self._told = told
+        self._on_message = on_message
         self._watched: dict[bytes, _Watched] = {}
         self._down_since: float | None = None
         self._up_since = 0.0
@@ -112,7 +112,7 @@ class Hub:
         if key == self._inbox:
             self._heard = entries[-1][0]
             for raw in entries:
-                self._told(*message_in(raw))
+                self._on_message(*message_in(raw))
         elif (watched := self._watched.get(key)) is not None:  # its reader may have left meanwhile
             watched.last = entries[-1][0]
             try:

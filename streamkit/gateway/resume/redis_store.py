@@ -147,7 +147,7 @@ class RedisStore:
                 wait_replicas=settings.wait_replicas,
             )
             self._writer = Writer(self.calls, self._copies, writing)
-            self._hub = Hub(self.calls, self._keys, self.boot, self._told, retry_s=settings.retry_s)
+            self._hub = Hub(self.calls, self._keys, self.boot, self._on_message, retry_s=settings.retry_s)
             runs: list[Coroutine[Any, Any, None]] = [self._writer.run(), self._hub.run(), self._beat_on()]
             self._tasks = [loop.create_task(run) for run in runs]
             for task in self._tasks:
@@ -268,7 +268,7 @@ class RedisStore:
 
     # -- being alive -----------------------------------------------------------------------------------------------
 
-    def _told(self, word: str, log_id: str) -> None:
+    def _on_message(self, word: str, log_id: str) -> None:
         """Another process, or a reader of this one, says something."""
         log = self._writer.live.get(log_id)
         if log is not None and word == "stop":

@@ -61,7 +61,7 @@ class StoredAnswers:
         except LogError as error:
             raise refusal(self.resuming, error) from error
         self.resuming.counts.resumed("looked_up")
-        return _told(found)
+        return _json_response(found)
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
         answer_id = request.match_info["stream_id"]
@@ -75,7 +75,7 @@ class StoredAnswers:
         except LogError as error:
             raise refusal(self.resuming, error) from error
         self.resuming.counts.resumed("stopped")
-        return _told(found)
+        return _json_response(found)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         answer_id = request.match_info["stream_id"]
@@ -138,7 +138,7 @@ class StoredAnswers:
         return response
 
 
-def _told(answer: bytes) -> web.Response:
+def _json_response(answer: bytes) -> web.Response:
     return web.Response(body=answer, content_type="application/json", headers={"Cache-Control": "no-store"})
 
 
