@@ -38,7 +38,7 @@ from streamkit.report import StreamReport
 
 #: Of a text that is longer, nothing is kept to go on with.
 SAID_CHARS: Final = MIB
-#: Asides that say nothing of what the model so_far.
+#: Asides that say nothing of what the model said.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: What a provider says in its stream where it was cut itself.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
