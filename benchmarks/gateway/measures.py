@@ -215,8 +215,8 @@ def kept(bench: Bench) -> Seen:
             server = stack.enter_context(gateway(folder, bench.model, tables=tables))
             others[f"kept in {name}"] = (server, {**asked, "port": server.port})
         bench = evolve(bench, others=others)
-        few = {"streams": sizes.streams, "events": sizes.events, "gap_s": 0.1, "within": 0.2}
-        return paced(bench, "kept", ("gateway", *others), sizes.rounds, **few)
+        longer = {"streams": sizes.streams, "events": 3 * sizes.events, "gap_s": 0.1, "within": 0.2}
+        return paced(bench, "kept", ("gateway", *others), sizes.rounds, **longer)
 
 
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {

@@ -123,6 +123,8 @@ class MemoryStore:
 
     def make_room(self, size: int) -> bool:
         """Whether so many bytes more may be held, once logs that ended have gone for them."""
+        if self.held_bytes + size <= self.limits.all_bytes:
+            return True
         while self.held_bytes + size > self.limits.all_bytes and self._ended:
             self.forget(next(iter(self._ended.values())))
         while self.held_bytes + size > self.limits.all_bytes and self._values:
@@ -163,6 +165,7 @@ class MemoryLog:
         self.ended: End | None = None
         self.readers = 0
         self._store = store
+        self._allowed = store.limits.log_bytes
         self._data = bytearray()
         self.is_there = True  #: it has its bytes
         self._waiting: set[asyncio.Future[None]] = set()
@@ -175,20 +178,18 @@ class MemoryLog:
     def append(self, data: bytes, /) -> None:
         if self.ended is not None or not data:
             return
-        self.size += len(data)
+        size = len(data)
+        self.size += size
         if self.lost is not None:
             return
-        if not self.is_there:
-            self.give_up("gone")
-        elif self.size > self._store.limits.log_bytes:
-            self.give_up("too_long")
-        elif not self._store.make_room(len(data)):
-            self.give_up("full")
-        else:
+        store = self._store
+        if self.is_there and self.size <= self._allowed and store.make_room(size):
             self._data += data
-            self._store.held_bytes += len(data)
+            store.held_bytes += size
             if self._waiting:
                 self._wake()
+        else:
+            self.give_up("gone" if not self.is_there else "too_long" if self.size > self._allowed else "full")
 
     def end(self, why: End, data: bytes = b"", /) -> None:
         if self.ended is None and why == "aborted":

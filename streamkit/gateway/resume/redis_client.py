@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import redis.asyncio
+from hiredis import pack_command
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError, RedisError, ResponseError
@@ -67,22 +68,56 @@ class Calls:
         async with self._bounded(for_s + self.call_s):
             return await self._redis.execute_command(*command)
 
-    async def each(self, commands: Iterable[Command], *, atomic: bool = False) -> list[Any]:
-        """The answers to several commands in one round trip; an error is the answer of its command. Raises StoreDown."""
-        async with self._bounded(self.call_s), self._free, self._redis.pipeline(transaction=atomic) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        self.errors["refused"] += sum(isinstance(answer, Exception) and not is_smaller(answer) for answer in answers)
+    async def each(self, commands: Iterable[Command]) -> list[Any]:
+        """The answers to several commands in one round trip; an error is the answer of its command. Raises StoreDown.
+
+        The commands are packed by hiredis here and not by redis-py's pipeline, whose own way took 21 µs an append and this 4.
+        """
+        packed = [pack_command(command) for command in commands]
+        if not packed:
+            return []
+        async with self._bounded(self.call_s), self._free, self._connection() as connection:
+            await connection.send_packed_command(b"".join(packed))
+            answers: list[Any] = []
+            for _ in packed:
+                try:
+                    answers.append(await connection.read_response(disable_decoding=True))
+                except ResponseError as error:
+                    answers.append(error)
+        self._count(answers)
         return answers
 
     async def all(self, *commands: Command, atomic: bool = False) -> list[Any]:
         """The answers to several commands, none of which is an error. Raises StoreDown."""
-        answers = await self.each(commands, atomic=atomic)
+        answers = await (self._transaction(commands) if atomic else self.each(commands))
         for answer in answers:
             if isinstance(answer, Exception):
                 raise StoreDown(error_message(answer)) from answer
         return answers
+
+    async def _transaction(self, commands: Iterable[Command]) -> list[Any]:
+        async with self._bounded(self.call_s), self._free, self._redis.pipeline(transaction=True) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        self._count(answers)
+        return answers
+
+    def _count(self, answers: Iterable[Any]) -> None:
+        self.errors["refused"] += sum(isinstance(answer, Exception) and not is_smaller(answer) for answer in answers)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Any, None]:
+        """A connection of the pool, which is closed where not all its answers were read."""
+        pool = self._redis.connection_pool
+        connection = await pool.get_connection()
+        try:
+            yield connection
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await pool.release(connection)
 
     @asynccontextmanager
     async def _bounded(self, seconds: float) -> AsyncGenerator[None, None]:

@@ -94,9 +94,10 @@ class RedisLog:
 
     def next(self) -> Append | None:
         """What is to be sent, the same until it is stored; None: nothing."""
-        if self.trying is None and (self.behind or self.copy.ended is not None):
-            data = self.copy.data_from(self.stored)
-            self.trying, self.is_again = Append(begin=self.stored, data=data, ended=self.copy.ended), False
+        copy = self.copy
+        if self.trying is None and (self.stored < copy.size or copy.ended is not None):
+            data = copy.data_from(self.stored)
+            self.trying, self.is_again = Append(begin=self.stored, data=data, ended=copy.ended), False
         return self.trying
 
 
@@ -145,14 +146,14 @@ class Writer:
         """``log`` has so many bytes more, or its end."""
         if log.id not in self.live:
             return
-        if log.lost is not None:
-            self._lose(log, log.lost)
+        if log.copy.lost is not None:
+            self._lose(log, log.copy.lost)
             return
         self.behind_bytes += size
         log.waiting += size
         if log.waiting > self._writing.behind_bytes or self.behind_bytes > self._writing.all_behind_bytes:
             self._lose(log, "behind")
-        else:
+        elif at_once or log.id not in self._dirty:
             self._dirty[log.id] = log
             if self._dirty_since is None:
                 self._dirty_since = self._loop.time()
@@ -224,7 +225,11 @@ class Writer:
                 self._doomed.pop(key, None)
         confirmed = not batch or not self._writing.wait_replicas or _count(answers[-1]) >= self._writing.wait_replicas
         for (log, append), answer in zip(batch, answers, strict=False):
-            well &= await self._took(log, append, answer, confirmed=confirmed)
+            if confirmed and isinstance(answer, bytes) and log.id in self.live:  # as it nearly always is
+                self._stored(log, append)
+            else:
+                well &= await self._took(log, append, answer, confirmed=confirmed)
+        self._seen()
         return well and confirmed
 
     def _batch(self) -> list[tuple[RedisLog, Append]]:
@@ -290,10 +295,9 @@ class Writer:
             self.sweep()
             return
         self._dirty.pop(log.id)
-        if log.behind or log.copy.ended is not None:
+        if log.stored < log.copy.size or log.copy.ended is not None:
             self._dirty[log.id] = log  # behind the others
             self._wake.set()
-        self._seen()
 
     def _lose(self, log: RedisLog, why: Lost) -> None:
         self.lost[why] += 1

@@ -176,8 +176,12 @@ class ResumableOutlet(HTTPOutlet):
             self._pending.append(piece)
             if self._catching_up is None or self._catching_up.done():
                 self._catching_up = self._loop.create_task(self._catch_up())
-        else:
-            await self._written(piece)
+        elif piece and self._writer is not None:
+            try:
+                await self._writer.write(piece)
+            except ConnectionError:
+                if not self.goes_on():
+                    raise
 
     async def stay_alive(self, _writer: Writer, data: bytes, /) -> None:
         if not self._pending:
