@@ -15,6 +15,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from math import inf
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -92,6 +93,8 @@ class RedisStore:
         self._tasks: list[asyncio.Task[None]] = []
         self._refused = "the store was not reached yet"  # why no log is made
         self._is_checked = self._is_down = False
+        self._alive_at = -inf  # the loop's time of the last beat that the store took
+        self._loop: asyncio.AbstractEventLoop
         self._writer: Writer
         self._hub: Hub
 
@@ -137,7 +140,7 @@ class RedisStore:
     async def start(self) -> None:
         """Reach the server, and go on trying. Never raises."""
         if not self._tasks:
-            loop = asyncio.get_running_loop()
+            loop = self._loop = asyncio.get_running_loop()
             settings = self.settings
             writing = Writing(
                 ttl_s=self.limits.ttl_s,
@@ -179,6 +182,8 @@ class RedisStore:
     async def open(self, log_id: str, owner: str = "", after: int = 0) -> Reading:
         await self.start()
         if self._copies.find(checked_id(log_id)) is not None:
+            await self._look_again(log_id)
+        if self._copies.find(log_id) is not None:
             return await self._copies.open(log_id, owner, after)
         return await self._open(log_id, owner, after)
 
@@ -268,13 +273,26 @@ class RedisStore:
 
     # -- being alive -----------------------------------------------------------------------------------------------
 
+    async def _look_again(self, log_id: str) -> None:
+        """Lose a log that others ended while this process was silent for a lease, before anybody reads its copy here.
+
+        A store that can't be asked doesn't keep readers from the copy: what it holds is true.
+        """
+        if self._loop.time() - self._alive_at >= self.settings.lease_s:
+            self._writer.doubt()
+            await self._beat()  # from now on nobody takes this process for dead
+        log = self._writer.live.get(log_id)
+        if log is not None and log.is_doubtful:
+            with suppress(StoreDown):
+                await self._writer.look_at(log)
+
     def _on_message(self, word: str, log_id: str) -> None:
         """Another process, or a reader of this one, says something."""
         log = self._writer.live.get(log_id)
         if log is not None and word == "stop":
             log.copy.stop()
         elif log is not None and word == "read":
-            log.told_at = asyncio.get_running_loop().time()
+            log.told_at = self._loop.time()
 
     async def _beat_on(self) -> None:
         while True:
@@ -284,11 +302,15 @@ class RedisStore:
     async def _beat(self) -> None:
         """Say that this process lives and what it reads; look whether the store is of use where it was not."""
         key, lease_ms = self._keys.node(self.boot), int(self.settings.lease_s * 1000)
+        at = self._loop.time()
         alive = ("XADD", key, "MAXLEN", "~", INBOX_MESSAGES, "*", "m", "beat ")
         try:
             if not self._is_checked:
                 await self._check()
             await self.calls.all(alive, ("PEXPIRE", key, lease_ms), atomic=True)
+            if at - self._alive_at >= self.settings.lease_s:
+                self._writer.doubt()
+            self._alive_at = at
             await self.calls.each([message(self._keys.node(node), "read", log_id) for node, log_id in self._hub.read])
             await self._writer.touch()
         except StoreDown as error:

@@ -52,6 +52,7 @@ class RedisLog:
         self.is_again = False  #: it was sent before
         self.waiting = 0  #: bytes that the writer counts as behind
         self.told_at: float | None = None  #: the loop's time at which it was last heard that another process reads it
+        self.is_doubtful = False  #: others may have ended it, and readers here have to ask Redis first
         self._writer = writer
         self._elsewhere = elsewhere
 
@@ -181,6 +182,17 @@ class Writer:
             await self._calls.each([("PEXPIRE", log.key, self._live_ms) for log in self.live.values()])
             self._touched_at = self._loop.time()
 
+    def doubt(self) -> None:
+        """Others may have taken this process for dead, and ended what it writes."""
+        for log in self.live.values():
+            log.is_doubtful = True
+
+    async def look_at(self, log: RedisLog) -> None:
+        """Lose a doubtful log that others have ended. Raises StoreDown."""
+        why = await self._refusal(log, log.trying)
+        if why is not None and log.id in self.live:  # else it was stored, or lost, meanwhile
+            self._lose(log, why)
+
     async def run(self) -> None:
         """Write, for ever."""
         while True:
@@ -271,8 +283,11 @@ class Writer:
             self._stored(log, append)
         return True
 
-    async def _refusal(self, log: RedisLog, append: Append) -> Lost | None:
-        """Why an append was refused; None: it is there, from an earlier try whose answer was lost. Raises StoreDown."""
+    async def _refusal(self, log: RedisLog, append: Append | None) -> Lost | None:
+        """Why nothing can be appended to a log; None: it can, or ``append`` is there, from a try whose answer was lost.
+
+        Raises StoreDown.
+        """
         found = await self._calls.call("XREVRANGE", log.key, "+", "-", "COUNT", 1)
         if not found:
             return "gone"
@@ -282,8 +297,8 @@ class Writer:
             return "sealed"
         if newest.ended is None:
             return None
-        ours = newest.ended == append.ended and newest.begin == append.begin and not newest.is_seal
-        return None if ours else "sealed"
+        is_ours = append is not None and (newest.ended, newest.begin) == (append.ended, append.begin)
+        return None if is_ours and not newest.is_seal else "sealed"
 
     def _stored(self, log: RedisLog, append: Append) -> None:
         log.stored, log.trying = append.end, None

@@ -51,8 +51,6 @@ OF_A_PAIR: Final = 10
 LEASE_S: Final = 1.0
 #: The lease of the log, what is left of its process's, and what a busy machine adds.
 TOLD_S: Final = 2 * LEASE_S + 3.0
-#: Its next write tells a node that was paused that its log has an end: a flush, and what a busy machine adds.
-HEARD_S: Final = 2.0
 #: Silence before each piece of the upstream, so that an answer takes about a second.
 PACE_S: Final = 0.05
 #: Where a dialect says what comes in pieces.
@@ -338,7 +336,6 @@ async def judge_log(asked: Asked, first: Got, at: float, nodes: Nodes, store: Re
         assert b"[DONE]" not in told, (asked, first)
         assert first.at - at < TOLD_S, (asked, first.at - at)
         after = draw.randint(0, len(answered))
-    await agreed(nodes.hit.url + asked.where, first.body, whole)
     for node in (nodes.hit, nodes.other):
         assert (await read(node.url + asked.where)).body == first.body, asked
         assert (await read(f"{node.url}{asked.where}?after={after}")).body == first.body[after:], asked
@@ -349,16 +346,6 @@ async def judge_log(asked: Asked, first: Got, at: float, nodes: Nodes, store: Re
     fields = [fields_of(entry) for entry in entries]
     assert b"".join(each.get(b"f", each.get(b"d", b"")) for each in fields) == first.body
     return ended
-
-
-async def agreed(url: str, wanted: bytes, whole: bytes) -> None:
-    """Wait until a node that was paused has heard that others ended a log: until then it has the truth in its memory."""
-    end = asyncio.get_running_loop().time() + HEARD_S
-    while (got := await read(url)).body != wanted:
-        assert atoms_of(got.body) == atoms_of(whole), got
-        LOG.info("a paused node had more than the log")
-        assert asyncio.get_running_loop().time() < end, got
-        await asyncio.sleep(0.02)
 
 
 async def kill(nodes: Nodes, _balancer: Proxy, _draw: random.Random) -> None:

@@ -251,6 +251,28 @@ async def test_an_append_whose_answer_is_lost_is_not_written_twice(server):
     assert [entry.begin for entry in entries] == [0, *(entry.end for entry in entries[:-1])]
 
 
+async def test_a_process_that_was_silent_for_a_lease_asks_before_it_serves_its_own_copy(server):
+    async with proxy(server.port) as between, two_on(server.url) as (_, reads):
+        writes = RedisStore(f"redis://127.0.0.1:{between.port}/0", settings=FAST)
+        try:
+            log = await writes.create(writes.new_id(), Meta(dialect="openai-chat"))
+            log.append(b'data: {"choices":[]}\n\n')
+            await stored(writes, log)
+            reading = await reads.open(log.id)
+            between.cut()
+            got, ended = await all_of(reading)
+            assert ended == "aborted", "it was taken for dead"
+            here = await writes.open(log.id)
+            assert await anext(here) == b'data: {"choices":[]}\n\n', "nobody can be asked, and the copy is true"
+            await here.aclose()
+            between.is_cut = False
+            await eventually(lambda: writes._alive_at > asyncio.get_running_loop().time() - 0.3, within_s=5)
+            assert await all_of(await writes.open(log.id)) == (got, "aborted")
+            assert log.lost == "sealed"
+        finally:
+            await writes.close()
+
+
 async def test_the_end_is_flushed_and_the_process_gone_when_the_store_is_closed(server):
     async with two_on(server.url) as (writes, reads):
         log = await writes.create(writes.new_id(), META)
