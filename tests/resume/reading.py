@@ -8,7 +8,7 @@ from typing import Final
 from streamkit.resume import cursor_in
 
 _ID: Final = re.compile(rb"(?<=[\r\n])id: (st_[A-Za-z0-9]{22}\.[0-9]+)(?:\r\n|\n|\r)")
-_EVENT: Final = re.compile(rb"(?<=[\r\n])id: (st_[A-Za-z0-9]{22}\.[0-9]+)(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
+_EVENT: Final = re.compile(rb"(?<=[\r\n])id: (st_[A-Za-z0-9]{22}\.[0-9]+)(?>\r\n|\n|\r)(?:\r\n|\n|\r(?!\Z))")
 
 
 def without_ids(body: bytes) -> bytes:
@@ -17,7 +17,10 @@ def without_ids(body: bytes) -> bytes:
 
 
 def cursors(body: bytes) -> list[tuple[int, int]]:
-    """Of each event that is there whole: where it ends, and the number of bytes of the log that its id says."""
+    """Of each event that is there whole: where it ends, and the number of bytes of the log that its id says.
+
+    What ends with CR may be cut in the middle of CRLF, and counts as not whole.
+    """
     return [(match.end(), cursor_in(match[1].decode()).offset) for match in _EVENT.finditer(body)]
 
 
