@@ -247,8 +247,17 @@ class StreamReport:
     provider_error: tuple[str, str] | None = None
     #: The same, as it came: the ``ProviderFailed`` event.
     failure: Any = None
+    #: The ``ResponseStarted`` event: the provider's id of the response, and its name of the model.
+    started: Any = None
+    #: The last ``UsageReported`` event, which counts all tokens so far; None: the provider told of none.
+    usage: Any = None
+    #: The ``ResponseFinished`` events of the choices that have one, in the order in which they came.
+    stops: tuple[Any, ...] = ()
     #: Whether the model said anything yet: text, reasoning, a call. Before that a client can be sent elsewhere.
     spoken: bool = False
+    #: Whether it said anything since somebody set this to None, who times what it says; None: what came since, if frames did,
+    #: is like what it said before, so that nobody had to look.
+    said: bool | None = None
     #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
     terminated: bool = False
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.

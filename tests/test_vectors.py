@@ -54,6 +54,16 @@ async def test_the_stages_collect_the_same(vector):
         (c.name, c.arguments, c.verdict) for c in vector.calls
     ]
     assert response.clean == vector.clean
+    report = response.report
+    assert report.usage == response.usage
+    assert (
+        (report.started.id, report.started.model) == (response.id, response.model)
+        if report.started
+        else not response.id
+    )
+    assert {stop.choice: stop.reason for stop in report.stops} == {
+        choice.index: choice.stop_reason for choice in response.choices if choice.stop_reason is not None
+    }
     assert dict(response.report.repairs) == dict(vector.repairs)
     assert (response.report.status is Status.DONE) == vector.clean
 

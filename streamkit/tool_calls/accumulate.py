@@ -121,8 +121,10 @@ class ToolCallAccumulator:
             kind = type(found[0])
             if kind is ToolCallDelta:
                 if (grown := self._settled.grown(found[0])) is not None:
+                    self.report.said = True
                     return [grown]
-            elif self._passes and (kind is TextDelta or kind in PASSED):
+            elif self._passes and kind in PASSED_OUTPUT:
+                self.report.said = True
                 return found  # type: ignore[no-any-return]
         report = self.report
         out: list[Any] = []
@@ -143,8 +145,8 @@ class ToolCallAccumulator:
                 except StreamError as error:
                     self._fails(error)
                     self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
-        if not report.spoken:
-            report.spoken = _says_something(out)
+        if not report.said and _says_something(out):
+            report.said = report.spoken = True
         self._passes = report.spoken and not self._failed
         return join_deltas(out) if self.join and len(out) > 1 else out
 
@@ -172,6 +174,7 @@ class ToolCallAccumulator:
                 # text, and one reason to stop, which stands: a third of the time
                 self.report.clean = True
                 finished = ResponseFinished(seen.reason, seen.native or None, number, seen.stop_sequence)
+                self.report.stops = (finished,)
                 self._out += finished, StreamEnded(clean=True)
                 return
         if self._calls:
@@ -181,7 +184,9 @@ class ToolCallAccumulator:
             if self._calls:
                 self._finish_calls(ended=True)
             depth = self.limits.json_depth
-            self._out += [stop_reason(number, choice, self.report, depth) for number, choice in self._choices.items()]
+            stops = [stop_reason(number, choice, self.report, depth) for number, choice in self._choices.items()]
+            self.report.stops = tuple(stops)
+            self._out += stops
         else:
             self._finish_calls(ended=False)
         self.report.clean = reason is None
@@ -254,6 +259,9 @@ class ToolCallAccumulator:
             self._choice(event.choice)
         elif kind is ResponseStarted:
             self._vendor = event.vendor
+            self.report.started = event
+        elif kind is UsageReported:
+            self.report.usage = event
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
         self._out.append(event)
@@ -628,9 +636,9 @@ AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 #: Reasons that say something else of a choice without calls.
 CORRECTED = FAILING | {"tool_calls"}
 #: What is handed on, and says nothing of calls or of the end.
-PASSED = frozenset(
-    {TextDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, UsageReported, Aside, MediaGenerated}
-)
+PASSED = frozenset({TextDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, Aside, MediaGenerated})
+#: Of these, what the model says.
+PASSED_OUTPUT = frozenset({TextDelta, ReasoningDelta})
 BEFORE_ERROR = frozenset({ToolCallDelta, ToolCallWhole, ToolCallsWhole})
 
 
@@ -648,7 +656,7 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
     return not whole.name or call.name is None or whole.name == call.name
 
 
-SPOKEN = OUTPUT | {DeltaRun}
+SPOKEN = OUTPUT | {DeltaRun, ToolCallArguments}
 #: Kinds of asides that a model says or has done, unlike what servers say of the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 

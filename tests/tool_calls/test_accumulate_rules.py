@@ -22,6 +22,7 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolCallsWhole,
+    UsageReported,
 )
 from streamkit.limits import Limits
 from streamkit.policy import TOLERANT, Policy
@@ -288,3 +289,21 @@ def test_the_model_has_spoken_with_its_first_text_and_not_before():
     assert not machine.report.spoken
     machine.feed([ResponseStarted("r"), TextDelta("a")])
     assert machine.report.spoken
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([TextDelta("a")], True),
+        ([TextDelta("a"), STOP], True),
+        ([d(0, "a", "name", "{")], True),
+        ([STOP], None),
+        ([UsageReported(1)], None),
+    ],
+)
+def test_a_report_says_whether_the_model_said_something_since_it_was_asked_last(events, said):
+    machine = machine_of()
+    machine.feed([TextDelta("before")])
+    machine.report.said = None
+    machine.feed(events)
+    assert machine.report.said is said
