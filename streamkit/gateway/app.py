@@ -255,7 +255,7 @@ def _record_of(request: web.Request) -> Record:
 def _observed(gateway: Gateway, record: Record) -> Iterator[None]:
     """Count and log what is answered meanwhile, however it ends."""
     loop = asyncio.get_running_loop()
-    started = loop.time()
+    started = record.started = loop.time()
     gateway.metrics.active(1)
     try:
         yield
@@ -385,7 +385,8 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
     loop = asyncio.get_running_loop()
     started = loop.time()
     reply = reply_to(request, ask, gateway.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
-    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session)
+    stall_s = gateway.config.server.stall_report_s
+    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session, stall_s)
     try:
         response = await reply.run(attempts.run())
         return kept.response or response
@@ -395,6 +396,7 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         record.keep_alives = reply.keep_alives
         record.went_on_s = kept.outlet.went_on_s if isinstance(kept.outlet, ResumableOutlet) else 0.0
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
+        record.wrote_at = reply.first_at
 
 
 def _socket(dialect: str, form: SocketForm) -> Handler:

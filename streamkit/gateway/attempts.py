@@ -41,6 +41,7 @@ from streamkit.http_errors import is_retryable
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import Exchange
+from streamkit.web.pace import STALL_S, Pace
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
@@ -115,6 +116,7 @@ class Attempts:
     record: Record
     memory: Memory
     session: ClientSession
+    stall_s: float = STALL_S  #: a gap between outputs above it is a stall
     #: A whole answer that ignored the choice of tools.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: Of this round, each with the headers that came with it.
@@ -238,7 +240,10 @@ class Attempts:
         return failed
 
     def _begin(self, target: Target, prefill: str = "") -> Exchange:
-        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model, prefill_text=prefill)
+        pace = Pace(self.stall_s)
+        exchange = Exchange(
+            self.ask, target.upstream, self.session, self.reply, target.model, pace=pace, prefill_text=prefill
+        )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time())
         return exchange
 
@@ -249,8 +254,19 @@ class Attempts:
         tried, self._trying = self._trying, None
         exchange, name = tried.exchange, tried.target.upstream.name
         seconds = asyncio.get_running_loop().time() - tried.started
+        exchange.pace.settle(exchange.report)
         self.record.attempts.append(
-            Attempt(name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
+            Attempt(
+                name,
+                outcome,
+                seconds,
+                detail,
+                exchange.report,
+                exchange.asked,
+                exchange.path,
+                started=tried.started,
+                pace=exchange.pace,
+            )
         )
 
     async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:

@@ -26,6 +26,7 @@ from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name, is_loopback
+from streamkit.web.pace import STALL_S
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.resume.settings import State
 from streamkit.web.token_estimate import CountTokens
@@ -134,6 +135,8 @@ class Server:
     #: How long a client may take none of the bytes that wait for it before it is dropped: it costs memory, and an upstream's
     #: connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
+    #: Silence between two outputs of a model that counts as a stall, in metrics and in the log.
+    stall_report_s: float = field(default=STALL_S, validator=gt(0))
     #: How long a client's connection may stay without a request, and how long a request's headers may take. What is in front
     #: has to give up first, or a request meets a connection that is being closed: nginx and AWS balancers keep theirs for
     #: 60 s, Google's for 600 s.

@@ -27,11 +27,15 @@ from prometheus_client import (
 
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
-from streamkit.gateway.record import Record
+from streamkit.gateway.record import Attempt, Record
+from streamkit.web.pace import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
 #: Seconds: from a token's pace to a long answer's length.
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+#: Seconds of the gateway's own, and tokens a second.
+OVERHEAD_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+RATE_BUCKETS: Final = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
 #: What a store of answers may say of itself at any time, by attribute: the metric, its meaning, and how workers' are added up.
 STORE_GAUGES: Final = {
     "live": ("logs_live", "Answers that are kept and under way", "livesum"),
@@ -69,9 +73,64 @@ class Metrics:
             "losses", "What a dialect could not carry, by way", "upstream", "client", "kind", "way"
         )
         self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
-        self._seconds = self._histogram("request_seconds", "From a request to the end of its answer", "client", "route")
+        self._seconds = self._histogram(
+            "request_seconds",
+            "From a request to the end of its answer, by the ending that the client saw",
+            "client",
+            "route",
+            "ending",
+        )
         self._first = self._histogram(
             "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
+        )
+        self._attempt_seconds = self._histogram(
+            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream", "outcome"
+        )
+        self._first_output = self._histogram(
+            "first_output_seconds",
+            "From the beginning of a try with an upstream to the first text, reasoning or call of a stream",
+            "upstream",
+            "route",
+        )
+        self._request_first_output = self._histogram(
+            "request_first_output_seconds",
+            "From a request to the first text, reasoning or call of a stream, whoever answered",
+            "client",
+            "route",
+        )
+        self._gaps = self._histogram(
+            "output_gap_seconds", "Between two outputs of a stream", "upstream", buckets=GAP_BOUNDS
+        )
+        self._rate = self._histogram(
+            "output_tokens_per_second",
+            "Tokens of a stream behind its first output, by the time from that to the last one",
+            "upstream",
+            "route",
+            buckets=RATE_BUCKETS,
+        )
+        self._overhead = self._histogram(
+            "overhead_seconds",
+            "The gateway's own time before a stream: until it asked, and from the first output to the answer's first byte",
+            "client",
+            "route",
+            buckets=OVERHEAD_BUCKETS,
+        )
+        self._tokens = self._counter(
+            "tokens",
+            "Tokens that upstreams told of; those of the cache are input, too, and those of reasoning output",
+            "upstream",
+            "route",
+            "type",
+        )
+        self._usage_unknown = self._counter(
+            "usage_unknown",
+            "Answers of which no tokens were told, by the ending that the client saw",
+            "upstream",
+            "ending",
+        )
+        self._stalls = self._counter("stalls", "Gaps between two outputs above stall_report_s", "upstream")
+        self._stops = self._counter(
+            "stops", "Answers by the reason to stop; none: they broke off without", "upstream", "reason"
         )
         self._active = Gauge(
             "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
@@ -93,8 +152,8 @@ class Metrics:
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
 
-    def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
-        return Histogram(f"streamkit_{name}", meaning, labels, buckets=BUCKETS, registry=self.registry)
+    def _histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
+        return Histogram(f"streamkit_{name}", meaning, labels, buckets=buckets, registry=self.registry)
 
     def active(self, change: int) -> None:
         """An answer begins (1) or is over (-1)."""
@@ -122,7 +181,11 @@ class Metrics:
     def observe(self, record: Record) -> None:
         client = record.client or "_none"
         self._requests.labels(client, record.route, str(record.status), record.ending).inc()
-        self._seconds.labels(client, record.route).observe(record.seconds)
+        self._seconds.labels(client, record.route, record.ending).observe(record.seconds)
+        if record.first_output_s is not None:
+            self._request_first_output.labels(client, record.route).observe(record.first_output_s)
+        if record.overhead_s is not None:
+            self._overhead.labels(client, record.route).observe(record.overhead_s)
         if record.first_byte_s is not None:
             self._first.labels(client, record.route).observe(record.first_byte_s)
         if record.keep_alives:
@@ -131,6 +194,8 @@ class Metrics:
             self._request_repairs.labels(client, kind).inc(times)
         for attempt in record.attempts:
             self._attempts.labels(attempt.upstream, attempt.outcome).inc()
+            self._attempt_seconds.labels(attempt.upstream, attempt.outcome).observe(attempt.seconds)
+            self._observe_answer(attempt, record)
             for verdict, times in attempt.report.verdicts.items():
                 self._calls.labels(attempt.upstream, verdict).inc(times)
             for kind, times in (attempt.report.repairs + attempt.asked.repairs).items():
@@ -138,6 +203,32 @@ class Metrics:
             for way, losses in (("answer", attempt.report.losses), ("request", attempt.asked.losses)):
                 for kind, times in losses.items():
                     self._losses.labels(attempt.upstream, client, kind, way).inc(times)
+
+    def _observe_answer(self, attempt: Attempt, record: Record) -> None:
+        """Count what an upstream answered, and when."""
+        upstream, route, pace = attempt.upstream, record.route, attempt.pace
+        if attempt.begun:
+            for kind, tokens in attempt.usage.items():
+                self._tokens.labels(upstream, route, kind).inc(tokens)
+            if not attempt.usage:
+                self._usage_unknown.labels(upstream, record.ending).inc()
+            for reason in [stop.reason for stop in attempt.report.stops] or ["none"]:
+                self._stops.labels(upstream, reason).inc()
+        if attempt.first_output_s is not None:
+            self._first_output.labels(upstream, route).observe(attempt.first_output_s)
+            _add(self._gaps.labels(upstream), pace.gaps, pace.gap_total_s)
+        if attempt.output_tokens_per_s is not None:
+            self._rate.labels(upstream, route).observe(attempt.output_tokens_per_s)
+        if pace.stalls:
+            self._stalls.labels(upstream).inc(pace.stalls)
+
+
+def _add(histogram: Histogram, counts: list[int], total: float) -> None:
+    """Add observations that were counted by bucket: one addition a bucket, and no method of the library's does it."""
+    for bucket, count in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001
+        if count:
+            bucket.inc(count)
+    histogram._sum.inc(total)  # noqa: SLF001
 
 
 def forget_live(pid: int | None) -> None:

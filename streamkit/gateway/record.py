@@ -14,6 +14,7 @@ from attrs import define, field
 from streamkit.report import StreamReport
 from streamkit.resume.identity import LOG_ID
 from streamkit.text.redact import excerpt
+from streamkit.web.pace import Pace
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
@@ -26,6 +27,14 @@ _MARGIN_CHARS = 2 * KEY_CHARS
 _ANSWER_ID: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{LOG_ID.pattern})(?![A-Za-z0-9])")
 #: Members that a line has though they are 0; others that say nothing are left out.
 ALWAYS = frozenset({"status", "seconds"})
+#: Types of tokens, and where they stand in what an upstream reports.
+TOKENS: Final = {
+    "input": "input_total",
+    "input_cached": "input_cached",
+    "input_cache_write": "input_cache_write",
+    "output": "output_total",
+    "output_reasoning": "output_reasoning",
+}
 #: Outcomes that nobody has to look into.
 ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
 
@@ -42,6 +51,32 @@ class Attempt:
     report: StreamReport = field(repr=False)  #: of the answer, with the upstream's own words in it
     asked: StreamReport = field(repr=False)  #: of the request
     path: str = ""  #: where it was asked, without host and query; left out of a log where it answered
+    started: float = 0.0  #: the loop's time at which it began
+    pace: Pace = field(factory=Pace, repr=False)  #: when the outputs of a stream came
+
+    @property
+    def begun(self) -> bool:
+        """Whether the model answered: said something, or nothing, to an end."""
+        return self.report.spoken or self.report.clean is True
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The tokens that the upstream told of, by type; those of the cache are input, too, and those of reasoning output."""
+        counted = self.report.usage
+        found = {name: getattr(counted, member, None) for name, member in TOKENS.items()}
+        return {name: tokens for name, tokens in found.items() if tokens is not None}
+
+    @property
+    def first_output_s(self) -> float | None:
+        """From its beginning to the first text, reasoning or call."""
+        return None if self.pace.first_at is None else self.pace.first_at - self.started
+
+    @property
+    def output_tokens_per_s(self) -> float | None:
+        """Tokens behind the first output, by the time from that to the last one; None where that can't be known."""
+        first_at, output = self.pace.first_at, self.usage.get("output", 0)
+        span = 0.0 if first_at is None else self.pace.last_at - first_at
+        return (output - 1) / span if output > 1 and span > 0 else None
 
 
 @define
@@ -62,7 +97,9 @@ class Record:
     error: str = field(default="", repr=False)  #: what the client was told
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: what was repaired of the request as it was read
     attempts: list[Attempt] = field(factory=list)
+    started: float = 0.0  #: the loop's time at which it came
     seconds: float = 0.0
+    wrote_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
     keep_alives: int = 0
     resumed: bool = False  #: the rest of an answer, for a client that came back
@@ -70,6 +107,23 @@ class Record:
     estimated: bool = False  #: a count of tokens that is none of an upstream's
     #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
     hide: Cut = field(default=str, repr=False, eq=False)
+
+    @property
+    def first_output_s(self) -> float | None:
+        """From the request to the first text, reasoning or call that an upstream said."""
+        first = next((each.pace.first_at for each in self.attempts if each.pace.first_at is not None), None)
+        return None if first is None else first - self.started
+
+    @property
+    def overhead_s(self) -> float | None:
+        """The gateway's own time before a stream: until it asked an upstream, and from the first output to its first byte.
+
+        None where nothing was streamed. What an upstream took that was given up for another is no time of the gateway's.
+        """
+        first = next((each.pace.first_at for each in self.attempts if each.pace.first_at is not None), None)
+        if first is None or self.wrote_at is None:
+            return None
+        return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
@@ -98,6 +152,9 @@ class Record:
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
             line["losses"] = dict(last.asked.losses + last.report.losses)
+            line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
+            line["usage"] = last.usage
+            line |= _rounded(_pace_line(last))
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
@@ -111,3 +168,19 @@ class Record:
     def _logged(self, text: str, chars: int) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
         return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
+
+
+def _pace_line(attempt: Attempt) -> dict[str, float | None]:
+    """How the outputs of a stream came; the median gap is the bound of ``GAP_BOUNDS`` that half of the gaps do not pass."""
+    pace = attempt.pace
+    return {
+        "first_output_s": attempt.first_output_s,
+        "greatest_gap_s": pace.greatest_gap_s,
+        "median_gap_s": pace.median_gap_s,
+        "stalls": pace.stalls,
+        "output_tokens_per_s": attempt.output_tokens_per_s,
+    }
+
+
+def _rounded(figures: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: None if figure is None else round(figure, 4) for name, figure in figures.items()}

@@ -39,6 +39,7 @@ from streamkit.translation.web_searches import carries_searches, carry_searches_
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.pace import Pace
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
@@ -65,6 +66,7 @@ class Exchange:
     #: What was repaired and lost of the answer; the upstream's own words are in it.
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
+    pace: Pace = field(factory=Pace, repr=False)  #: when the outputs of a stream came
     prefill_text: str = field(
         default="", repr=False
     )  #: the beginning of the answer, which this upstream is to go on with
@@ -308,6 +310,8 @@ class Exchange:
         )
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
+        if stream and isinstance(opened.answer, TimedSource):
+            opened.answer.pace = self.pace
         return opened.answer
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)

@@ -29,6 +29,7 @@ from attrs.validators import gt, optional
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
+from streamkit.web.pace import Pace
 
 
 @frozen(kw_only=True)
@@ -138,6 +139,8 @@ class TimedSource:
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
         #: Of the pipe that reads it, if any: behind the terminator that it tells of nothing is waited for.
         self.report: StreamReport | None = None
+        #: Of an answer whose outputs are timed.
+        self.pace: Pace | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -182,6 +185,8 @@ class TimedSource:
         if not self._begun:
             self._begun = self._beginning.feed(chunk)
         self.read_bytes += len(chunk)
+        if self.pace is not None and report is not None:
+            self.pace.read(report, self._loop.time())
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:

@@ -11,11 +11,13 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from streamkit.events import ResponseFinished, UsageReported
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.resume import MemoryStore
+from streamkit.web.pace import Pace
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
@@ -115,8 +117,8 @@ def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
 
 def test_times_and_keep_alives_are_counted_where_there_are_any():
     metrics = observed(record(seconds=2.0, first_byte_s=0.3, keep_alives=4), record(seconds=1.0))
-    assert of(metrics, "request_seconds_sum", "client", "route") == {("anthropic", "r"): 3.0}
-    assert of(metrics, "request_seconds_count", "client", "route") == {("anthropic", "r"): 2}
+    assert of(metrics, "request_seconds_sum", "client", "route", "ending") == {("anthropic", "r", "whole"): 3.0}
+    assert of(metrics, "request_seconds_count", "client", "route", "ending") == {("anthropic", "r", "whole"): 2}
     assert of(metrics, "first_byte_seconds_sum", "client", "route") == {("anthropic", "r"): 0.3}
     assert of(metrics, "first_byte_seconds_count", "client", "route") == {("anthropic", "r"): 1}
     assert of(metrics, "keep_alives_total", "client") == {"anthropic": 4}
@@ -188,6 +190,16 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
         "streamkit_keep_alives",
         "streamkit_request_seconds",
         "streamkit_first_byte_seconds",
+        "streamkit_attempt_seconds",
+        "streamkit_first_output_seconds",
+        "streamkit_request_first_output_seconds",
+        "streamkit_output_gap_seconds",
+        "streamkit_output_tokens_per_second",
+        "streamkit_overhead_seconds",
+        "streamkit_tokens",
+        "streamkit_usage_unknown",
+        "streamkit_stalls",
+        "streamkit_stops",
         "streamkit_streams_active",
         "streamkit_sockets_open",
     }
@@ -218,7 +230,8 @@ def test_several_workers_are_added_up(tmp_path):
     found = series(text)
     labels = (("client", "ollama"), ("ending", "whole"), ("route", "_other"), ("status", "200"))
     assert found["streamkit_requests_total", *labels] == 3
-    assert found["streamkit_request_seconds_sum", ("client", "ollama"), ("route", "_other")] == 3.0
+    times = (("client", "ollama"), ("ending", "whole"), ("route", "_other"))
+    assert found["streamkit_request_seconds_sum", *times] == 3.0
     assert exposition(Metrics()) != text  # this process is none of them
 
 
@@ -276,6 +289,92 @@ async def test_a_conforming_answer_has_no_repairs():
             await asked(running, stream=stream)
         await running.outcomes()
         assert not of(running.metrics, "repairs_total", "kind")
+
+
+def text(word):
+    return delta(delta={"content": word}, finish_reason=None)
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 3}}
+#: A ping first, which is no output, then five reads of which three are.
+PACED = [
+    b": ping\n\n",
+    delta(delta={"role": "assistant", "content": ""}, finish_reason=None),
+    text("a"),
+    text("b"),
+    text("c"),
+    delta(delta={}, finish_reason="stop"),
+    b"data: " + orjson.dumps({"id": "c", "model": "m", "choices": [], "usage": USAGE}) + b"\n\n",
+    b"data: [DONE]\n\n",
+]
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
+async def test_tokens_stops_and_the_pace_of_a_stream_are_counted(client):
+    gap_s = 0.03
+    evil = EvilUpstream(good("openai-chat", PACED, delay_s=gap_s))
+    async with (
+        evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], server={"stall_report_s": gap_s / 2})) as running,
+    ):
+        await asked(running, client)
+        await running.outcomes()
+        metrics = running.metrics
+        found = of(metrics, "tokens_total", "upstream", "type")
+        assert found == {("one", "input"): 9, ("one", "input_cached"): 3, ("one", "output"): 4}
+        assert of(metrics, "stops_total", "upstream", "reason") == {("one", "stop"): 1}
+        assert not of(metrics, "usage_unknown_total", "upstream", "ending")
+        assert of(metrics, "output_gap_seconds_count", "upstream") == {"one": 2}, "outputs but one"
+        assert of(metrics, "output_gap_seconds_sum", "upstream")["one"] >= 2 * gap_s * 0.9
+        assert of(metrics, "stalls_total", "upstream") == {"one": 2}
+        assert of(metrics, "output_tokens_per_second_count", "upstream") == {"one": 1}
+        assert of(metrics, "first_output_seconds_sum", "upstream")["one"] >= 2 * gap_s * 0.9, "a ping is no output"
+        assert of(metrics, "request_first_output_seconds_count", "client") == {client: 1}
+        assert 0 < of(metrics, "overhead_seconds_sum", "client")[client] < 2 * gap_s, "the upstream's time is none"
+        assert of(metrics, "attempt_seconds_count", "upstream", "outcome") == {("one", "success"): 1}
+
+
+def test_the_line_of_a_stream_says_how_it_went():
+    pace, report = Pace(stall_s=1.0), StreamReport()
+    for at in (10.0, 10.5, 12.5, 13.0):
+        pace.read(report, at)
+        report.frames += 1
+        report.said = report.spoken = True
+    pace.settle(report)
+    report.usage, report.stops = UsageReported(7, output_total=31), (ResponseFinished("stop"),)
+    went = Attempt("one", "success", 4.0, "", report, StreamReport(), started=9.0, pace=pace)
+    line = record(attempts=[went]).document()
+    figures = ("first_output_s", "greatest_gap_s", "median_gap_s", "stalls", "output_tokens_per_s", "stop", "usage")
+    assert [line[name] for name in figures] == [1.0, 2.0, 0.5, 1, 10.0, "stop", {"input": 7, "output": 31}]
+
+
+async def test_time_with_an_upstream_that_was_given_up_adds_to_the_requests_first_output_alone():
+    async with (
+        EvilUpstream(FAULTS["silence before headers"]("openai-chat")) as one,
+        EvilUpstream(good("openai-chat", PACED)) as two,
+    ):
+        slow = upstream_at(one, "openai-chat", timeouts=Timeouts(first_byte_s=0.2))
+        async with gateway(config_of([slow, upstream_at(two, "openai-chat", "two")])) as running:
+            await asked(running)
+            assert await running.outcomes() == {("one", "first_byte_timeout"): 1, ("two", "success"): 1}
+            assert of(running.metrics, "request_first_output_seconds_sum", "client")["anthropic"] > 0.2
+            first = of(running.metrics, "first_output_seconds_sum", "upstream")
+            assert set(first) == {"two"}
+            assert first["two"] < 0.2
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_without_token_counts_is_counted_as_such(stream):
+    async with (
+        EvilUpstream(
+            good("openai-chat", [text("a"), delta(delta={}, finish_reason="stop"), b"data: [DONE]\n\n"])
+        ) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        await asked(running, stream=stream)
+        await running.outcomes()
+        assert of(running.metrics, "usage_unknown_total", "upstream", "ending") == {("one", "whole"): 1}
+        assert not of(running.metrics, "tokens_total", "upstream", "type")
 
 
 async def test_losses_are_counted_by_the_way_on_which_they_were_lost():

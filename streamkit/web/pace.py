@@ -1,0 +1,77 @@
+"""When the outputs of one answer came: its first, the gaps between them, and where it stalled.
+
+An output is a read of the upstream in which the model says something: text, reasoning, a call. Headers, keep-alives, counts
+and reasons to stop are none. Its time is when it was read, which is later than it arrived where a slow client was waited for.
+All is counted in place while the answer runs, and added to metrics once at its end: an observation an event would cost as
+much as three of its translations (observe.md F32).
+
+Source: observe.md O17, O18, O19.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+from streamkit.report import StreamReport
+
+#: Bounds of the gaps that are counted, in seconds, each included: fast models write an output every few milliseconds.
+GAP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+#: A gap above it, in seconds, is a stall, if nothing else is said.
+STALL_S: Final = 5.0
+
+
+class Pace:
+    """The outputs of one answer. Times are the event loop's, in seconds."""
+
+    def __init__(self, stall_s: float = STALL_S) -> None:
+        self.outputs = 0
+        self.first_at: float | None = None  #: when the first output was read
+        self.last_at = 0.0  #: the same of the last one
+        self.gaps = [0] * (
+            len(GAP_BOUNDS) + 1
+        )  #: by the first bound that they do not pass, or none
+        self.gap_total_s = 0.0
+        self.greatest_gap_s = 0.0
+        self.stalls = 0  #: gaps above ``stall_s``
+        self._stall_s = stall_s
+        self._at = 0.0
+        self._frames = 0
+
+    def read(self, report: StreamReport, at: float) -> None:
+        """Something was read at a time. What was read before it has gone through the pipe of ``report`` by now."""
+        self.settle(report)
+        self._at = at
+
+    def settle(self, report: StreamReport) -> None:
+        """Count what was read last, if it was an output."""
+        if report.frames == self._frames:
+            return
+        self._frames = report.frames
+        is_output = report.said is not False and report.spoken
+        report.said = None
+        if is_output:
+            self._output(self._at)
+
+    def _output(self, at: float) -> None:
+        self.outputs += 1
+        if self.first_at is None:
+            self.first_at = at
+        else:
+            gap = at - self.last_at
+            self.gaps[bisect_left(GAP_BOUNDS, gap)] += 1
+            self.gap_total_s += gap
+            self.greatest_gap_s = max(self.greatest_gap_s, gap)
+            if gap > self._stall_s:
+                self.stalls += 1
+        self.last_at = at
+
+    @property
+    def median_gap_s(self) -> float | None:
+        """The bound that half of the gaps do not pass; None where there are none, or it is above all bounds."""
+        half, passed = sum(self.gaps) / 2, 0
+        for bound, count in zip(GAP_BOUNDS, self.gaps, strict=False):
+            passed += count
+            if passed and passed >= half:
+                return bound
+        return None
