@@ -145,7 +145,16 @@ gateway's, can be looked up and deleted as above, and is forgotten after `ttl_s`
 An id that is not kept is 400, with the code `previous_response_not_found` and the `param` that OpenAI names.
 `conversation` is refused all the same."""
 
-WHO_ASKS = """## Who asks
+WHO_ASKS = """## By which names
+
+On loopback, and wherever `server.hosts` names some, the gateway looks at `Host` before anything else: at every path, `/`,
+`/healthz` and `/readyz` included, and with every method.
+Served are addresses, `localhost`, what containers call their machine (`host.docker.internal`, `host.containers.internal`), the
+name in `server.host` and those in `server.hosts`, on any port; any other is told 421.
+The private listener does the same on whatever interface, in plain text.
+A request without `Host` is served: no browser sends one.
+
+## Who asks
 
 At the paths that several share, and at paths that nobody serves, the path tells the dialect if it can.
 Else a header does: `x-goog-api-key` is Gemini's, `anthropic-version` Anthropic's.
@@ -166,6 +175,7 @@ REFUSALS = (
     ("a member that can't be, with the path to it; no `model`", "invalid_request", "400"),
     (f"Responses: {STORED}; the message says what to send instead", "invalid_request", "400"),
     ("no key, or one that is not known; with `WWW-Authenticate`", "auth", "401"),
+    ("the gateway: anything, by a name in `Host` that is not served", "permission", "421"),
     ("a model that is not there", "not_found", "404"),
     ('a count that no upstream can give, with `count_tokens = "upstream"` or `"off"`', "not_found", "404"),
     ("a path that is not served", "not_found", "404"),

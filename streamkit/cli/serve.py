@@ -23,10 +23,10 @@ Its models: demo answers and calls the tools that it is offered, demo-reasoning 
 demo-cut breaks off, demo-error answers with status 500; any other name answers as demo does.
 
 SIGTERM, SIGINT and SIGHUP stop it: live streams may end within the grace time; those that are left get their dialect's error.
-On loopback without keys it is served by addresses, localhost and the names in `hosts` of the file alone, since a page of the
-web could turn its own name to this machine. Counts are at /metrics on a listener of their own, by default on loopback, one
-port up. Answers of which clients ask it are kept for them to come back to, in memory unless the table [resume] of the file
-says otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
+On loopback it is served by addresses, localhost and the names in `hosts` of the file alone, since a page of the web could turn
+its own name to this machine. So is /metrics, with the counts, on a listener of its own: by default on loopback, one port up.
+Answers of which clients ask it are kept for them to come back to, in memory unless the table [resume] of the file says
+otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
 
 examples:
   streamkit serve

@@ -187,15 +187,20 @@ def gateway_app(
 
 
 def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
-    """What is for the operator only: ``/metrics``, by the names of ``hosts``."""
-    app = web.Application()
-    expect_anything(app.router)
+    """What is for the operator only: ``/metrics``, by the names of ``hosts``; None: by any."""
 
-    async def measured(request: web.Request) -> web.Response:
+    @web.middleware
+    async def addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             refuse_other_hosts(request, hosts)
         except Refused as refused:
-            return web.Response(text=f"{refused}\n", status=403)
+            return web.Response(text=f"{refused}\n", status=421)
+        return await handler(request)
+
+    app = web.Application(middlewares=[addressed])
+    expect_anything(app.router)
+
+    async def measured(_request: web.Request) -> web.Response:
         text = await asyncio.to_thread(exposition, metrics)  # several workers' counts are read from files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
@@ -281,15 +286,14 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
 
 @web.middleware
 async def _addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse what is asked by another name than the gateway's, before anything else. Probes may use any name.
+    """Refuse what is asked by another name than the gateway's, before anything else.
 
     A browser that asks whether a page of another site may ask is answered then; it sends no key with that.
     """
-    if request.path not in PROBES:
-        try:
-            refuse_other_hosts(request, request.app[GATEWAY].hosts)
-        except Refused as refused:
-            return refused.response(client_dialect(request))
+    try:
+        refuse_other_hosts(request, request.app[GATEWAY].hosts)
+    except Refused as refused:
+        return refused.response(client_dialect(request))
     return request.app[GATEWAY].origins.preflight(request) or await handler(request)
 
 

@@ -73,9 +73,9 @@ class Server:
     #: The interface. Loopback unless you say so: who reaches the gateway uses your keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
     #: The names by which clients may call it, as they stand in `Host`: `"llm.example.org"`, `"*.example.org"` for all below,
-    #: `"*"` for any. Addresses, `localhost`, `host.docker.internal` and `host.containers.internal` always may. Where there are
-    #: none, others are refused on loopback without `keys` alone: there a page of the web could turn its own name to this
-    #: machine and use the gateway (DNS rebinding). `/metrics` on loopback has the same names.
+    #: `"*"` for any. Addresses, `localhost`, `host.docker.internal` and `host.containers.internal` always may. Other names are
+    #: told 421, since a page of the web could turn its own to this machine and read what the gateway answers (DNS rebinding):
+    #: on loopback, at `private`, and everywhere once names stand here. Name what a proxy on the same machine passes on.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
     #: The sites whose pages may ask, as browsers name them in `Origin`: `"https://chat.example.org"`, or `"*"` for any.
     #: Browsers keep answers from the pages of all others (CORS), and without `keys` those are refused besides.
@@ -162,14 +162,13 @@ class Server:
     @property
     def served_hosts(self) -> Hosts | None:
         """The names by which clients may call it; None: any."""
-        open_on_loopback = is_loopback(self.host) and not self.keys
-        return Hosts((self.host, *self.hosts)) if self.hosts or open_on_loopback else None
+        return Hosts((self.host, *self.hosts)) if self.hosts or is_loopback(self.host) else None
 
     @property
-    def private_hosts(self) -> Hosts | None:
-        """The same of the private listener, which asks for no key."""
+    def private_hosts(self) -> Hosts:
+        """The same of the private listener, on whatever interface: it asks for no key."""
         address = self.private_address
-        return Hosts((address[0], *self.hosts)) if address is not None and is_loopback(address[0]) else None
+        return Hosts((() if address is None else address[:1]) + self.hosts)
 
     @property
     def delivery(self) -> Delivery:

@@ -4,7 +4,7 @@ A page of the web can have its own name turned to this machine once it is loaded
 here for the page's own, and lets the page read what it answers. Such a request has the page's name in ``Host``. Nobody can
 turn an address, nor ``localhost``, which browsers do not look up.
 
-Source: RFC 9110 §7.2; RFC 6454 §7; RFC 6761 §6.3 (localhost); limits.md T5.
+Source: RFC 9110 §7.2, §15.5.20 (421); RFC 6454 §7; RFC 6761 §6.3 (localhost); limits.md T15; observe.md O21, F58.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from streamkit.events import ProviderFailed
-from streamkit.web.refusals import Refused, shown
+from streamkit.web.client_dialect import client_dialect
+from streamkit.web.refusals import Refused, shown, with_status
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: In a list of names: any is served.
@@ -62,7 +62,7 @@ def ip_address_in(text: str) -> IPAddress | None:
 
 
 def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
-    """Raise Refused (403) for a request to a name that is not of ``hosts``; None: all are served.
+    """Raise Refused (421) for a request to a name that is not of ``hosts``; None: all are served.
 
     A request without ``Host`` is served: that is HTTP/1.0, which no browser speaks.
     """
@@ -71,7 +71,7 @@ def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
     for host in request.headers.getall("Host", ()):
         if not hosts.allows(host):
             message = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
-            raise Refused(ProviderFailed("permission", message))
+            raise Refused(with_status("permission", message, 421, client_dialect(request)))
 
 
 def is_loopback(host: str) -> bool:

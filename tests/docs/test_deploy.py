@@ -522,6 +522,8 @@ def test_the_configuration_on_kubernetes_is_the_pages_with_metrics_for_the_pod()
     text = document("ConfigMap")["data"]["gateway.toml"]
     theirs, ours = tomllib.loads(text), tomllib.loads(page_config())
     assert theirs["server"].pop("private") == "0.0.0.0:8081"
+    named = document("Ingress")["spec"]["rules"][0]["host"]
+    assert ours["server"].pop("hosts") == [named]  # pods listen on all interfaces, and need none
     assert theirs == ours
     config, _ = config_of(text)
     assert [warning.path for warning in config.warnings] == ["server.private"]

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -75,9 +75,11 @@ class Page:
 
 
 @asynccontextmanager
-async def opened(url: str, folder: Path, size: tuple[int, int] = (800, 560)) -> AsyncIterator[Page]:
-    """The page at ``url`` in a Chromium of its own, whose profile is in ``folder``."""
-    process = _start(folder, size)
+async def opened(
+    url: str, folder: Path, size: tuple[int, int] = (800, 560), options: Sequence[str] = ()
+) -> AsyncIterator[Page]:
+    """The page at ``url`` in a Chromium of its own with these ``options``, whose profile is in ``folder``."""
+    process = _start(folder, size, options)
     try:
         port_file = folder / "DevToolsActivePort"
         await eventually(lambda: port_file.exists() and port_file.stat().st_size > 0, within_s=START_S)
@@ -92,8 +94,8 @@ async def opened(url: str, folder: Path, size: tuple[int, int] = (800, 560)) -> 
         process.wait()
 
 
-def _start(folder: Path, size: tuple[int, int]) -> subprocess.Popen[bytes]:
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
+def _start(folder: Path, size: tuple[int, int], more: Sequence[str]) -> subprocess.Popen[bytes]:
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", *more)
     profile = (f"--user-data-dir={folder}", "--remote-debugging-port=0", f"--window-size={size[0]},{size[1]}")
     with (folder / "said").open("wb") as said:
         return subprocess.Popen([chromium(), *options, *profile, "about:blank"], stdout=said, stderr=said)

@@ -32,6 +32,7 @@ from streamkit.gateway.routing import Target
 from streamkit.http_errors import decode_error
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import Secret, Upstream
 from tests.framing.standard import events_of as browser_events
 from tests.gateway.running import asking, config_of, gateway, upstream_at
@@ -707,7 +708,11 @@ def test_the_threat_model_has_each_threat_and_names_tests_that_there_are():
 
 
 NOWHERE = Upstream(name="one", dialect="openai-chat", base_url="http://127.0.0.1:9/v1", auth="none")
-PATHS = ["/", "/v1/models", "/api/tags", "/v1beta/models", "/v1/messages", "/nothing", "/api/nothing"]
+PATHS = [
+    "/", "/healthz", "/readyz", "/v1/models", "/api/tags", "/v1beta/models", "/v1/messages", "/v1/responses", "/nothing",
+    "/api/nothing", "/metrics",
+]  # fmt: skip
+METHODS = ["GET", "HEAD", "POST", "OPTIONS", "DELETE", "PROPFIND"]
 
 
 async def answered(url, path, host, *, method="GET", version="1.1"):
@@ -724,16 +729,33 @@ async def answered(url, path, host, *, method="GET", version="1.1"):
         writer.close()
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+@pytest.mark.parametrize("keys", [(), (Secret("k" * 10),)], ids=["no keys", "keys"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example"])
-async def test_t15_on_loopback_without_keys_another_name_is_refused_before_anything_else(host, method):
-    async with gateway(config_of([NOWHERE])) as running:
+async def test_t15_on_loopback_another_name_is_refused_before_anything_else(host, method, keys):
+    async with gateway(config_of([NOWHERE], server={"keys": keys})) as running:
         for path in PATHS:
-            status, body = await answered(running.url, path, host, method=method)
-            assert status == 403
-            assert b"server.hosts" in body
-        for probe in ("/healthz", "/readyz"):
-            assert (await answered(running.url, probe, host, method="GET"))[0] == 200
+            status, rest = await answered(running.url, path, host, method=method)
+            assert status == 421, path
+            assert (b"server.hosts" in rest) is (method != "HEAD"), path
+
+
+@pytest.mark.parametrize("client", surfaces())
+async def test_t15_it_is_refused_in_the_clients_dialect(client):
+    path = next(path for path in surfaces()[client].generate if "{" not in path or client == "gemini")
+    async with gateway(config_of([NOWHERE])) as running:
+        named = re.sub(r"\{[^:]*:[^}]*\}", "m", path)
+        answer = await ask(running.url, named, headers={"host": "evil.example"}, body=b"{}")
+    failed = decode_error(answer.status, bytes(answer.body), client)
+    assert answer.status == 421
+    assert failed.message.startswith("this gateway is not served by the name 'evil.example'")
+
+
+async def test_t15_a_web_socket_of_such_a_page_is_not_opened():
+    upgrade = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13"}
+    headers = {"host": "evil.example", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", **upgrade}
+    async with gateway(config_of([NOWHERE])) as running:
+        assert (await ask(running.url, "/v1/responses", method="GET", headers=headers)).status == 421
 
 
 @pytest.mark.parametrize(
@@ -748,7 +770,7 @@ async def test_t15_on_loopback_without_keys_another_name_is_refused_before_anyth
         ({"hosts": ("llm.example",)}, "evil.example", False),
         ({"hosts": ("llm.example",), "keys": (Secret("k" * 10),)}, "evil.example", False),
         ({"hosts": ("*",)}, "evil.example", True),
-        ({"keys": (Secret("k" * 10),)}, "llm.example", True),  # behind nginx, which passes its own name on
+        ({"keys": (Secret("k" * 10),)}, "llm.example", False),  # a proxy on this machine passes names that are in hosts
         ({"host": "0.0.0.0"}, "gateway:8080", True),  # in a container, under its service's name
         ({"host": "0.0.0.0", "hosts": ("gateway",)}, "evil.example", False),
         ({"host": "::1"}, "evil.example", False),
@@ -758,7 +780,7 @@ async def test_t15_on_loopback_without_keys_another_name_is_refused_before_anyth
 async def test_t15_which_names_are_served(server, host, served):
     async with gateway(config_of([NOWHERE], server=server)) as running:
         status, _ = await answered(running.url, "/", host)
-    assert status == (200 if served else 403)
+    assert status == (200 if served else 421)
 
 
 async def test_t15_who_names_none_is_served():
@@ -770,14 +792,21 @@ async def test_t15_who_names_none_is_served():
     ("server", "host", "status"),
     [
         ({}, "localhost:1", 200),
-        ({}, "evil.example", 403),
-        ({"keys": (Secret("k" * 10),)}, "evil.example", 403),  # /metrics asks for none
+        ({}, "host.docker.internal", 200),
+        ({}, "evil.example", 421),
+        ({"keys": (Secret("k" * 10),)}, "evil.example", 421),  # /metrics asks for none
         ({"hosts": ("metrics.example",)}, "metrics.example", 200),
-        ({"private": "0.0.0.0:9090"}, "prometheus.example", 200),
+        ({"hosts": ("*",)}, "evil.example", 200),
+        ({"private": "0.0.0.0:9090"}, "10.1.2.3:9090", 200),  # a pod, as Prometheus finds it
+        ({"private": "0.0.0.0:9090"}, "evil.example", 421),  # loopback is among all interfaces
+        ({"private": "metrics.example:9090"}, "metrics.example:9090", 200),
+        ({"private": "off"}, "evil.example", 421),
     ],
 )
-async def test_t15_metrics_on_loopback_are_for_the_same_names(server, host, status):
+async def test_t15_the_private_listener_is_for_the_same_names(server, host, status):
     app = private_app(Metrics(), Server(**server).private_hosts)
     async with serving(app) as port:
-        assert (await answered(f"http://127.0.0.1:{port}", "/metrics", host))[0] == status
-        assert (await answered(f"http://127.0.0.1:{port}", "/healthz", host))[0] == 200
+        for path in ("/metrics", "/healthz"):
+            for method in ("GET", "HEAD"):
+                assert (await answered(f"http://127.0.0.1:{port}", path, host, method=method))[0] == status
+        assert (await answered(f"http://127.0.0.1:{port}", "/nothing", host))[0] == (404 if status == 200 else 421)
