@@ -1,6 +1,8 @@
 """Ports: an application on one, and one that several processes have together.
 
-Source: limits.md T8.
+What answers says ``Server: streamkit``, and no version of anything: whoever looks for servers with a known fault learns none.
+
+Source: limits.md T8; RFC 9110 §10.2.4 (Server).
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from streamkit.errors import UsageError
 
@@ -27,6 +29,8 @@ REFUSING_S: Final = 5.0
 #: Of a request that is refused, so much is read: enough for its first line.
 FIRST_LINE_BYTES: Final = 4096
 CLIENTS: Final = "clients"
+#: What answers, in the header ``Server``.
+SERVER: Final = "streamkit"
 
 
 @asynccontextmanager
@@ -39,25 +43,22 @@ async def listening(
     what: str = CLIENTS,
     connections: int | None = None,
 ) -> AsyncGenerator[tuple[str, int], None]:
-    """Serve ``app`` there; yields the address, with the port that was taken for 0. Leaving ends it as gracefully as it can.
+    """Serve ``app``, not yet started, there; yields the address, with the port that was taken for 0.
+
+    Leaving ends it as gracefully as it can.
 
     A connection without a request under way, one whose headers do not come included, is closed after ``idle_s`` seconds.
     ``shared``: other processes listen there too. Of more than ``connections`` at once the others get 503, at ``/healthz`` 200.
     Raises UsageError, which says for ``what`` it was, where it can't be had.
     """
-    runner = web.AppRunner(
-        app,
-        handler_cancellation=True,  # a client that leaves is heard of at once
-        access_log=None,  # the gateway has its own line
-        keepalive_timeout=idle_s,
-        shutdown_timeout=CLOSE_S,
-    )
+    app.on_response_prepare.append(_name_server)
+    # a client that leaves is heard of at once
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=CLOSE_S)
     await runner.setup()
     try:
         try:
-            await _Site(runner, *address, reuse_port=shared or None, backlog=ACCEPTED_AT_ONCE).start_bounded(
-                connections
-            )
+            site = _Site(runner, *address, reuse_port=shared or None, backlog=ACCEPTED_AT_ONCE)
+            await site.start_bounded(connections, idle_s)
         except OSError as error:
             raise _cannot_listen(address, what, error) from error
         yield runner.addresses[0][:2]
@@ -65,22 +66,40 @@ async def listening(
         await runner.cleanup()
 
 
+async def _name_server(_request: web.Request, response: web.StreamResponse) -> None:
+    """Say what answers, in place of aiohttp's words: a handler of ``on_response_prepare``."""
+    response.headers[hdrs.SERVER] = SERVER
+
+
+class _Connection(web.RequestHandler):
+    """One that names the server in errors too that reach no application: those of a request that is no HTTP."""
+
+    __slots__ = ()
+
+    def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
+        """As aiohttp's."""
+        response = super().handle_error(*args, **kwargs)
+        response.headers[hdrs.SERVER] = SERVER
+        return response
+
+
 class _Site(web.TCPSite):
     """A site that bounds its connections. asyncio takes the backlog for how many it accepts in a turn, too."""
 
-    async def start_bounded(self, connections: int | None) -> None:
+    async def start_bounded(self, connections: int | None, idle_s: float) -> None:
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner is not set up")
         await web.BaseSite.start(self)
+        loop = asyncio.get_running_loop()
         refusing: set[_Full] = set()
 
         def connected() -> asyncio.Protocol:
             if connections is not None and len(server.connections) >= connections:
                 return _Full(refusing)
-            return server()
+            # without aiohttp's log of requests: the gateway has its own line
+            return _Connection(server, loop=loop, keepalive_timeout=idle_s, access_log=None)  # type: ignore[arg-type]
 
-        loop = asyncio.get_running_loop()
         made = await loop.create_server(
             connected, self._host, self._port, backlog=self._backlog, reuse_port=self._reuse_port
         )
@@ -122,8 +141,8 @@ class _Full(asyncio.Protocol):
 
 
 def _answer(status: str, kind: str, body: bytes, *more: str) -> bytes:
-    head = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close", *more]
-    return "\r\n".join([*head, "", ""]).encode() + body
+    head = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close"]
+    return "\r\n".join([*head, f"{hdrs.SERVER}: {SERVER}", *more, "", ""]).encode() + body
 
 
 #: Which dialect the client speaks is not known yet: every one of its libraries goes by the status.

@@ -7,7 +7,13 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streamkit.errors import UsageError
+from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.listening import listening, reserved, url_of
+from streamkit.gateway.metrics import Metrics
+from streamkit.web.upstream import Secret
+from tests.gateway.running import config_of, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import good, whole
 from tests.web.raw_client import RawClient
 
 HOST = "127.0.0.1"
@@ -115,3 +121,97 @@ async def test_version_6_too():
             session.get(url_of(bound)) as response,
         ):
             assert await response.text() == "hello"
+
+
+# -- what answers ------------------------------------------------------------------------------------------------------
+
+
+def raw(line, *headers, body=""):
+    """A request in bytes."""
+    size = [f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join([line, "Host: localhost", "Connection: close", *headers, *size, "", body]).encode()
+
+
+KEY = "Authorization: Bearer canary-in-7e2f"
+ASKED = '{"model":"m","stream":%s,"messages":[{"role":"user","content":"hi"}]}'
+CHAT = "POST /v1/chat/completions HTTP/1.1"
+SOCKET = ("Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
+ANSWERS = {
+    "the page": (raw("GET / HTTP/1.1"), 200),
+    "HEAD": (raw("HEAD / HTTP/1.1"), 200),
+    "the page in HTTP/1.0": (raw("GET / HTTP/1.0"), 200),
+    "a probe": (raw("GET /healthz HTTP/1.1"), 200),
+    "the models": (raw("GET /v1/models HTTP/1.1", KEY), 200),
+    "a stream": (raw(CHAT, KEY, body=ASKED % "true"), 200),
+    "a whole answer": (raw(CHAT, KEY, body=ASKED % "false"), 200),
+    "no key": (raw("GET /v1/models HTTP/1.1"), 401),
+    "a path that is not served": (raw("GET /nothing HTTP/1.1", KEY), 404),
+    "a method that is not served": (raw("PUT /v1/messages HTTP/1.1", KEY), 405),
+    "a body that is no JSON": (raw(CHAT, KEY, body="{"), 400),
+    "a name that is not served": (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 421),
+    "a WebSocket": (raw("GET /v1/responses HTTP/1.1", KEY, *SOCKET).replace(b"close", b"Upgrade"), 101),
+    "a WebSocket that is not served": (raw("GET /v1/messages HTTP/1.1", KEY, "Upgrade: websocket"), 426),
+    "no HTTP": (b"nonsense\r\n\r\n", 400),
+    "no HTTP but TLS": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
+    "a header that is none": (raw("GET / HTTP/1.1", "nonsense"), 400),
+    "a line that is too long": (raw(f"GET /{'x' * 9000} HTTP/1.1"), 400),
+    "two lengths": (raw("POST / HTTP/1.1", "Content-Length: 1", "Content-Length: 2"), 400),
+}
+
+
+async def headers_of(bound, request):
+    """The status and the values of ``Server`` in the answer to a request in bytes."""
+    reader, writer = await asyncio.open_connection(*bound)
+    writer.write(request)
+    try:
+        async with asyncio.timeout(5):
+            first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    finally:
+        writer.close()
+    named = [line.partition(":") for line in lines]
+    return int(first.split()[1]), [value.strip() for name, _, value in named if name.lower() == "server"]
+
+
+def with_a_version(asked):
+    """An upstream that says what it is."""
+    answer = good if asked.json()["stream"] else whole
+    return answer("openai-chat", headers={"Server": "uvicorn/9.9"})
+
+
+@pytest.fixture
+async def gateway():
+    async with EvilUpstream(with_a_version) as evil:
+        server = {"keys": (Secret("canary-in-7e2f"),)}
+        app = gateway_app(config_of([upstream_at(evil, "openai-chat")], server=server), Metrics())
+        async with listening(app, (HOST, 0), idle_s=IDLE_S) as bound:
+            yield bound
+
+
+@pytest.mark.parametrize(("request_bytes", "status"), ANSWERS.values(), ids=ANSWERS)
+async def test_no_answer_says_a_version(gateway, request_bytes, status):
+    assert await headers_of(gateway, request_bytes) == (status, ["streamkit"])
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [(raw("GET /metrics HTTP/1.1"), 200), (raw("GET /nothing HTTP/1.1"), 404), ANSWERS["no HTTP"]],
+)
+async def test_nor_does_one_of_the_private_listener(request_bytes, status):
+    async with listening(private_app(Metrics()), (HOST, 0), idle_s=IDLE_S) as bound:
+        assert await headers_of(bound, request_bytes) == (status, ["streamkit"])
+
+
+async def test_nor_does_one_of_an_application_that_failed():
+    async def fail(_request):
+        raise ValueError("unforeseen")
+
+    app = web.Application()
+    app.router.add_get("/", fail)
+    async with listening(app, (HOST, 0), idle_s=IDLE_S) as bound:
+        assert await headers_of(bound, raw("GET / HTTP/1.1")) == (500, ["streamkit"])
+
+
+@pytest.mark.parametrize(("path", "status"), [("/", 503), ("/healthz", 200)])
+async def test_nor_does_one_to_a_connection_too_many(path, status):
+    async with listening(application(), (HOST, 0), idle_s=IDLE_S, connections=0) as bound:
+        assert await headers_of(bound, raw(f"GET {path} HTTP/1.1")) == (status, ["streamkit"])
