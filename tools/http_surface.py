@@ -96,7 +96,8 @@ A base URL with a version too few (`/messages`, `/chat/completions`, `/models`),
 at its end (`//v1/messages`) is common enough that the gateway serves all paths above in these forms as well; `setup`, in an
 application of somebody's own, does not.
 
-`GET /` and `HEAD /` say what this is, without a key: a page to browsers, text to others, and nothing of the configuration.
+`GET /` and `HEAD /` say what this is, without a key, and how clients are pointed at it, with the URL that was asked: a page to
+browsers, text to others. Models are named there to whom `/v1/models` names them, and nothing else of the configuration is.
 
 ## Responses over a WebSocket
 

@@ -180,7 +180,7 @@ def gateway_app(
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
     expect_anything(app.router)
-    app.router.add_get("/", front_page, expect_handler=expected)
+    app.router.add_get("/", _front_page, expect_handler=expected)
     app.router.add_get("/healthz", _healthy, expect_handler=expected)
     app.router.add_get("/readyz", _ready, expect_handler=expected)
     return app
@@ -207,6 +207,17 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
     app.router.add_get("/metrics", measured, expect_handler=expected)
     app.router.add_get("/healthz", _healthy, expect_handler=expected)
     return app
+
+
+async def _front_page(request: web.Request) -> web.Response:
+    """The page at ``/`` is for everybody; its models are for whom they are listed to."""
+    gateway = request.app[GATEWAY]
+    models: list[str] | Refused = [card.id for card in gateway.cards]
+    try:
+        admit(request, gateway.ring, gateway.origins)
+    except Refused as refused:
+        models = refused
+    return front_page(request, models, has_keys=gateway.ring is not None)
 
 
 async def _healthy(_request: web.Request) -> web.Response:

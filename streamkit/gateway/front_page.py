@@ -1,40 +1,142 @@
-"""What stands at ``/``: what this is and where clients are served, for people and for programs that look whether it lives.
+"""What stands at ``/``: what this is, its models, and how clients are pointed at it; for people, and for programs that look
+whether it lives.
 
-Nothing of the configuration is on it: no model, no upstream, no key, and so it is for whoever asks. Browsers get a page that
-may load and run nothing; all others get the same as text. ``HEAD`` is answered too, which some clients ask before
-anything else.
+Models are named to whom ``/v1/models`` names them; to others it is said what they lack. No upstream and no key is on the page,
+and beside the models nothing of the configuration. Browsers get a page that loads and runs nothing, and whose one style is
+named by its hash; all others get the same as text. ``HEAD`` is answered too, which some clients ask before anything else.
 
-Source: W3C Content Security Policy Level 3 §6; clients.md §10.2.
+Source: W3C Content Security Policy Level 3 §6, §2.3.1 (hashes); clients.md §10.2.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import tomllib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
+from importlib.resources import files
+from string import Template
+from textwrap import indent
 from typing import Final
 
 from aiohttp import web
+from attrs import frozen
 
 from streamkit.dialects import dialect_named
+from streamkit.gateway.listening import url_of
+from streamkit.text.printable import printable, printable_json
+from streamkit.web.hosts import is_host
+from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import surfaces
 
 TITLE: Final = "streamkit gateway"
-WHAT: Final = "A gateway for clients of language models. It is running."
-#: Nothing is loaded or run, nowhere is the page shown inside another, and nothing is guessed of it.
-HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+WHAT: Final = "Clients of language models ask here, each in its own dialect, whatever provider answers. It is running."
+NO_KEY: Final = "No key is asked for. Most clients want one: any word will do for `key` and `$GATEWAY_KEY`."
+A_KEY: Final = "`key` and `$GATEWAY_KEY` stand for the key that the gateway's operator gave you."
+NO_NAMES: Final = "None is listed; ask for one that a pattern of a route serves."
+#: Where no model is known.
+MODEL: Final = "MODEL"
+STYLE: Final = "front_page.css"
 
 
-async def front_page(request: web.Request) -> web.Response:
-    """Answer ``GET /`` and ``HEAD /``."""
+def front_page(
+    request: web.Request, models: Sequence[str] | Refused, *, has_keys: bool, inspector: str | None = None
+) -> web.Response:
+    """The answer to ``GET /`` and ``HEAD /``.
+
+    ``models`` are their names, or why the client may not know them. ``has_keys``: a client needs one. ``inspector`` is the URL
+    of the inspector, where it is on.
+    """
+    page = _Page(_base_url(request), models, has_keys, inspector)
     if "text/html" in request.headers.get("Accept", ""):
-        return web.Response(text=_page(), content_type="text/html", charset="utf-8", headers=HEADERS)
-    return web.Response(text=_text(), headers=HEADERS)
+        return web.Response(text=page.html(), content_type="text/html", charset="utf-8", headers=_headers())
+    return web.Response(text=page.text(), headers=_headers())
+
+
+@frozen
+class _Page:
+    """What one client is shown."""
+
+    base_url: str
+    models: Sequence[str] | Refused
+    has_keys: bool
+    inspector: str | None
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [] if isinstance(self.models, Refused) else self.models
+
+    @property
+    def why_none(self) -> str:
+        """Why no model is named, as a sentence."""
+        if isinstance(self.models, Refused):
+            reason = str(self.models)
+            return f"{reason[:1].upper()}{reason[1:]}."
+        return NO_NAMES
+
+    @property
+    def key(self) -> str:
+        return A_KEY if self.has_keys else NO_KEY
+
+    @property
+    def clients(self) -> dict[str, str]:
+        """By the client's name, what points it here."""
+        model = self.names[0] if self.names else MODEL
+        filled = {"{base}": self.base_url, "{model}": printable_json(model)}
+        return {client["name"]: _filled(client["code"].strip(), filled) for client in _clients()}
+
+    def text(self) -> str:
+        parts = [f"{TITLE}\n{WHAT}"]
+        if self.inspector is not None:
+            parts.append(f"Inspector: {printable(self.inspector)}")
+        parts.append("\n".join(["Models:", *(f"  {printable(name)}" for name in self.names or [self.why_none])]))
+        parts.append(f"Point clients at it. {self.key}")
+        parts += [f"{name}:\n{indent(code, '  ')}" for name, code in self.clients.items()]
+        width = max(len(path) for path, _ in _served())
+        parts.append("\n".join(["Paths:", *(f"  {path:{width}}  {title}" for path, title in _served())]))
+        return "\n\n".join(parts) + "\n"
+
+    def html(self) -> str:
+        models = "\n".join(f"<li><code>{escape(printable(name))}</code></li>" for name in self.names)
+        link = "" if self.inspector is None else f'<p><a href="{escape(self.inspector)}">Inspector</a></p>\n'
+        clients = (f"<h3>{escape(name)}</h3>\n<pre>{escape(code)}</pre>" for name, code in self.clients.items())
+        paths = (f"<dt><code>{escape(path)}</code></dt><dd>{_marked(title)}</dd>" for path, title in _served())
+        return Template(_file("front_page.html")).substitute(
+            title=TITLE,
+            style=_file(STYLE),
+            what=_marked(WHAT),
+            inspector=link,
+            models=f'<ul class="models">\n{models}\n</ul>' if models else f"<p>{_marked(self.why_none)}</p>",
+            key=_marked(self.key),
+            clients="\n".join(clients),
+            paths="\n".join(paths),
+        )
+
+
+def _base_url(request: web.Request) -> str:
+    """The gateway as the client called it; where ``Host`` is no name, the address that it reached.
+
+    Whoever ends TLS in front says so in ``X-Forwarded-Proto``. Nobody but the asker sees what it changes.
+    """
+    host = request.headers.get("Host", "")
+    if not is_host(host):
+        address: tuple[str, int] = request.get_extra_info("sockname")[:2]
+        return url_of(address)
+    scheme = "https" if request.headers.get("X-Forwarded-Proto") == "https" else request.scheme
+    return f"{scheme}://{host}"
+
+
+def _marked(text: str) -> str:
+    """A sentence in HTML, with what stands in backquotes as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _filled(code: str, values: Mapping[str, str]) -> str:
+    """The code with each value in place of its name."""
+    return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], code)
 
 
 def _served() -> list[tuple[str, str]]:
@@ -47,14 +149,26 @@ def _served() -> list[tuple[str, str]]:
 
 
 @cache
-def _text() -> str:
-    return "\n".join([TITLE, WHAT, "", *(f"{path}  {title}" for path, title in _served()), ""])
+def _headers() -> Mapping[str, str]:
+    """Nothing is loaded or run, nowhere is the page shown inside another, and nothing is guessed of it."""
+    digest = b64encode(hashlib.sha256(_file(STYLE).encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return {
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+    }
 
 
 @cache
-def _page() -> str:
-    rows = "".join(f"<dt><code>{escape(path)}</code></dt><dd>{escape(title)}</dd>" for path, title in _served())
-    return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{TITLE}</title></head>'
-        f"<body><h1>{TITLE}</h1><p>{WHAT}</p><dl>{rows}</dl></body></html>\n"
-    )
+def _clients() -> list[dict[str, str]]:
+    clients: list[dict[str, str]] = tomllib.loads(_file("clients.toml"))["clients"]
+    return clients
+
+
+@cache
+def _file(name: str) -> str:
+    return files("streamkit.gateway").joinpath("pages", name).read_text("utf-8")

@@ -34,6 +34,11 @@ def is_host_name(name: str) -> bool:
     return name == ANY or _NAME.fullmatch(name) is not None or ip_address_in(name) is not None
 
 
+def is_host(text: str) -> bool:
+    """Whether it can stand in ``Host``: a name or an address, with or without a port (RFC 9110 §7.2)."""
+    return _HOST.fullmatch(text) is not None
+
+
 class Hosts:
     """Names that are served, besides every address, ``localhost`` and what containers call their machine."""
 
