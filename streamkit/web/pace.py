@@ -28,9 +28,7 @@ class Pace:
         self.outputs = 0
         self.first_at: float | None = None  #: when the first output was read
         self.last_at = 0.0  #: the same of the last one
-        self.gaps = [0] * (
-            len(GAP_BOUNDS) + 1
-        )  #: by the first bound that they do not pass, or none
+        self.gaps = [0] * (len(GAP_BOUNDS) + 1)  #: by the first bound that they do not pass, or none
         self.gap_total_s = 0.0
         self.greatest_gap_s = 0.0
         self.stalls = 0  #: gaps above ``stall_s``

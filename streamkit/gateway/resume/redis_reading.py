@@ -5,7 +5,8 @@ anew at which logs are read (resume.md §7.6). A reader asks Redis only for what
 behind; what is new comes to it from the task.
 
 A log that is quiet for a lease is looked at: whether it is still there, since a blocked read waits for ever for a key that is
-gone, and whether its process lives. Where that is dead, the reader ends the log for all readers (§7.5).
+gone, and for how long its process lives at least; then it is looked at again. Where that is dead, the reader ends the log for
+all readers (§7.5), within a lease of the death.
 
 Source: resume.md §7.4, §7.5, §7.6, §7.9; R3, R5, R13, R14.
 """
@@ -26,6 +27,8 @@ from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
 
 #: How long the task waits at the server (resume.md §9.3).
 BLOCK_S: Final = 0.25
+#: How long after a process's time is up it is looked whether it has begun another.
+LOOK_S: Final = 0.01
 #: Entries of one log that are read at once.
 PAGE: Final = 256
 #: Bytes that wait for one reader; beyond them it reads them again once it wants them.
@@ -162,6 +165,7 @@ class RedisReading:
         self._fault: LogError | None = None
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
+        self._alive_until = 0.0  # before then nobody takes the log's process for dead
         self._bell = asyncio.Event()
 
     def __aiter__(self) -> RedisReading:
@@ -245,20 +249,21 @@ class RedisReading:
         """Wait for entries; look at a log that is quiet for a lease. Raises LogError."""
         self._bell.clear()
         try:
-            async with asyncio.timeout_at(self._hub.quiet_since(self._heard_at) + self._lease_s):
+            quiet_at = self._hub.quiet_since(self._heard_at) + self._lease_s
+            async with asyncio.timeout_at(max(quiet_at, self._alive_until)):
                 await self._bell.wait()
         except TimeoutError:
             await self._look()
 
     async def _look(self) -> None:
         log, node = self._hub.keys.log(self.log_id), self._hub.keys.node(self.node)
-        is_there, is_alive = await patiently(
-            lambda: self._hub.calls.all(("EXISTS", log), ("EXISTS", node)), self._hub.retry_s
+        is_there, lives_ms = await patiently(
+            lambda: self._hub.calls.all(("EXISTS", log), ("PTTL", node)), self._hub.retry_s
         )
         if not is_there:
             raise LogGone("the answer is gone from the store")
-        if is_alive:
-            self._heard_at = self._loop.time()
+        if lives_ms >= 0:
+            self._alive_until = self._loop.time() + lives_ms / 1000 + LOOK_S
         elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # nothing came meanwhile
             await self._seal()
 

@@ -9,6 +9,7 @@ Source: resume.md R1, R3, R4, R5, §1.3.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import signal
 import sys
@@ -23,7 +24,10 @@ from streamkit.resume import BadCursor
 from tests.gateway.resume.producer import answer
 
 ROOT = Path(__file__).parents[3]
+LOG = logging.getLogger(__name__)
 LEASE_S = 1.0
+#: Within so long behind a lease readers are told that a process died: half a second (R3), and what a busy machine adds.
+TOLD_S = 0.5 + 0.5
 SETTINGS = RedisSettings(lease_s=LEASE_S, retry_s=5.0)
 #: Events come so far apart at most, so that an answer takes a second or two.
 PACE_S = 0.02
@@ -154,7 +158,8 @@ async def test_an_answer_whose_process_is_killed_ends_with_an_error_for_everybod
     ends = ends_of(entries)
     if ended == "aborted":
         assert b"f" in ends
-        assert told_s < 2 * LEASE_S + 1.5  # the lease of the log, or what is left of its process's, on a busy machine
+        LOG.info("told after %.2f s", told_s)
+        assert told_s < LEASE_S + TOLD_S
 
 
 @pytest.mark.parametrize("seed", often(1, 100))

@@ -109,6 +109,7 @@ async def test_a_user_who_may_not_ask_for_the_policy_is_taken_as_it_is(calls, se
         "+xrevrange",
         "+exists",
         "+pexpire",
+        "+pttl",
         "+del",
         "+set",
         "+get",

@@ -86,6 +86,20 @@ async def test_a_log_that_is_quiet_while_its_process_lives_is_waited_for(stores)
     assert await reading == (b"ab", "done")
 
 
+async def test_a_process_that_dies_while_its_log_is_quiet_is_dead_when_its_lease_is_over(stores):
+    writes, reads = stores
+    log = await writes.create(writes.new_id(), META)
+    log.append(EVENT)
+    reading = asyncio.create_task(all_of(await reads.open(log.id, "me")))
+    loop, node = asyncio.get_running_loop(), f"sk:node:{writes.boot}"
+    await asyncio.sleep(1.3 * FAST.lease_s)  # it was looked at, and lived
+    writes._tasks[-1].cancel()  # its beat
+    left_s = await reads.calls.call("PTTL", node) / 1000
+    dies_at = loop.time() + left_s
+    assert (await reading)[1] == "aborted"
+    assert 0 <= loop.time() - dies_at + 0.01 < FAST.lease_s / 2, "not another lease of silence"
+
+
 async def test_a_reader_ahead_of_the_store_waits_for_what_it_has_not_got(stores):
     writes, reads = stores
     log_id = writes.new_id()
