@@ -122,6 +122,17 @@ async def test_one_that_is_cancelled_is_cancelled_and_again():
             [event async for event in await client.responses.retrieve(begun.id, stream=True)]
 
 
+async def fails_above(client, response_id, after):
+    """Whoever reads a response on behind an event is told that it failed, above the number of that event."""
+    told = []
+    with pytest.raises(openai.APIError):
+        async with client.responses.stream(response_id=response_id, starting_after=after) as stream:
+            told += [event async for event in stream]
+    assert all(event.sequence_number > after for event in told)
+    with pytest.raises(openai.APIError):
+        [event async for event in await client.responses.retrieve(response_id, stream=True, starting_after=after)]
+
+
 async def test_a_log_that_nobody_ends_fails_above_every_cursor():
     """R6: openai-python drops an error with a number that it has in silence."""
     events = speech(OWN)
@@ -135,18 +146,7 @@ async def test_a_log_that_nobody_ends_fails_above_every_cursor():
             log.end("aborted")
             assert (await client.responses.retrieve(response_id)).status == "failed"
             for after in range(max(count, 1)):
-                told = []
-                with pytest.raises(openai.APIError):
-                    async with client.responses.stream(response_id=response_id, starting_after=after) as stream:
-                        told += [event async for event in stream]
-                assert all(event.sequence_number > after for event in told)
-                with pytest.raises(openai.APIError):
-                    [
-                        event
-                        async for event in await client.responses.retrieve(
-                            response_id, stream=True, starting_after=after
-                        )
-                    ]
+                await fails_above(client, response_id, after)
 
 
 @pytest.mark.parametrize("how", ["unknown", "foreign", "no id", "expired"])
