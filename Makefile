@@ -59,6 +59,7 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/fault_matrix.py
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
+	$(BIN)/python tools/grafana.py
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
