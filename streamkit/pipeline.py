@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
+from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
@@ -181,10 +182,16 @@ class Stage(Generic[A_contra, B_co]):
         return self.over(source, report if report is not None else StreamReport())
 
     def over(
-        self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
+        self,
+        source: AsyncIterable[Any],
+        report: StreamReport,
+        before: Sequence[Stage[Any, Any]] = (),
+        profiler: Profiler | None = None,
     ) -> AsyncGenerator[B_co, None]:
         """The stage over ``source``, with the stages right ``before`` it in the same generator."""
         machines = machines_of([*before, self], report)
+        if profiler is not None:
+            machines = profiler.machines([*before, self], machines)
         return drive(machines[0] if len(machines) == 1 else Chain(*machines), source)
 
     def __repr__(self) -> str:
@@ -240,9 +247,15 @@ class Pipe(Generic[T]):
     """
 
     def __init__(
-        self, source: AsyncIterable[Any], stages: tuple[StageFunction[Any, Any], ...], report: StreamReport | None
+        self,
+        source: AsyncIterable[Any],
+        stages: tuple[StageFunction[Any, Any], ...],
+        report: StreamReport | None,
+        *,
+        timings: bool = False,
     ) -> None:
         self.report = report if report is not None else StreamReport()
+        self._profiler = Profiler() if timings else None
         self._source = source
         self._stages = stages
         self._links: list[AsyncIterator[Any]] = []
@@ -251,24 +264,30 @@ class Pipe(Generic[T]):
     async def __aenter__(self) -> Pipe[T]:
         if self._links:
             raise UsageError("a pipe can be entered once; make another with pipe(…)")
-        link = aiter(self._source)
+        link, profiler = aiter(self._source), self._profiler
         self._links.append(link)
+        if profiler is not None:
+            link = profiler.source(link)
         before: list[Stage[Any, Any]] = []  # stages that the next one drives as well
         try:
             for stage, following in zip(self._stages, (*self._stages[1:], None), strict=False):
                 if isinstance(stage, Stage) and stage.plain and isinstance(following, Stage):
                     before.append(stage)
                     continue
-                link = stage.over(link, self.report, before) if isinstance(stage, Stage) else stage(link)
+                link = stage.over(link, self.report, before, profiler) if isinstance(stage, Stage) else stage(link)
                 before = []
                 if not hasattr(link, "__anext__"):
                     raise UsageError(
                         f"a stage is an async generator function; {quoted(stage)} gave {type(link).__name__}"
                     )
                 self._links.append(link)
+                if profiler is not None:
+                    link = profiler.driver(link) if isinstance(stage, Stage) else profiler.stage(link, stage)
         except BaseException:
             await self.__aexit__()
             raise
+        if profiler is not None:
+            self._links.append(link)
         self._stages = ()  # an idle pipe is 2 KiB smaller without how it was made
         return self
 
@@ -283,6 +302,8 @@ class Pipe(Generic[T]):
     async def __aexit__(self, *_exc: object) -> None:
         if not self._left:
             self._left = True
+            if self._profiler is not None:
+                self.report.timings += self._profiler.timings()
             await close_each(*reversed(self._links), self._source)
 
 
@@ -322,9 +343,11 @@ async def close_each(*owned: object) -> None:
 
 
 @overload
-def pipe(source: AsyncIterable[T], /, *, report: StreamReport | None = None) -> Pipe[T]: ...
+def pipe(source: AsyncIterable[T], /, *, report: StreamReport | None = None, timings: bool = False) -> Pipe[T]: ...
 @overload
-def pipe(source: AsyncIterable[T], s1: StageFunction[T, T1], /, *, report: StreamReport | None = None) -> Pipe[T1]: ...
+def pipe(
+    source: AsyncIterable[T], s1: StageFunction[T, T1], /, *, report: StreamReport | None = None, timings: bool = False
+) -> Pipe[T1]: ...
 @overload
 def pipe(
     source: AsyncIterable[T],
@@ -333,6 +356,7 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T2]: ...
 @overload
 def pipe(
@@ -343,6 +367,7 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T3]: ...
 @overload
 def pipe(
@@ -354,6 +379,7 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T4]: ...
 @overload
 def pipe(
@@ -366,6 +392,7 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T5]: ...
 @overload
 def pipe(
@@ -379,6 +406,7 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T6]: ...
 @overload
 def pipe(
@@ -393,15 +421,20 @@ def pipe(
     /,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[T7]: ...
 def pipe(
-    source: AsyncIterable[Any], /, *stages: StageFunction[Any, Any], report: StreamReport | None = None
+    source: AsyncIterable[Any],
+    /,
+    *stages: StageFunction[Any, Any],
+    report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[Any]:
     """Chain ``stages`` behind ``source``; enter the result with ``async with`` and iterate it.
 
     The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, however it was
-    left. Up to seven stages are typed, and a wrong order does not type-check. Raises UsageError for built-in stages in a wrong
-    order.
+    left. Up to seven stages are typed, and a wrong order does not type-check. With ``timings=True`` the report says what each
+    stage took (``report.timings``). Raises UsageError for built-in stages in a wrong order.
     """
     _check_order(stages)
-    return Pipe(source, stages, report)
+    return Pipe(source, stages, report, timings=timings)

@@ -35,10 +35,15 @@ def events_of(
     *,
     report: StreamReport | None = None,
     join: bool = False,
+    timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read. ``join`` as in ``transcode``."""
+    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read.
+
+    ``join`` as in ``transcode``, ``timings`` as in ``pipe``.
+    """
     named, provider = source_named(dialect)
-    return Pipe(source, tuple(_reading(named, provider, options, join=join)), report_for(provider, report))
+    stages = _reading(named, provider, options, join=join)
+    return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
 
 
 def client_events(
@@ -48,11 +53,15 @@ def client_events(
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as the events that ``transcode`` writes for a client: its tools have their names, and it can cite."""
+    """Bytes of a dialect as the events that ``transcode`` writes for a client: its tools have their names, and it can cite.
+
+    ``timings`` as in ``pipe``.
+    """
     dialect, provider = source_named(from_dialect)
     stages = _translating(dialect, provider, client_named(to_dialect)[0], options, join=True)
-    return Pipe(source, tuple(stages), report_for(provider, report))
+    return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
 
 
 def _translating(
@@ -104,6 +113,7 @@ def transcode(
     reencode: bool = False,
     join: bool = True,
     clock: Callable[[], float] = time.time,
+    timings: bool = False,
 ) -> Pipe[bytes]:
     """The whole recipe: bytes of one dialect in, bytes of another out.
 
@@ -114,7 +124,8 @@ def transcode(
     text (``think_tags="on"``, ``text_calls``). What one read brought of one block or call
     leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
     ``options`` say what is tolerated and which tools the client offered, ``profile`` varies what is written and is the
-    client's by default; ``clock`` gives seconds since the epoch, for a response that came without a time.
+    client's by default; ``clock`` gives seconds since the epoch, for a response that came without a time. ``timings`` as in
+    ``pipe``.
     Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output and in the
     report.
     """
@@ -131,10 +142,11 @@ def transcode(
                 f"pass {dialect.name} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
             ),
             report=report,
+            timings=timings,
         )
     stages = _translating(dialect, provider, target, options, join=join)
     stages.append(encode_by(f"encode {to_dialect}", target, encoding))
-    return Pipe(source, tuple(stages), report)
+    return Pipe(source, tuple(stages), report, timings=timings)
 
 
 async def collect(
@@ -143,13 +155,14 @@ async def collect(
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
     report: StreamReport | None = None,
+    timings: bool = False,
 ) -> Response:
     """Read a stream of ``dialect`` to its end: one whole response with verdicts, usage and report.
 
     A stream that was cut or that failed is no exception: what arrived is in the response, ``clean`` is False, and
-    ``report.status`` says what happened. Raises UsageError for an unknown dialect or a bad schema.
+    ``report.status`` says what happened. ``timings`` as in ``pipe``. Raises UsageError for an unknown dialect or a bad schema.
     """
-    async with events_of(source, dialect, options, report=report, join=True) as stream:
+    async with events_of(source, dialect, options, report=report, join=True, timings=timings) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report, options.limits)
         try:
             async for batch in stream:

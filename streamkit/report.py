@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
 from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
@@ -195,6 +195,20 @@ class Withheld:
     arguments: str
 
 
+@frozen
+class StageTiming:
+    """What a stage took of a pipe that was timed, and what went through it: a row of ``StreamReport.timings``.
+
+    An item is a frame or an event where lists of them flow, else what was read or written at once.
+    """
+
+    name: str
+    #: Time of its own, without what it pulls from; of ``source``, time waited for it.
+    seconds: float
+    items_in: int
+    items_out: int
+
+
 @define
 class BatchMarks:
     """Of the frames or events in one batch: where each ends in the events that came of them, and what was repaired where."""
@@ -262,6 +276,9 @@ class StreamReport:
     terminated: bool = False
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.
     completed: bool = False
+    #: Where the time went, if the pipe was made with ``timings=True``; added once it was left. First the ``source``, then the
+    #: stages; ``fast path`` is what took whole reads past the built-in ones, ``pipe`` the loop that drives those.
+    timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     #: Whether a repair is refused.
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)

@@ -85,6 +85,10 @@ class FrameRun:
         self.around = around
         self._offsets: list[int] | None = None
 
+    @property
+    def run_length(self) -> int:
+        return len(self.payloads)
+
     def frame(self, number: int) -> Frame:
         if self._offsets is None:
             sizes = (len(payload) + self.around for payload in self.payloads)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from streamkit.errors import SourceFailed
 from streamkit.pipeline import Stage
+from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.resume.log import Log, LogError, Reading
 
@@ -37,9 +38,13 @@ class _Keep(Stage[bytes, bytes]):
         self._log = log
 
     def over(
-        self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
+        self,
+        source: AsyncIterable[Any],
+        report: StreamReport,
+        before: Sequence[Stage[Any, Any]] = (),
+        profiler: Profiler | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        return _kept(super().over(source, report, before), self._log)
+        return _kept(super().over(source, report, before, profiler), self._log)
 
 
 class _Keeper:

@@ -47,6 +47,10 @@ class DeltaRun:
         self._text: str | None = None
 
     @property
+    def run_length(self) -> int:
+        return len(self.texts)
+
+    @property
     def text(self) -> str:
         """All ``texts`` as one, which are not to change any more."""
         if self._text is None:

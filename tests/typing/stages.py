@@ -25,6 +25,7 @@ from streamkit import (
 )
 from streamkit.events import Event, TextDelta, WireEvent
 from streamkit.framing.frame import Frame
+from streamkit.report import StageTiming
 from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
 
 
@@ -63,6 +64,9 @@ def right(source: AsyncIterable[bytes]) -> None:
     )
     pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), untyped, encode("anthropic"))
     assert_type(transcode(source, "openai-chat", "ollama"), Pipe[bytes])
+    timed = pipe(source, parse_sse(), decode("anthropic"), timings=True)
+    assert_type(timed, Pipe[list[WireEvent]])
+    assert_type(timed.report.timings, tuple[StageTiming, ...])
 
 
 def wrong(source: AsyncIterable[bytes], texts: AsyncIterable[str]) -> None:

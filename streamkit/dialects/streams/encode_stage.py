@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from streamkit.errors import StreamError
 from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs
+from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 
 #: From a read to what is written of it; None where it has to go through the machines.
@@ -46,12 +47,19 @@ class EncodeStage(Stage[A_contra, bytes]):
         self._one_step = one_step
 
     def over(
-        self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
+        self,
+        source: AsyncIterable[Any],
+        report: StreamReport,
+        before: Sequence[Stage[Any, Any]] = (),
+        profiler: Profiler | None = None,
     ) -> AsyncGenerator[bytes, None]:
         encoder = self.make_encoder(report)
         machines = [stage.make(report) for stage in before]
         allow_runs([*machines, encoder])
         next_step = None if self._one_step is None else self._one_step(machines, encoder)
+        if profiler is not None:
+            *machines, encoder = profiler.machines([*before, self], [*machines, encoder])
+            next_step = None if next_step is None else profiler.steps(next_step)
         return _drive(Chain(*machines), encoder, source, report, next_step)
 
 
