@@ -11,6 +11,7 @@ from typing import Any
 
 from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
+from streamkit.cli.profile_table import profile_of, table
 from streamkit.cli.streams import STDIN, name_of, read, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
@@ -29,12 +30,16 @@ DETAIL = """\
 Reads one stream or many and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the
 usage, and what had to be repaired. The dialect is found out unless it is named. With several files the highest status wins.
 
+--profile shows behind the picture what each stage took: time of its own, its share of the work, reads, frames and events in
+and out. Time waited for the input is the source's, and no work. The times are those of one run: on a busy machine, look twice.
+
 --tools names a JSON file with the request's tools, or the whole request: arguments are then checked against their schemas.
 
 --json prints one object a file on one line:
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
+and with --profile "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source;
 where "arguments" is the text as received, and "data_chars" the length of an image's or a file's base64.
 
 example:
@@ -60,6 +65,7 @@ def add_to(commands: Any) -> None:
     add_in_text(command)
     command.add_argument("--tools", metavar="TOOLS", help="a JSON file: the request's tools, or the request")
     command.add_argument("--json", action="store_true", help="one JSON object a file")
+    command.add_argument("--profile", action="store_true", help="show what each stage of the reading took")
     command.add_argument(
         "--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR"
     )
@@ -75,7 +81,9 @@ async def run(options: argparse.Namespace) -> Status:
     policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
     statuses = [
-        await inspect(path, options.source, palette, policy=policy, as_json=options.json, tools=tools)
+        await inspect(
+            path, options.source, palette, policy=policy, as_json=options.json, tools=tools, profile=options.profile
+        )
         for path in options.files
     ]
     return max(statuses)
@@ -96,7 +104,14 @@ def tools_of(path: str) -> ToolSchemas:
 
 
 async def inspect(
-    path: str, dialect: str, palette: Palette, *, policy: Policy, as_json: bool, tools: ToolSchemas | None = None
+    path: str,
+    dialect: str,
+    palette: Palette,
+    *,
+    policy: Policy,
+    as_json: bool,
+    tools: ToolSchemas | None = None,
+    profile: bool = False,
 ) -> Status:
     """Read one file and show it; returns its status."""
     try:
@@ -110,7 +125,7 @@ async def inspect(
         say(str(error))
         return Status.FAILED
     picture = Picture(palette)
-    async with events_of(source, dialect, ReadOptions(policy=policy, tools=tools)) as stream:
+    async with events_of(source, dialect, ReadOptions(policy=policy, tools=tools), timings=profile) as stream:
         collector = Collector(dialect, stream.report)
         try:
             async for batch in stream:
@@ -125,13 +140,15 @@ async def inspect(
     if as_json:
         write_json(as_object(path, response))
     elif report.status is not Status.NOT_THIS_DIALECT:
-        write(picture.draw(name_of(path), response).encode(sys.stdout.encoding or "utf-8", "replace"))
+        shown = picture.draw(name_of(path), response) + (table(report.timings) if profile else "")
+        write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
     return report.status
 
 
 def as_object(path: str, response: Response) -> dict[str, Any]:
     """The JSON form of one file."""
     report = response.report
+    profile = {"profile": profile_of(report.timings)} if report.timings else {}
     return {
         "file": path,
         "dialect": response.dialect,
@@ -141,6 +158,7 @@ def as_object(path: str, response: Response) -> dict[str, Any]:
         "error": _error(response.error or report.error),
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
+        **profile,
     }
 
 

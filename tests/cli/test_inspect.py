@@ -141,3 +141,30 @@ def test_no_letter_of_the_wires_moves_a_terminal(form, tmp_path):
         said = json.loads(done.stdout)
         assert said["file"] == str(recording)
         assert said["choices"][0]["text"] == nasty
+
+
+def test_profile_adds_the_stages_to_the_json():
+    plain, profiled = (objects(run("inspect", "--json", *more, str(DEMO)))[0] for more in ((), ("--profile",)))
+    rows = profiled.pop("profile")
+    assert profiled == plain
+    assert [(row["stage"], row["items_in"], row["items_out"]) for row in rows] == [
+        ("source", 0, 1),
+        ("parse openai-chat", 1, 24),
+        ("decode openai-chat", 24, 25),
+        ("accumulate_tool_calls", 25, 27),
+        ("check_json", 27, 27),
+        ("pipe", 1, 27),
+    ]
+    assert all(0 < row["seconds"] < 60 for row in rows)
+
+
+def test_profile_is_a_table_behind_the_picture(tmp_path):
+    plain = run("inspect", str(DEMO)).stdout
+    shown = run("inspect", "--profile", str(DEMO)).stdout
+    assert shown.startswith(plain)
+    assert [line.split()[0] for line in shown[len(plain) :].decode().splitlines()[:-1]] == [
+        "stage", "source", "parse", "decode", "accumulate_tool_calls", "check_json", "pipe"
+    ]  # fmt: skip
+    html = tmp_path / "page.html"
+    html.write_bytes(b"<html><body>no</body></html>")
+    assert run("inspect", "--profile", str(html)).stdout == b""
