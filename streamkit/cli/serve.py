@@ -50,6 +50,9 @@ def add_to(commands: Any) -> None:
         "--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)"
     )
     command.add_argument("--workers", type=int, metavar="N", help="processes on that port (default: the file's, or 1)")
+    command.add_argument(
+        "--profile", action="store_const", const=True, help="say in the log what each stage of a stream took"
+    )
     command.set_defaults(run=run)
 
 
@@ -64,7 +67,8 @@ def run(options: argparse.Namespace) -> Status:
         from streamkit.gateway.serve import serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
-    named = {name: getattr(options, name) for name in ("host", "port", "workers") if getattr(options, name) is not None}
+    names = ("host", "port", "workers", "profile")
+    named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
         if options.check_config:
             raise UsageError("--check-config needs the file: --config FILE")

@@ -112,6 +112,8 @@ class Server:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: One line of JSON for each request and event, or the same for people.
     log_format: Literal["json", "text"] = "json"
+    #: Whether the log's line of a stream says what each stage of it took, in its member `profile`.
+    profile: bool = False
     #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key`,
     #: `x-goog-api-key` or `api-key`. Without any, whoever reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
@@ -180,6 +182,7 @@ class Server:
             stall_s=self.stall_s,
             keep_alive=self.keep_alive,
             policy=POLICIES[self.policy],
+            timings=self.profile,
         )
 
 

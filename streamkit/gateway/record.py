@@ -7,11 +7,12 @@ as it came, each goes through ``_logged``; and none is a label of a metric.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.report import StreamReport
+from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.identity import LOG_ID
 from streamkit.text.redact import excerpt
 from streamkit.web.pace import Pace
@@ -155,6 +156,7 @@ class Record:
             line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
             line["usage"] = last.usage
             line |= _rounded(_pace_line(last))
+            line["profile"] = _profile(last.report.timings)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
@@ -184,3 +186,18 @@ def _pace_line(attempt: Attempt) -> dict[str, float | None]:
 
 def _rounded(figures: dict[str, float | None]) -> dict[str, float | None]:
     return {name: None if figure is None else round(figure, 4) for name, figure in figures.items()}
+
+
+def _profile(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
+    """What each stage took, by its name; rows of one name, as two pipes of one answer have, are added."""
+    rows: dict[str, list[StageTiming]] = {}
+    for row in timings:
+        rows.setdefault(row.name, []).append(row)
+    return {
+        name: {
+            "ms": round(1000 * sum(row.seconds for row in same), 3),
+            "items_in": sum(row.items_in for row in same),
+            "items_out": sum(row.items_out for row in same),
+        }
+        for name, same in rows.items()
+    }

@@ -207,13 +207,14 @@ class Continuing:
         return text
 
     def settle(self) -> None:
-        """Count what was repaired and lost of what was written with the last part."""
+        """Count what was repaired and lost of what was written with the last part, and what that took."""
         report, written = self.part.report, self._written
         report.repairs += written.repairs
         report.losses += written.losses
         report.lost += written.lost
         report.withheld += written.withheld
         report.completed = written.completed
+        report.timings += written.timings[1:]  # what the writing waited for is the parts' own time
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         """The stream with a comment in the first event of each further part."""

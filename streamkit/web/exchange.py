@@ -97,6 +97,7 @@ class Exchange:
             self._options,
             report=self.report,
             profile=self._passing() if self._within else self._profile(),
+            timings=self._timings,
         )
         return await self._send(translated, source)
 
@@ -131,7 +132,7 @@ class Exchange:
             await self._translated(partial(self._restore, answer))
         events = await self._translated(partial(replay, answer))
         written = encode(self.reply.client, profile=self._profile())
-        return await self._send(pipe(_slices(events), written, report=self.report))
+        return await self._send(pipe(_slices(events), written, report=self.report, timings=self._timings))
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
         """Ask for the rest of a stream behind ``prefill_text``, as events; what failed, if there is none."""
@@ -153,14 +154,16 @@ class Exchange:
     def _events(self, source: TimedSource) -> Pipe[list[Event]]:
         self._source = source
         source.report = self.report
-        return client_events(source, self.upstream.dialect, self.reply.client, self._options, report=self.report)
+        return client_events(
+            source, self.upstream.dialect, self.reply.client, self._options, report=self.report, timings=self._timings
+        )
 
     async def _continued(self, events: Pipe[list[Event]], onward: Onward) -> ProviderFailed | None:
         written = StreamReport()
         answer = Continuing(Opened(self, events), onward, written)
         encoding = encode(self.reply.client, profile=self._profile())
         marking = answer.mark_seams if self._takes_comments else _as_they_are
-        pieces = pipe(answer.batches(), encoding, marking, report=written)
+        pieces = pipe(answer.batches(), encoding, marking, report=written, timings=self._timings)
         try:
             failed = await self.reply.send(pieces, answer, cut=answer.hide)
         finally:
@@ -258,6 +261,11 @@ class Exchange:
     def _within(self) -> bool:
         """Whether both sides speak one dialect."""
         return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
+
+    @property
+    def _timings(self) -> bool:
+        """Whether the stages of a stream are timed."""
+        return self.reply.delivery.timings
 
     @property
     def _options(self) -> ReadOptions:

@@ -69,6 +69,8 @@ class Delivery:
     #: How long a client may take none of the bytes that wait for it.
     stall_s: float = field(default=30.0, validator=gt(0))
     policy: Policy = TOLERANT
+    #: Whether the report of a stream says what each stage took of it (``StreamReport.timings``).
+    timings: bool = False
 
 
 DEFAULT_DELIVERY = Delivery()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -37,6 +38,7 @@ from tests.web.evil import EvilUpstream, Fin, Hang, Play, Received, Script, Send
 from tests.web.faults import END_OF_CHUNKS, chunk, good, head, status
 from tests.web.faults import whole as one_body
 from tests.web.raw_client import Answer, ask
+from tests.web.serving import eventually
 
 SAID: Final = "It is cold in  Oslo.\n\nIt is  warm in Rome, I think."
 WORDS: Final = ("It is", " cold in ", " Oslo.", "\n", "\nIt is ", " warm in Rome,", " I think.")
@@ -123,7 +125,7 @@ BROWSERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 @asynccontextmanager
 async def running(
-    *plays: tuple[str, Sequence[Play]], **route: Any
+    *plays: tuple[str, Sequence[Play]], server: dict[str, Any] | None = None, **route: Any
 ) -> AsyncIterator[tuple[Running, list[EvilUpstream]]]:
     """A gateway in front of an upstream for each dialect and its scripts."""
     evils = [EvilUpstream(*scripts) for _, scripts in plays]
@@ -134,7 +136,7 @@ async def running(
             upstream_at(evil, dialect, f"u{number}", timeouts=Timeouts(connect_s=20, first_byte_s=20, idle_s=0.3))
             for number, (evil, (dialect, _)) in enumerate(zip(evils, plays, strict=True))
         ]
-        async with gateway(config_of(upstreams, **{"on_cut": "continue", **route})) as started:
+        async with gateway(config_of(upstreams, server=server, **{"on_cut": "continue", **route})) as started:
             yield started, evils
     finally:
         for evil in evils:
@@ -209,6 +211,20 @@ async def check(client: str, cuts: Iterable[tuple[int, str, str]]) -> None:
         ):
             is_whole(client, await asked(started, client))
             assert [len(evil.requests) for evil in evils] == [1, 1]
+
+
+async def test_its_profile_is_of_the_last_upstreams_part_and_of_all_that_was_written(caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    cut = broken("anthropic", answer(SAID, WORDS)[:4])
+    async with running(("anthropic", [cut]), ("mistral", [rest("mistral")]), server={"profile": True}) as (started, _):
+        is_whole("openai-chat", await asked(started))
+        await eventually(lambda: started.counted("streams_active") == 0)
+    [line] = [record.fields["profile"] for record in caplog.records if record.msg == "request"]
+    assert [name for name in line if name not in {"source", "pipe"}] == [
+        "parse mistral", "decode mistral", "accumulate_tool_calls", "check_json", "encode openai-chat", "mark_seams"
+    ]  # fmt: skip
+    assert line["source"]["items_out"] == line["parse mistral"]["items_in"]
+    assert line["encode openai-chat"]["items_in"] > line["check_json"]["items_out"]
 
 
 @pytest.mark.parametrize("dialect", SOURCES)

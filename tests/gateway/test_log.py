@@ -5,6 +5,7 @@ import json
 import logging
 import subprocess
 import sys
+from functools import partial
 
 import orjson
 import pytest
@@ -15,7 +16,7 @@ from streamkit.gateway.record import Record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, answer, as_asked, refuse, status
+from tests.web.faults import FAULTS, answer, as_asked, refuse, status, whole
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
@@ -124,10 +125,11 @@ def test_a_request_is_a_warning_if_it_was_not_the_clients_own_fault(code, ending
     assert (record.levelname, record.msg, record.fields["status"]) == (level, "request", code)
 
 
-async def line_of(caplog, script, client="anthropic", headers=None, **how):
+async def line_of(caplog, script, client="anthropic", headers=None, server=None, **how):
     caplog.set_level(logging.DEBUG)
     path, body = asking(client, **how)
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
+    config = partial(config_of, server=server)
+    async with EvilUpstream(script) as evil, gateway(config([upstream_at(evil, "openai-chat")])) as running:
         await ask(running.url, path, body=orjson.dumps(body), headers=headers)
         await eventually(lambda: running.counted("streams_active") == 0)
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
@@ -163,6 +165,35 @@ async def test_the_line_of_a_stream(caplog):
         "stop": "tool_calls",
         "usage": {"input": 9, "output": 14},
     }
+
+
+#: What each pair of dialects has between its source and what drives the stages.
+STAGES = {
+    "anthropic": (
+        "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "encode anthropic", "fast path"
+    ),
+    "openai-chat": ("pass openai-chat through",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("client", STAGES)
+async def test_the_line_of_a_stream_that_is_timed_says_what_each_stage_took(caplog, client):
+    line = await line_of(caplog, as_asked("openai-chat"), client, server={"profile": True}, tools=True)
+    source, *stages = line["profile"].items()
+    assert (source[0], *(name for name, _ in stages)) == ("source", *STAGES[client], "pipe")
+    assert all(row.keys() == {"ms", "items_in", "items_out"} for row in line["profile"].values())
+    assert source[1]["items_out"] > 0
+    assert 0 < sum(row["ms"] for row in line["profile"].values()) < 1000 * line["seconds"] + 1
+
+
+async def test_a_whole_answer_that_goes_on_as_a_stream_is_timed_as_it_is_written(caplog):
+    line = await line_of(caplog, whole("openai-chat"), server={"profile": True})
+    assert list(line["profile"]) == ["source", "encode anthropic", "pipe"]
+
+
+async def test_a_whole_answer_is_no_stream_and_not_timed(caplog):
+    line = await line_of(caplog, as_asked("openai-chat"), server={"profile": True}, stream=False)
+    assert "profile" not in line
 
 
 async def test_the_line_of_a_failure_has_its_reason_once_and_each_leg(caplog):

@@ -8,7 +8,7 @@ import pytest
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.record import DETAIL_CHARS, Attempt, Record
-from streamkit.report import StreamReport
+from streamkit.report import StageTiming, StreamReport
 
 
 def record(**values):
@@ -71,6 +71,23 @@ def test_verdicts_repairs_and_losses_are_those_of_the_leg_that_answered():
     assert line["verdicts"] == {"complete": 2}
     assert line["repairs"] == {"index_reused": 3}
     assert line["losses"] == {"call_id": 2, "parameter": 1}
+
+
+def test_a_profile_is_that_of_the_last_leg_and_rows_of_one_name_are_added():
+    """An answer that another upstream went on with was read by one pipe and written by another."""
+    first, last = attempt("broken"), attempt()
+    first.report.timings = (StageTiming("source", 9.0, 9, 9),)
+    last.report.timings = (
+        StageTiming("source", 1.5, 0, 7),
+        StageTiming("pipe", 0.00012341, 7, 6),
+        StageTiming("encode anthropic", 0.002, 6, 5),
+        StageTiming("pipe", 0.00100025, 6, 5),
+    )
+    assert record(attempts=[first, last]).document()["profile"] == {
+        "source": {"ms": 1500.0, "items_in": 0, "items_out": 7},
+        "pipe": {"ms": 1.124, "items_in": 13, "items_out": 11},
+        "encode anthropic": {"ms": 2.0, "items_in": 6, "items_out": 5},
+    }
 
 
 def test_what_an_upstream_says_at_length_is_cut():
