@@ -223,6 +223,10 @@ class Dialect:
     with_call_ids: Profile | None = None
     #: How its servers are asked to go on with a text; None: they can't be, or not all of them can.
     prefill: Prefill | None = None
+    #: What OpenTelemetry calls who speaks it, where no provider is named (``gen_ai.provider.name``); empty: its name. And what
+    #: it calls asking for an answer (``gen_ai.operation.name``).
+    gen_ai_provider: str = ""
+    gen_ai_operation: str = "chat"
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

@@ -83,6 +83,8 @@ class Provider:
     thinks_in_text: bool = False
     #: How it is asked to go on with a text, if not as its dialect's other servers are (``Dialect.prefill``).
     prefill: Prefill | None = None
+    #: What OpenTelemetry calls it (``gen_ai.provider.name``); empty: its name.
+    gen_ai_provider: str = ""
 
 
 DEFAULT_PROFILE = Profile()

@@ -218,7 +218,11 @@ class AnthropicProvider(Provider):
 
 #: Claude on Google's Vertex AI.
 VERTEX: Final = AnthropicProvider(
-    name="vertex-anthropic", title="Claude on Google's Vertex AI", auth="google", model_in_path=True
+    name="vertex-anthropic",
+    title="Claude on Google's Vertex AI",
+    auth="google",
+    model_in_path=True,
+    gen_ai_provider="gcp.vertex_ai",
 )
 
 

@@ -17,6 +17,7 @@ from streamkit.framing.eventstream import EventStreamParser
 DIALECT = Dialect(
     name="bedrock",
     title="Amazon Bedrock",
+    gen_ai_provider="aws.bedrock",
     media_type="application/vnd.amazon.eventstream",
     frame_end=None,
     parser=lambda limits, report: EventStreamParser(limits=limits, report=report),

@@ -19,6 +19,8 @@ from streamkit.dialects.profiles import Profile, Provider
 DIALECT = Dialect(
     name="gemini",
     title="Google Gemini",
+    gen_ai_provider="gcp.gemini",
+    gen_ai_operation="generate_content",
     media_type="text/event-stream",
     frame_end=EVENT_END,
     parser=lambda limits, report: GeminiParser(limits=limits, report=report),
@@ -36,6 +38,10 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     continued=continued,
-    providers=(Provider(name="vertex-gemini", title="Gemini on Google's Vertex AI", auth="google"),),
+    providers=(
+        Provider(
+            name="vertex-gemini", title="Gemini on Google's Vertex AI", auth="google", gen_ai_provider="gcp.vertex_ai"
+        ),
+    ),
     clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),
 )

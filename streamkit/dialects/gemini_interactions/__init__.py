@@ -18,6 +18,7 @@ from streamkit.framing.sse import KEEP_ALIVE
 DIALECT = Dialect(
     name="gemini-interactions",
     title="Gemini Interactions",
+    gen_ai_provider="gcp.gemini",
     decoder=InteractionsDecoder,
     encoder=InteractionsEncoder,
     linter=InteractionsLinter,

@@ -19,6 +19,7 @@ from streamkit.framing.sse import KEEP_ALIVE
 DIALECT = Dialect(
     name="mistral",
     title="Mistral Chat Completions",
+    gen_ai_provider="mistral_ai",
     decoder=MistralDecoder,
     encoder=MistralEncoder,
     linter=MistralLinter,

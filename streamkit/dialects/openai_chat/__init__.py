@@ -19,6 +19,7 @@ from streamkit.framing.sse import KEEP_ALIVE
 DIALECT = Dialect(
     name="openai-chat",
     title="OpenAI Chat Completions",
+    gen_ai_provider="openai",
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,

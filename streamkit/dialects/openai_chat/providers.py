@@ -91,6 +91,7 @@ PROVIDERS: Final = (
     ),
     ChatProvider(
         name="azure",
+        gen_ai_provider="azure.ai.openai",
         title="Azure OpenAI",
         auth="azure",
         habits={
@@ -179,6 +180,7 @@ PROVIDERS: Final = (
     ),
     ChatProvider(
         name="xai",
+        gen_ai_provider="x_ai",
         title="xAI",
         adds={
             "choices[].delta.reasoning_content": "reasoning; its tokens may stand beside `completion_tokens`",
@@ -211,6 +213,7 @@ PROVIDERS: Final = (
     ),
     ChatProvider(
         name="moonshot",
+        gen_ai_provider="moonshot_ai",
         title="Moonshot AI (Kimi)",
         adds={
             "choices[].delta.reasoning_content": "reasoning",
@@ -239,6 +242,7 @@ PROVIDERS: Final = (
     ),
     ChatProvider(
         name="gemini-openai",
+        gen_ai_provider="gcp.gemini",
         title="Gemini through its OpenAI endpoint",
         habits={
             "index_missing": WHOLE_CALLS,
@@ -253,11 +257,13 @@ PROVIDERS: Final = (
     ),
     ChatProvider(
         name="bedrock-openai",
+        gen_ai_provider="aws.bedrock",
         title="Amazon Bedrock through its OpenAI endpoint, `…/openai/v1`, with an API key of Bedrock's",
         max_tokens_field="max_completion_tokens",
     ),
     ChatProvider(
         name="ollama-v1",
+        gen_ai_provider="ollama",
         title="Ollama through its OpenAI endpoint",
         adds={"choices[].delta.reasoning": "reasoning"},
         reasoning_history="reasoning",

@@ -20,6 +20,7 @@ from streamkit.framing.sse import KEEP_ALIVE
 DIALECT = Dialect(
     name="openai-responses",
     title="OpenAI Responses",
+    gen_ai_provider="openai",
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     linter=ResponsesLinter,
@@ -37,8 +38,14 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     providers=(
-        Provider(name="azure-responses", title="Azure OpenAI, `…/openai/v1`", auth="azure"),
-        Provider(name="bedrock-responses", title="Amazon Bedrock, `…/openai/v1`, with an API key of Bedrock's"),
+        Provider(
+            name="azure-responses", title="Azure OpenAI, `…/openai/v1`", auth="azure", gen_ai_provider="azure.ai.openai"
+        ),
+        Provider(
+            name="bedrock-responses",
+            title="Amazon Bedrock, `…/openai/v1`, with an API key of Bedrock's",
+            gen_ai_provider="aws.bedrock",
+        ),
     ),
     clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )

@@ -1,0 +1,180 @@
+"""The names of OpenTelemetry's conventions for generative AI, in one table.
+
+The conventions are in development and moved house: "1.41" is the last version of ``semantic-conventions`` that has them, and
+what instrumentations and back ends read today; "genai" is ``semantic-conventions-genai``, which renamed the metrics. The span
+attributes are the same in both, with ``cache_write`` as the newer has it and instrumentations of "1.41" write it, too.
+
+Nothing here imports OpenTelemetry. Source: observe.md F11 to F18, O14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from attrs import field, frozen
+
+SemConv: TypeAlias = Literal["1.41", "genai"]
+#: A member of ``UsageReported``.
+Count: TypeAlias = Literal["input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning"]
+
+# -- span attributes ---------------------------------------------------------------------------------------------------
+
+OPERATION_NAME: Final = "gen_ai.operation.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_STREAM: Final = "gen_ai.request.stream"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+REQUEST_SEED: Final = "gen_ai.request.seed"
+REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
+REQUEST_PRESENCE_PENALTY: Final = "gen_ai.request.presence_penalty"
+REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
+REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
+REQUEST_REASONING_LEVEL: Final = "gen_ai.request.reasoning.level"
+OUTPUT_TYPE: Final = "gen_ai.output.type"
+RESPONSE_ID: Final = "gen_ai.response.id"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+ERROR_TYPE: Final = "error.type"
+#: Why a span has no answer though nothing failed: the reader left. No attribute of the conventions says so.
+ENDING: Final = "streamkit.ending"
+#: By a member of ``UsageReported``: totals include the cache, and the reasoning.
+USAGE: Final[Mapping[Count, str]] = {
+    "input_total": "gen_ai.usage.input_tokens",
+    "input_cached": "gen_ai.usage.cache_read.input_tokens",
+    "input_cache_write": "gen_ai.usage.cache_write.input_tokens",
+    "output_total": "gen_ai.usage.output_tokens",
+    "output_reasoning": "gen_ai.usage.reasoning.output_tokens",
+}
+#: The finish reason of a choice that ended without one.
+NO_REASON: Final = "error"
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+#: Seconds of a call: 0.01 to 81.92, each bound twice the one before.
+CALL_BOUNDS: Final = tuple(0.01 * 2**power for power in range(14))
+TOKEN_BOUNDS: Final = tuple(float(4**power) for power in range(14))
+FIRST_TOKEN_BOUNDS: Final = (
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+)  # fmt: skip
+TOKEN_TIME_BOUNDS: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+
+
+@frozen(kw_only=True)
+class Metric:
+    """One metric: a histogram with those bounds, or a counter where there are none."""
+
+    name: str
+    unit: str
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+@frozen(kw_only=True)
+class TokenMetric(Metric):
+    """One that counts tokens of a call: which member of its usage, and with which attributes of its own."""
+
+    count: Count
+    attributes: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Conventions:
+    """What one version calls the metrics."""
+
+    schema_url: str
+    duration: Metric  #: of a call, whole or not
+    first_chunk: Metric  #: from the request to the first output; of streams alone
+    tokens: tuple[TokenMetric, ...]
+    #: Of a request to the gateway: its duration, its first output and, of a stream, seconds for each token behind the first.
+    server_duration: Metric
+    server_first_token: Metric
+    server_token_time: Metric
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All of them; two that count tokens may have one name."""
+        return (
+            self.duration,
+            self.first_chunk,
+            *self.tokens,
+            self.server_duration,
+            self.server_first_token,
+            self.server_token_time,
+        )
+
+
+def _seconds(name: str, description: str, bounds: tuple[float, ...] = CALL_BOUNDS) -> Metric:
+    return Metric(name=name, unit="s", description=description, bounds=bounds)
+
+
+def _tokens(
+    name: str, description: str, count: Count, bounds: tuple[float, ...] = (), **attributes: str
+) -> TokenMetric:
+    named = {f"gen_ai.token.{name}": value for name, value in attributes.items()}
+    return TokenMetric(name=name, unit="{token}", description=description, bounds=bounds, count=count, attributes=named)
+
+
+_SERVER_DURATION: Final = _seconds("gen_ai.server.request.duration", "Generative AI server request duration")
+_SERVER_FIRST_TOKEN: Final = _seconds(
+    "gen_ai.server.time_to_first_token", "Time to generate the first token", FIRST_TOKEN_BOUNDS
+)
+_SERVER_TOKEN_TIME: Final = _seconds(
+    "gen_ai.server.time_per_output_token", "Time per output token behind the first", TOKEN_TIME_BOUNDS
+)
+_USAGE: Final = "gen_ai.client.inference.usage"
+_PER_CALL: Final = "gen_ai.client.inference.operation"
+_USED: Final = "Number of input and output tokens used"
+
+CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
+    "1.41": Conventions(
+        schema_url="https://opentelemetry.io/schemas/1.41.0",
+        duration=_seconds("gen_ai.client.operation.duration", "GenAI operation duration"),
+        first_chunk=_seconds("gen_ai.client.operation.time_to_first_chunk", "Time to receive the first chunk"),
+        tokens=(
+            _tokens("gen_ai.client.token.usage", _USED, "input_total", TOKEN_BOUNDS, type="input"),
+            _tokens("gen_ai.client.token.usage", _USED, "output_total", TOKEN_BOUNDS, type="output"),
+        ),
+        server_duration=_SERVER_DURATION,
+        server_first_token=_SERVER_FIRST_TOKEN,
+        server_token_time=_SERVER_TOKEN_TIME,
+    ),
+    "genai": Conventions(
+        schema_url="https://opentelemetry.io/schemas/gen-ai/1.42.0",
+        duration=_seconds("gen_ai.client.inference.duration", "Inference duration"),
+        first_chunk=_seconds("gen_ai.client.inference.time_to_first_chunk", "Time to receive the first chunk"),
+        tokens=(
+            _tokens(f"{_USAGE}.input_tokens", "Input tokens, cached ones included", "input_total", modality="unknown"),
+            _tokens(f"{_USAGE}.output_tokens", "Output tokens, with reasoning", "output_total", modality="unknown"),
+            _tokens(
+                f"{_USAGE}.cache_read.input_tokens",
+                "Input tokens served from a cache of the provider's",
+                "input_cached",
+                modality="unknown",
+            ),
+            _tokens(
+                f"{_USAGE}.cache_write.input_tokens",
+                "Input tokens written to a cache of the provider's",
+                "input_cache_write",
+                modality="unknown",
+            ),
+            _tokens(
+                f"{_USAGE}.reasoning.output_tokens",
+                "Output tokens used for reasoning",
+                "output_reasoning",
+                modality="unknown",
+            ),
+            _tokens(f"{_PER_CALL}.input_tokens", "Input tokens of an operation", "input_total", TOKEN_BOUNDS),
+            _tokens(f"{_PER_CALL}.output_tokens", "Output tokens of an operation", "output_total", TOKEN_BOUNDS),
+        ),
+        server_duration=_SERVER_DURATION,
+        server_first_token=_SERVER_FIRST_TOKEN,
+        server_token_time=_SERVER_TOKEN_TIME,
+    ),
+}

@@ -1,0 +1,192 @@
+"""One call of a model as a span: what it was asked, what it answered, how it ended.
+
+A span is started and ended here and never made current: streams are read by generators, and a context that is attached in one
+is left in whoever reads it (observe.md F38, O7). Of a span that is sampled out no attribute is computed (O11).
+
+Source: observe.md F15 to F20, O3 to O6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from attrs import define, field, frozen
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects import source_named
+from streamkit.events import (
+    OUTPUT,
+    Event,
+    ProviderFailed,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    UsageReported,
+)
+from streamkit.otel import conventions as names
+from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer
+
+
+@frozen(kw_only=True)
+class Inference:
+    """Which model is asked where: what is known before a span begins, so that samplers may go by it."""
+
+    provider: str  #: as the conventions call it (``gen_ai.provider.name``)
+    model: str
+    operation: str = "chat"
+    address: str = ""  #: the host of the server, and its port
+    port: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The span's."""
+        return f"{self.operation} {self.model}"
+
+    @property
+    def attributes(self) -> dict[str, AttributeValue]:
+        found: dict[str, AttributeValue] = {
+            names.OPERATION_NAME: self.operation,
+            names.PROVIDER_NAME: self.provider,
+            names.REQUEST_MODEL: self.model,
+        }
+        if self.address:
+            found[names.SERVER_ADDRESS] = self.address
+            if self.port is not None:
+                found[names.SERVER_PORT] = self.port
+        return found
+
+
+def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
+    """The call of ``model`` at a server by its dialect, or its provider's name. Raises UsageError for an unknown one."""
+    spoken, provider = source_named(dialect)
+    called = (provider.gen_ai_provider or provider.name) if provider is not None else spoken.gen_ai_provider
+    url = urlsplit(base_url)
+    port = url.port or {"https": 443, "http": 80}.get(url.scheme)
+    return Inference(
+        provider=called or spoken.name,
+        model=model,
+        operation=spoken.gen_ai_operation,
+        address=url.hostname or "",
+        port=port if url.hostname else None,
+    )
+
+
+class Answered(Protocol):
+    """What is known of an answer once it is over."""
+
+    @property
+    def started(self) -> ResponseStarted | None: ...
+
+    @property
+    def usage(self) -> UsageReported | None:
+        """The last count of its tokens, which is of all of them."""
+
+    @property
+    def stops(self) -> Sequence[ResponseFinished]: ...
+
+
+@define
+class SeenEvents:
+    """An answer by the events that pass."""
+
+    started: ResponseStarted | None = None
+    usage: UsageReported | None = None
+    stops: list[ResponseFinished] = field(factory=list)
+    spoken: bool = False  #: something of the output came
+    failed: ProviderFailed | None = None
+    clean: bool | None = None  #: None: its end has not come
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Look at a batch, in order."""
+        for event in events:
+            if type(event) in OUTPUT:
+                self.spoken = True
+            elif isinstance(event, ResponseStarted):
+                self.started = event
+            elif isinstance(event, UsageReported):
+                self.usage = event
+            elif isinstance(event, ResponseFinished):
+                self.stops.append(event)
+            elif isinstance(event, ProviderFailed):
+                self.failed = event
+            elif isinstance(event, StreamEnded):
+                self.clean = event.clean
+
+
+def start_inference(
+    tracer: Tracer, inference: Inference, context: Context | None = None, *, started_ns: int | None = None
+) -> Span:
+    """A span of a call, in ``context`` (None: the current one), that began at ``started_ns`` of the epoch (None: now)."""
+    return tracer.start_span(
+        inference.name, context, SpanKind.CLIENT, attributes=inference.attributes, start_time=started_ns
+    )
+
+
+def describe_request(span: Span, request: Request, *, stream: bool) -> None:
+    """Set what a request asks for, but for what people said in it."""
+    if not span.is_recording():
+        return
+    options = request.options
+    thinking, output = options.thinking, options.output
+    found: dict[str, AttributeValue | None] = {
+        names.REQUEST_STREAM: stream or None,
+        names.REQUEST_MAX_TOKENS: options.max_tokens,
+        names.REQUEST_TEMPERATURE: options.temperature,
+        names.REQUEST_TOP_P: options.top_p,
+        names.REQUEST_TOP_K: options.top_k,
+        names.REQUEST_SEED: options.seed,
+        names.REQUEST_FREQUENCY_PENALTY: options.frequency_penalty,
+        names.REQUEST_PRESENCE_PENALTY: options.presence_penalty,
+        names.REQUEST_STOP_SEQUENCES: options.stop or None,
+        names.REQUEST_CHOICE_COUNT: options.choices if options.choices != 1 else None,
+        names.REQUEST_REASONING_LEVEL: None if thinking is None else thinking.effort,
+        names.OUTPUT_TYPE: None if output is None else "text" if output.kind == "text" else "json",
+    }
+    span.set_attributes({name: value for name, value in found.items() if value is not None})
+
+
+def end_inference(
+    span: Span, answered: Answered, *, error_type: str = "", ending: str = "", first_output_s: float | None = None
+) -> None:
+    """Set what came of a call, and end its span.
+
+    ``error_type`` says in one word what failed; ``ending`` why its reader left, which is no failure (observe.md O6). Of
+    neither: the answer is whole. ``first_output_s``: seconds until the first output.
+    """
+    if span.is_recording():
+        found = _answer_attributes(answered, is_whole=not error_type and not ending)
+        if first_output_s is not None:
+            found[names.RESPONSE_TIME_TO_FIRST_CHUNK] = first_output_s
+        if ending:
+            found[names.ENDING] = ending
+        if error_type:
+            found[names.ERROR_TYPE] = error_type
+            span.set_status(Status(StatusCode.ERROR))
+        span.set_attributes(found)
+    span.end()
+
+
+def _answer_attributes(answered: Answered, *, is_whole: bool) -> dict[str, AttributeValue]:
+    """Nothing stands for what is not known: no 0 for tokens that nobody counted."""
+    found: dict[str, AttributeValue] = {}
+    if answered.started is not None:
+        if answered.started.id:
+            found[names.RESPONSE_ID] = answered.started.id
+        if answered.started.model:
+            found[names.RESPONSE_MODEL] = answered.started.model
+    if answered.usage is not None:
+        for count, name in names.USAGE.items():
+            tokens: int | None = getattr(answered.usage, count)
+            if tokens is not None:
+                found[name] = tokens
+    if reasons := finish_reasons(answered.stops, is_whole=is_whole):
+        found[names.RESPONSE_FINISH_REASONS] = reasons
+    return found
+
+
+def finish_reasons(stops: Sequence[ResponseFinished], *, is_whole: bool) -> tuple[str, ...]:
+    """The reasons of the choices in their order; ``error`` where one was due and none came."""
+    reasons = tuple(stop.reason for stop in sorted(stops, key=lambda stop: stop.choice))
+    return reasons if reasons or is_whole else (names.NO_REASON,)

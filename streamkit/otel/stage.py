@@ -1,0 +1,99 @@
+"""``traced``: a stage that watches one answer pass, and tells OpenTelemetry of it.
+
+Source: observe.md F15 to F20, F38, O7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from typing import Final, TypeAlias
+
+from streamkit.conversation.messages import Request
+from streamkit.events import Event
+from streamkit.otel.api import Context, Span, Tracer, get_tracer
+from streamkit.otel.conventions import CONVENTIONS, SemConv
+from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
+
+#: How the instrumentation is called.
+SCOPE: Final = "streamkit"
+#: Why a stream has no end: its task was cancelled, or who read it stopped.
+CANCELLED, CLOSED = "cancelled", "closed"
+#: What is wrong with a stream that ended by itself: too early, or by the provider's own word.
+CUT, FAILED = "cut", "error_event"
+Traced: TypeAlias = Callable[[AsyncIterable[list[Event]]], AsyncGenerator[list[Event], None]]
+
+
+def traced(
+    dialect: str,
+    *,
+    model: str,
+    base_url: str = "",
+    request: Request | None = None,
+    started_ns: int | None = None,
+    context: Context | None = None,
+    tracer: Tracer | None = None,
+    semconv: SemConv = "1.41",
+) -> Traced:
+    """A stage that passes batches of events on as they are, and opens a CLIENT span ``chat {model}`` for them.
+
+    It stands behind ``check_json``. Its span begins with the first read, or at ``started_ns`` (nanoseconds of the epoch), the
+    time at which the request was sent; it is a child of ``context``, or of what is current at the first read. It ends
+    once, when the stream does or its reader leaves, and is never made current: spans of the reader's own do not hang under it.
+
+    ``dialect`` is a dialect's or a provider's name (``"deepseek"``), ``base_url`` the server's, ``request`` what was asked,
+    for the attributes ``gen_ai.request.…``. Nothing that people or the model said is told. The stage may be used in many
+    pipes; each has a span of its own. Raises UsageError for an unknown dialect.
+
+    What the stream raises passes on, and its type's name becomes ``error.type``; there a stream without its end is ``cut``,
+    and one in which the provider failed ``error_event``. A reader that left is no error: ``streamkit.ending`` says ``closed``
+    or ``cancelled``. Source: observe.md O3 to O7.
+    """
+    inference = inference_of(dialect, model, base_url)
+    tracing = tracer or get_tracer(SCOPE, schema_url=CONVENTIONS[semconv].schema_url)
+
+    async def trace(source: AsyncIterable[list[Event]]) -> AsyncGenerator[list[Event], None]:
+        begun, seen, raised = time.perf_counter(), SeenEvents(), ""
+        first_s: float | None = None
+        span = start_inference(tracing, inference, context, started_ns=started_ns)
+        if request is not None:
+            describe_request(span, request, stream=True)
+        try:
+            async for batch in source:
+                seen.feed(batch)
+                if seen.spoken and first_s is None:
+                    first_s = _since(started_ns, begun)
+                yield batch
+            raised = "" if seen.clean else CUT
+        except asyncio.CancelledError:
+            raised = CANCELLED
+            raise
+        except Exception as error:
+            raised = type(error).__name__
+            raise
+        finally:
+            _end(span, seen, raised, first_s)
+
+    return trace
+
+
+def _since(started_ns: int | None, begun: float) -> float:
+    return time.perf_counter() - begun if started_ns is None else max(0.0, (time.time_ns() - started_ns) / 1e9)
+
+
+def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None) -> None:
+    error_type, ending = "", ""
+    if seen.failed is not None:
+        error_type = FAILED
+    elif seen.clean:
+        pass  # whole, though its reader may have left behind the end
+    elif raised == CANCELLED:
+        ending = CANCELLED
+    elif raised:
+        error_type = raised
+    elif seen.clean is False:
+        error_type = CUT
+    else:
+        ending = CLOSED
+    end_inference(span, seen, error_type=error_type, ending=ending, first_output_s=first_s)
