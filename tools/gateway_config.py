@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from reference import comment, prose, source_of, table  # noqa: E402 - after the path is set
 
 from streamkit.dialects import DIALECTS  # noqa: E402
-from streamkit.gateway.config import Responses, Resume, Server  # noqa: E402
+from streamkit.gateway.config import Responses, Resume, Server, Telemetry  # noqa: E402
 from streamkit.gateway.config_file import usual_auth  # noqa: E402
 from streamkit.gateway.keys import KeySource  # noqa: E402
 from streamkit.gateway.routing import Route, Target  # noqa: E402
@@ -39,6 +39,7 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
         "What is kept of responses for requests that lean on them. The whole table may be left out.",
     ),
     "[resume]": (Resume, "How answers are kept for clients that come back. The whole table may be left out."),
+    "[telemetry]": (Telemetry, "What OpenTelemetry is told. The whole table may be left out."),
     "[upstreams.NAME]": (
         Upstream,
         "One place that answers.\n`NAME` is yours, of letters, digits and any of `.:-_`; routes, logs and metrics call it so.",

@@ -392,6 +392,8 @@ class Surface:
     path: re.Pattern[str]
     #: A header that none but these clients send, for paths that several dialects share.
     header: str = ""
+    #: The header in which they look for the id of their request; empty: none, or ``x-request-id``, which all get.
+    request_id: str = ""
     #: What may be asked behind a colon at the end of a model's path.
     methods: frozenset[str] = frozenset()
     #: The paths in words, where they are patterns.

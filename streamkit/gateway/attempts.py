@@ -25,7 +25,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from aiohttp import ClientSession
 from attrs import define, field
@@ -46,6 +46,9 @@ from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
+
+if TYPE_CHECKING:  # OpenTelemetry is an extra
+    from streamkit.gateway.telemetry import AttemptSpan
 
 #: What broke the reading, as an outcome.
 OUTCOMES: Final = {
@@ -104,6 +107,7 @@ class _Trying:
     target: Target
     exchange: Exchange
     started: float
+    span: AttemptSpan | None = None
 
 
 @define
@@ -240,11 +244,19 @@ class Attempts:
         return failed
 
     def _begin(self, target: Target, prefill: str = "") -> Exchange:
-        pace = Pace(self.stall_s)
+        trace = self.record.trace
+        span = None if trace is None else trace.attempt(target, self.ask)
         exchange = Exchange(
-            self.ask, target.upstream, self.session, self.reply, target.model, pace=pace, prefill_text=prefill
+            self.ask,
+            target.upstream,
+            self.session,
+            self.reply,
+            target.model,
+            pace=Pace(self.stall_s),
+            prefill_text=prefill,
+            trace_headers=NO_HEADERS if span is None else span.headers,
         )
-        self._trying = _Trying(target, exchange, asyncio.get_running_loop().time())
+        self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
         return exchange
 
     def _end(self, outcome: str, detail: str) -> None:
@@ -255,19 +267,20 @@ class Attempts:
         exchange, name = tried.exchange, tried.target.upstream.name
         seconds = asyncio.get_running_loop().time() - tried.started
         exchange.pace.settle(exchange.report)
-        self.record.attempts.append(
-            Attempt(
-                name,
-                outcome,
-                seconds,
-                detail,
-                exchange.report,
-                exchange.asked,
-                exchange.path,
-                started=tried.started,
-                pace=exchange.pace,
-            )
+        attempt = Attempt(
+            name,
+            outcome,
+            seconds,
+            detail,
+            exchange.report,
+            exchange.asked,
+            exchange.path,
+            started=tried.started,
+            pace=exchange.pace,
         )
+        self.record.attempts.append(attempt)
+        if tried.span is not None:
+            tried.span.end(attempt)
 
     async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:
         """The answer of the next upstream to a request that goes on with ``prefill``, the text so far; None: nobody can."""

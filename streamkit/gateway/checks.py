@@ -13,10 +13,12 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from streamkit.errors import UsageError
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.faults import KeyPath, dotted
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
+from streamkit.otel.environment import SIGNALS, is_sent
 from streamkit.web.cors import ANY
 from streamkit.web.hosts import is_loopback
 from streamkit.web.upstream import Upstream
@@ -33,6 +35,17 @@ def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) 
         yield ("responses", "state"), 'responses are kept in resume.store, which is "off"; set one of the two otherwise'
 
 
+def environment_faults(values: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Remark]:
+    """What the environment says that the configuration leaves to it, and that can't be."""
+    if _value(values, "telemetry", "otlp") is not True:
+        return
+    try:
+        for signal in SIGNALS:
+            is_sent(signal, env)
+    except UsageError as error:
+        yield ("telemetry", "otlp"), str(error)
+
+
 def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, KeyFile]) -> Iterator[Remark]:
     """What may be meant, and may not be. ``key_files`` are those that were read, by the names that ``values`` has for them."""
     yield from _listeners(config.server)
@@ -44,6 +57,8 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
 def _missing_extra(values: Mapping[str, Any]) -> Iterator[Remark]:
     if _value(values, "resume", "store") == "redis" and find_spec("redis") is None:
         yield ("resume", "store"), "needs the extra `redis`: pip install 'streamkit-llm[redis]'"
+    if _value(values, "telemetry", "otlp") is True and find_spec("opentelemetry") is None:
+        yield ("telemetry", "otlp"), "needs the extra `otel`: pip install 'streamkit-llm[otel]'"
 
 
 def _value(values: Mapping[str, Any], table: str, key: str) -> Any:

@@ -21,6 +21,7 @@ from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
+from streamkit.otel.conventions import SemConv
 from streamkit.policy import POLICIES, PolicyName
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
@@ -285,12 +286,28 @@ class Responses:
 
 
 @frozen(kw_only=True)
+class Telemetry:
+    """What OpenTelemetry is told."""
+
+    #: Whether traces and metrics are sent by OTLP over HTTP (the extra `otel`). Where to, what is sampled, and how the service
+    #: is called stand in OpenTelemetry's own environment variables: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
+    #: `OTEL_SERVICE_NAME` and the others.
+    otlp: bool = False
+    #: Which version of the conventions for generative AI names the metrics: `1.41`, which tools read today, or `genai`, in
+    #: which they have other names.
+    semconv: SemConv = "1.41"
+    #: How long the last of both may take to be sent when the gateway stops, in seconds, beyond `server.grace_s`.
+    shutdown_s: float = field(default=3.0, validator=gt(0))
+
+
+@frozen(kw_only=True)
 class Config:
     """The gateway's configuration."""
 
     server: Server = field(factory=Server)
     resume: Resume = field(factory=Resume)
     responses: Responses = field(factory=Responses)
+    telemetry: Telemetry = field(factory=Telemetry)
     upstreams: Mapping[str, Upstream]
     routes: tuple[Route, ...]
     #: What may be meant, and may not be. Faults are no warnings: they are raised.
@@ -333,6 +350,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
     yield _kept(config.resume)
+    if config.telemetry.otlp:
+        yield f"traces and metrics are sent by OTLP, with the names of conventions {config.telemetry.semconv}"
     if server.cors:
         yield f"pages of {', '.join(server.cors)} may ask"
     yield "upstreams:"

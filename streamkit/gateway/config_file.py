@@ -19,8 +19,8 @@ from attrs import evolve, frozen
 
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
-from streamkit.gateway.checks import faults, warnings
-from streamkit.gateway.config import Config, Responses, Resume, Server
+from streamkit.gateway.checks import environment_faults, faults, warnings
+from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.faults import ConfigError, Finding, KeyPath, dotted, meant
 from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
 from streamkit.gateway.routing import Route
@@ -35,6 +35,7 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "server": (dict, "write it as a table, [server]"),
     "resume": (dict, "write it as a table, [resume]"),
     "responses": (dict, "write it as a table, [responses]"),
+    "telemetry": (dict, "write it as a table, [telemetry]"),
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
@@ -71,14 +72,16 @@ def parse_config(
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
     listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
-    resume, responses = reading.resume(), reading.responses()
-    findings = [*reading.faults, *(document.finding(*fault) for fault in faults(document.values, upstreams))]
-    if findings or listener is None or resume is None or responses is None:
+    resume, responses, telemetry = reading.resume(), reading.responses(), reading.telemetry()
+    compared = [*faults(document.values, upstreams), *environment_faults(document.values, env)]
+    findings = [*reading.faults, *(document.finding(*fault) for fault in compared)]
+    if findings or listener is None or resume is None or responses is None or telemetry is None:
         raise ConfigError(sorted(findings, key=_place))
     config = Config(
         server=listener,
         resume=resume,
         responses=responses,
+        telemetry=telemetry,
         upstreams={name: upstream for name, upstream in upstreams.items() if upstream is not None},
         routes=tuple(route for route in routes if route is not None),
     )
@@ -145,6 +148,9 @@ class _Reading:
 
     def responses(self) -> Responses | None:
         return self._read(("responses",), self._top("responses"), Responses)
+
+    def telemetry(self) -> Telemetry | None:
+        return self._read(("telemetry",), self._top("telemetry"), Telemetry)
 
     def upstreams(self) -> dict[str, Upstream | None]:
         """By name; None for one with faults."""

@@ -1,14 +1,14 @@
 """What is known of one request when it is over: the log has it as one line, the metrics as counts.
 
 Keys are pasted where they do not belong: as a model, into a path. So no word of a client or of an upstream stands in the line
-as it came, each goes through ``_logged``; and none is a label of a metric.
+as it came, each goes through ``logged``; and none is a label of a metric.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
@@ -17,6 +17,9 @@ from streamkit.resume.identity import LOG_ID
 from streamkit.text.redact import excerpt
 from streamkit.web.pace import Pace
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
+
+if TYPE_CHECKING:  # OpenTelemetry is an extra
+    from streamkit.gateway.telemetry import RequestTrace
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
 DETAIL_CHARS = 500
@@ -106,6 +109,7 @@ class Record:
     resumed: bool = False  #: the rest of an answer, for a client that came back
     went_on_s: float = 0.0  #: for so long the answer went on without its client
     estimated: bool = False  #: a count of tokens that is none of an upstream's
+    trace: RequestTrace | None = field(default=None, repr=False, eq=False)  #: its spans, where traces are sent
     #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
     hide: Cut = field(default=str, repr=False, eq=False)
 
@@ -131,10 +135,11 @@ class Record:
         last = self.attempts[-1] if self.attempts else None
         line: dict[str, Any] = {
             "request_id": self.id,
-            "method": self._logged(self.method, METHOD_CHARS),
-            "path": self._logged(self.path, ASKED_CHARS),
+            **({} if self.trace is None else self.trace.ids),
+            "method": self.logged(self.method, METHOD_CHARS),
+            "path": self.logged(self.path, ASKED_CHARS),
             "client": self.client,
-            "model": self._logged(self.model, ASKED_CHARS),
+            "model": self.logged(self.model, ASKED_CHARS),
             "route": self.route,
             "socket": self.socket,
             "stream": self.stream,
@@ -146,7 +151,7 @@ class Record:
             "resumed": self.resumed,
             "went_on_s": round(self.went_on_s, 3),
             "estimated": self.estimated,
-            "error": self._logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
+            "error": self.logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
             "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
             "request_repairs": dict(self.asked.repairs),
         }
@@ -162,12 +167,12 @@ class Record:
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
         if attempt.path and attempt.outcome not in ANSWERS:
-            line["path"] = self._logged(attempt.path, ASKED_CHARS)
+            line["path"] = self.logged(attempt.path, ASKED_CHARS)
         if attempt.detail not in {"", self.error}:
-            line["detail"] = self._logged(attempt.detail, DETAIL_CHARS)
+            line["detail"] = self.logged(attempt.detail, DETAIL_CHARS)
         return line
 
-    def _logged(self, text: str, chars: int) -> str:
+    def logged(self, text: str, chars: int = ASKED_CHARS) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
         return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
 

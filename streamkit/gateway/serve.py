@@ -132,7 +132,8 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
                 await _wait(stop, LOOK_S)
                 workers = await _kept(workers, partial(_started, theirs, directory), stop)
             log.info("stopping")
-            return await _ended(workers, config.server.grace_s + CLOSE_S + MARGIN_S)
+            sending_s = config.telemetry.shutdown_s if config.telemetry.otlp else 0.0
+            return await _ended(workers, config.server.grace_s + CLOSE_S + sending_s + MARGIN_S)
 
 
 # -- workers -----------------------------------------------------------------------------------------------------------

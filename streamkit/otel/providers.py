@@ -26,12 +26,10 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from streamkit.errors import UsageError
+from streamkit.otel.environment import is_sent
 
 #: How the service is called, unless the environment says otherwise.
 SERVICE: Final = "streamkit"
-#: The one form of OTLP that the extra ``otel`` has.
-PROTOCOL: Final = "http/protobuf"
 #: How long both providers together may take to send what they have left, in seconds.
 SHUTDOWN_S: Final = 3.0
 
@@ -54,31 +52,16 @@ class Providers:
 
 
 def otlp_providers() -> Providers:
-    """Providers that send to the collector of the environment. Raises UsageError where that wants another protocol.
+    """Providers that send to the collector of the environment. Raises UsageError where that wants what is not there.
 
     ``OTEL_TRACES_EXPORTER=none`` and ``OTEL_METRICS_EXPORTER=none`` send none of theirs.
     """
-    for name in (
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
-    ):
-        if os.environ.get(name, PROTOCOL) != PROTOCOL:
-            raise UsageError(f"{name}: only {PROTOCOL} is spoken here; set it to that, or leave it out")
     resource = _resource()
     traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-    if _sends("OTEL_TRACES_EXPORTER"):
+    if is_sent("TRACES", os.environ):
         traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if _sends("OTEL_METRICS_EXPORTER") else []
+    readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if is_sent("METRICS", os.environ) else []
     return Providers(traces, MeterProvider(readers, resource=resource, shutdown_on_exit=False))
-
-
-def _sends(variable: str) -> bool:
-    """Raises UsageError for an exporter that is not there."""
-    exporter = os.environ.get(variable) or "otlp"
-    if exporter not in {"otlp", "none"}:
-        raise UsageError(f"{variable}: write otlp, none, or leave it out")
-    return exporter == "otlp"
 
 
 def _resource() -> Resource:

@@ -44,6 +44,7 @@ from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
+from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream_request import open_answer
 
@@ -71,6 +72,7 @@ class Exchange:
         default="", repr=False
     )  #: the beginning of the answer, which this upstream is to go on with
     path: str = ""  #: where it was asked, for a log
+    trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -315,6 +317,7 @@ class Exchange:
             asked=self.asked,
             report=self.report,
             prefill=prefill_of(self.upstream.dialect) if self.prefill_text else None,
+            trace_headers=self.trace_headers,
         )
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers

@@ -61,12 +61,13 @@ async def open_answer(
     asked: StreamReport,
     report: StreamReport,
     prefill: Prefill | None = None,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
     ``ask`` is where it came from, with ``client_headers``, of which the feature headers are passed on. A heavy request is
     written in a thread, and what is fetched for it is held of the same budget until it was sent.
-    ``prefill`` is how it is asked to go on with the assistant's turn that stands last.
+    ``prefill`` is how it is asked to go on with the assistant's turn that stands last; ``trace_headers`` go with the request.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
@@ -100,6 +101,7 @@ async def open_answer(
                     client_dialect=ask.dialect,
                     client_headers=client_headers,
                     features=upstream.wire.features(request),
+                    trace_headers=trace_headers,
                 )
                 return _opened(upstream, opened)
             response = await send(
@@ -112,6 +114,7 @@ async def open_answer(
                 client_dialect=ask.dialect,
                 client_headers=client_headers,
                 features=upstream.wire.features(request),
+                trace_headers=trace_headers,
             )
     except Refused as error:
         return Opened(error.failed)

@@ -67,9 +67,11 @@ class Running:
 
 
 @asynccontextmanager
-async def gateway(config: Config, *, handler_cancellation: bool = True) -> AsyncIterator[Running]:
+async def gateway(
+    config: Config, *, handler_cancellation: bool = True, telemetry: Any = None
+) -> AsyncIterator[Running]:
     metrics = Metrics()
-    app = gateway_app(config, metrics)
+    app = gateway_app(config, metrics, telemetry=telemetry)
     async with serving(app, handler_cancellation=handler_cancellation) as port:
         yield Running(f"http://127.0.0.1:{port}", metrics)
 

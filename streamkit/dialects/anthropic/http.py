@@ -111,6 +111,7 @@ HTTP_HALF = HTTP(
         count=("/v1/messages/count_tokens",),
         path=re.compile(r"(?:^/?|/v1)/messages(?:/.*+)?\Z", re.DOTALL),
         header="anthropic-version",
+        request_id="request-id",
         models=Models(path="/v1/models", list=_list, detail=_model),
     ),
 )

@@ -2,8 +2,8 @@
 
 To the upstream goes nothing of the client's but the feature headers of its dialect, where the upstream speaks the same: not
 its keys, which are for the gateway, nor cookies, nor what belongs to its connection or names its account
-(``OpenAI-Organization``). To the client go times to wait, rate limits and request ids. The upstream's ``x-request-id`` becomes
-``x-upstream-request-id``, since the gateway has one of its own.
+(``OpenAI-Organization``). To the client go times to wait, rate limits and request ids. The upstream's ``x-request-id`` or
+``request-id`` becomes ``x-upstream-request-id``, since the gateway has one of its own.
 
 Source: limits.md T6, T7, T9.
 """
@@ -23,10 +23,10 @@ from streamkit.web.upstream.value import HEADER_TEXT, Upstream, endpoints
 USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 #: What a client gets of an upstream's headers, beside what a dialect says (``Endpoint.passed``).
-PASSED: Final = ("retry-after", "retry-after-ms", "x-should-retry", "request-id")
+PASSED: Final = ("retry-after", "retry-after-ms", "x-should-retry")
 PASSED_PREFIXES: Final = ("x-ratelimit", "ratelimit")
-#: Where an upstream says its own id for the request: most, AWS, Azure.
-_REQUEST_IDS: Final = ("x-request-id", "x-amzn-requestid", "apim-request-id")
+#: Where an upstream says its own id for the request: most, Claude's, AWS, Azure.
+_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 #: Of a value, and of how many headers. Some vendors send about twenty limits.
 VALUE_CHARS, PASSED_HEADERS = 4096, 64
 
@@ -38,12 +38,13 @@ def request_headers(
     *,
     stream: bool = True,
     features: Mapping[str, str] = NO_HEADERS,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> dict[str, str]:
     """The headers of a request but for those that authorise it, names in lower case.
 
     ``client_dialect`` names a dialect or a client that reads it; empty: nothing passes. ``features`` are what the request
-    itself needs where the client speaks another dialect (``Dialect.features``). Raises BadRequest for a feature header
-    that can't be sent on, and UsageError for an unknown name.
+    itself needs where the client speaks another dialect (``Dialect.features``), ``trace_headers`` say which trace it belongs
+    to. Raises BadRequest for a feature header that can't be sent on, and UsageError for an unknown name.
     """
     dialect, endpoint = upstream.wire, upstream.endpoint
     wanted = endpoint.features if endpoint is not None else {}
@@ -61,6 +62,7 @@ def request_headers(
         headers |= features
     for name, value in upstream.headers.items():  # to a list is added: the client's body may depend on what it asks for
         headers[name] = f"{headers[name]},{value}" if wanted.get(name) and name in headers else value
+    headers |= trace_headers
     return headers
 
 

@@ -96,16 +96,20 @@ async def send(
     client_dialect: str = "",
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> ClientResponse:
     """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
 
-    ``model`` is the upstream's name for it; ``features`` as for ``request_headers``. Raises SourceFailed, ConnectTimeout,
-    FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout; BadRequest for a model or a client's header that
-    can't be sent; UsageError for a count that the dialect does not have. Cancelling it closes the connection.
+    ``model`` is the upstream's name for it; ``features`` and ``trace_headers`` as for ``request_headers``. Raises
+    SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout; BadRequest for a
+    model or a client's header that can't be sent; UsageError for a count that the dialect does not have. Cancelling it closes
+    the connection.
     """
     url = address(upstream, model, stream=stream, operation=operation)
     asks_stream = stream and operation == "generate"
-    headers = request_headers(upstream, client_dialect, client_headers, stream=asks_stream, features=features)
+    headers = request_headers(
+        upstream, client_dialect, client_headers, stream=asks_stream, features=features, trace_headers=trace_headers
+    )
     headers = await authorised(upstream, "POST", url, headers, body)
     response = await _post(session, upstream, url, headers, body)
     encoding = response.headers.get("content-encoding", "").lower()

@@ -78,6 +78,7 @@ async def ask(
     client_dialect: str = "",
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> SocketAnswer:
     """Ask what ``body`` asks, and return once the first message is there. Whoever gets a source closes it.
 
@@ -86,7 +87,7 @@ async def ask(
     """
     endpoint = upstream.socket_endpoint
     url = address(upstream, model, stream=True)
-    headers = request_headers(upstream, client_dialect, client_headers, features=features)
+    headers = request_headers(upstream, client_dialect, client_headers, features=features, trace_headers=trace_headers)
     headers = await authorised(upstream, "GET", url, headers, b"")
     headers = {name: value for name, value in headers.items() if name not in _OF_A_BODY}
     times = upstream.timeouts

@@ -133,6 +133,8 @@ class Upstream:
     think_tags: ThinkTags = "auto"
     #: Calls that its models write into their text, as calls: the grammars to look for. Only the request's tools are called.
     text_calls: tuple[TextCalls, ...] = ()
+    #: Whether requests to it say which trace they belong to (`traceparent`), where traces are sent (`[telemetry]`).
+    propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -1,0 +1,141 @@
+"""What OpenTelemetry is told of a gateway: one SERVER span a request, one CLIENT span for each attempt with an upstream.
+
+A request belongs to the trace that its client names, and each attempt tells its upstream of its own span. Attempts are
+siblings; usage stands in the span of the attempt that it was of, and nowhere else. No span is ever made current.
+
+What clients and upstreams wrote goes through ``Record.logged``, as in the log.
+
+Source: observe.md O2 to O13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final
+
+from aiohttp import web
+from attrs import define, field
+
+from streamkit.gateway import config
+from streamkit.gateway.log import log
+from streamkit.gateway.record import ANSWERS, Attempt, Record
+from streamkit.gateway.routing import Target
+from streamkit.otel import conventions as names
+from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from streamkit.otel.inference import Inference, describe_request, end_inference, inference_of, start_inference
+from streamkit.otel.providers import Providers, otlp_providers
+from streamkit.otel.stage import SCOPE
+from streamkit.otel.trace_context import context_in, ids_of, propagated, trace_response
+from streamkit.web.surfaces import Ask
+from streamkit.web.upstream.headers import NO_HEADERS
+
+#: Outcomes of attempts whose client was gone: no failure of anybody's (observe.md F20).
+LEFT: Final = frozenset({"client_left", "client_stalled"})
+#: Methods that a span may be called by; a client may write any word (HTTP conventions, ``http.request.method``).
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
+#: The status of a request whose client left before it had one: none was sent.
+NO_STATUS: Final = 499
+
+
+class Telemetry:
+    """What one process tells."""
+
+    def __init__(self, settings: config.Telemetry, providers: Providers) -> None:
+        self.conventions = names.CONVENTIONS[settings.semconv]
+        self.tracer: Tracer = providers.traces.get_tracer(SCOPE, schema_url=self.conventions.schema_url)
+        self._providers, self._shutdown_s = providers, settings.shutdown_s
+
+    def begin(self, request: web.Request, record: Record) -> RequestTrace:
+        """The span of a request, in the trace that it names."""
+        method = record.method if record.method in METHODS else "_OTHER"
+        resource = request.match_info.route.resource
+        route = None if resource is None else resource.canonical
+        attributes: dict[str, AttributeValue] = {
+            "http.request.method": method,
+            "url.path": record.logged(record.path),
+            "url.scheme": request.scheme,
+        }
+        if route is not None:
+            attributes["http.route"] = route
+        name = f"{'HTTP' if method == '_OTHER' else method} {route or ''}".rstrip()
+        span = self.tracer.start_span(name, context_in(request.headers), SpanKind.SERVER, attributes)
+        return RequestTrace(self, span, record)
+
+    async def running(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        """At the end of an application what is left is sent, until the deadline."""
+        yield
+        if not await self._providers.shut_down(self._shutdown_s):
+            log.warning("the last traces and metrics could not be sent in time")
+
+
+def otlp_telemetry(settings: config.Telemetry) -> Telemetry:
+    """One that sends to the environment's collector. Raises UsageError where that is written in a way that is not known."""
+    return Telemetry(settings, otlp_providers())
+
+
+@define
+class RequestTrace:
+    """The span of a request."""
+
+    telemetry: Telemetry
+    span: Span
+    record: Record = field(repr=False)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """For the log."""
+        trace_id, span_id = ids_of(self.span)
+        return {"trace_id": trace_id, "span_id": span_id}
+
+    @property
+    def response(self) -> str:
+        """For the client."""
+        return trace_response(self.span)
+
+    def attempt(self, target: Target, ask: Ask) -> AttemptSpan:
+        """The span of a try with an upstream, below that of the request."""
+        upstream, model = target.upstream, target.model or ask.model
+        inference = inference_of(upstream.dialect, self.record.logged(model), upstream.base_url)
+        span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
+        describe_request(span, ask.request, stream=ask.stream)
+        return AttemptSpan(self, span, inference, is_streamed=ask.stream, propagates=upstream.propagate_trace)
+
+    def end(self, record: Record) -> None:
+        """The request is over, and ``record`` whole."""
+        if self.span.is_recording():
+            last = record.attempts[-1].outcome if record.attempts else ""
+            if record.status != NO_STATUS:
+                self.span.set_attribute("http.response.status_code", record.status)
+            if record.ending.startswith("client"):
+                self.span.set_attribute(names.ENDING, record.ending.replace(" ", "_"))
+            elif record.status >= 500 or record.ending == "broken":
+                self.span.set_attribute(names.ERROR_TYPE, last or str(record.status))
+                self.span.set_status(Status(StatusCode.ERROR))
+        self.span.end()
+
+
+@define
+class AttemptSpan:
+    """The span of a try with an upstream."""
+
+    trace: RequestTrace
+    span: Span
+    inference: Inference
+    is_streamed: bool
+    propagates: bool
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """For the upstream."""
+        return propagated(self.span) if self.propagates else NO_HEADERS
+
+    def end(self, attempt: Attempt) -> None:
+        """The try is over."""
+        left = attempt.outcome in LEFT
+        end_inference(
+            self.span,
+            attempt.report,
+            error_type="" if attempt.outcome in ANSWERS else attempt.outcome,
+            ending=attempt.outcome if left else "",
+            first_output_s=attempt.first_output_s if self.is_streamed else None,
+        )

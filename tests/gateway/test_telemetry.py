@@ -1,0 +1,361 @@
+"""What OpenTelemetry is told of a gateway: one SERVER span a request, one CLIENT span an attempt (observe.md O2 to O11)."""
+
+import asyncio
+import json
+import logging
+import random
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import anthropic
+import orjson
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import SpanKind, StatusCode, set_tracer_provider
+
+from streamkit.gateway import config
+from streamkit.gateway.config_file import parse_config
+from streamkit.gateway.faults import ConfigError
+from streamkit.gateway.telemetry import Telemetry
+from streamkit.otel.providers import Providers
+from streamkit.web.source import Timeouts
+from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.otel.spans import Spans
+from tests.web.evil import EvilUpstream
+from tests.web.faults import FAULTS, MODEL, as_asked, good
+from tests.web.raw_client import RawClient, ask
+from tests.web.serving import eventually
+
+PATIENT = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+PARENT = {"traceparent": f"00-{TRACE}-{SPAN}-03"}
+CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
+
+
+@pytest.fixture
+def spans():
+    return Spans()
+
+
+@asynccontextmanager
+async def traced(spans, *upstreams, semconv="1.41", reader=None, server=None, **route):
+    """A gateway that tells ``spans``."""
+    metrics = MeterProvider([reader or InMemoryMetricReader()], shutdown_on_exit=False)
+    telemetry = Telemetry(config.Telemetry(semconv=semconv), Providers(spans.provider, metrics))
+    async with gateway(config_of(upstreams, server=server, **route), telemetry=telemetry) as running:
+        yield running
+
+
+async def asked(running, client="openai-chat", headers=None, **how):
+    path, body = asking(client, **how)
+    sent = {"content-type": "application/json", **(headers or {})}
+    return await ask(running.url, path, body=orjson.dumps(body), headers=sent)
+
+
+def by_kind(spans):
+    """The one SERVER span, and the CLIENT spans in the order of their end."""
+    (server,) = [span for span in spans.ended if span.kind is SpanKind.SERVER]
+    return server, [span for span in spans.ended if span.kind is SpanKind.CLIENT]
+
+
+def hexadecimal(span):
+    return f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"
+
+
+# -- the tree ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_request_over_two_upstreams_is_three_spans(spans):
+    async with EvilUpstream(FAULTS["status 500"]("openai-chat")) as bad, EvilUpstream(as_asked("openai-chat")) as sound:
+        upstreams = upstream_at(bad, "openai-chat"), upstream_at(sound, "openai-chat", "two", timeouts=PATIENT)
+        async with traced(spans, *upstreams) as running:
+            answer = await asked(running, headers=PARENT)
+            await running.outcomes()
+        sent = [one.requests[0].header("traceparent") for one in (bad, sound)]
+    server, (first, second) = by_kind(spans)
+    assert (server.name, first.name, second.name) == ("POST /v1/chat/completions", "chat m", "chat m")
+    assert (f"{server.context.trace_id:032x}", f"{server.parent.span_id:016x}") == (TRACE, SPAN)
+    assert [span.parent.span_id for span in (first, second)] == [server.context.span_id] * 2
+    assert sent == ["00-{}-{}-03".format(*hexadecimal(span)) for span in (first, second)]
+    assert answer.headers["traceresponse"] == "00-{}-{}-03".format(*hexadecimal(server))
+    assert (first.attributes["error.type"], first.status.status_code) == ("http_500", StatusCode.ERROR)
+    assert "error.type" not in second.attributes
+    assert [span.name for span in spans.ended if "gen_ai.usage.input_tokens" in span.attributes] == ["chat m"]
+    assert second.attributes["gen_ai.usage.input_tokens"] > 0
+    assert not any(name.startswith("gen_ai") for name in server.attributes)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_call_has_the_attributes_of_the_conventions(spans, client, stream):
+    async with EvilUpstream(as_asked("anthropic")) as evil:
+        port = int(evil.url.rpartition(":")[2])
+        async with traced(spans, upstream_at(evil, "anthropic", timeouts=PATIENT)) as running:
+            answer = await asked(running, client, stream=stream, tools=True)
+            assert answer.status == 200
+            await running.outcomes()
+    server, (call,) = by_kind(spans)
+    found = dict(call.attributes)
+    first = {"gen_ai.response.time_to_first_chunk": found.get("gen_ai.response.time_to_first_chunk")} if stream else {}
+    assert None not in first.values()
+    asks_tokens = {"gen_ai.request.max_tokens": 100} if client == "anthropic" else {}
+    assert found == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic",
+        "gen_ai.request.model": "m",
+        "gen_ai.response.id": found["gen_ai.response.id"],
+        "gen_ai.response.model": MODEL,
+        "gen_ai.response.finish_reasons": ("tool_calls",),
+        "gen_ai.usage.input_tokens": 9,
+        "gen_ai.usage.output_tokens": 14,
+        "server.address": "127.0.0.1",
+        "server.port": port,
+        **({"gen_ai.request.stream": True} if stream else {}),
+        **asks_tokens,
+        **first,
+    }
+    assert server.attributes["http.response.status_code"] == 200
+    assert server.status.status_code is StatusCode.UNSET
+
+
+async def test_an_upstream_may_be_kept_from_knowing_of_the_trace(spans):
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with traced(spans, upstream_at(evil, "openai-chat", propagate_trace=False)) as running:
+            await asked(running, headers=PARENT | {"tracestate": "a=1", "baggage": "user=me"})
+        assert not {"traceparent", "tracestate", "baggage"} & {name for name, _ in evil.requests[0].headers}
+
+
+async def test_baggage_stays_and_the_state_of_the_trace_goes_on(spans):
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with traced(spans, upstream_at(evil, "openai-chat")) as running:
+            await asked(running, headers=PARENT | {"tracestate": "a=1", "baggage": "user=me"})
+        (request,) = evil.requests
+    assert (request.header("tracestate"), request.header("baggage")) == ("a=1", None)
+
+
+async def test_what_is_refused_has_a_span_of_its_own_alone(spans):
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        traced(spans, upstream_at(evil, "openai-chat"), models=("m",)) as running,
+    ):
+        assert (await asked(running, model="other")).status == 404
+        assert (await ask(running.url, "/nowhere", body=b"{}")).status == 404
+        assert (await ask(running.url, "/healthz", method="GET")).status == 200
+    assert [span.name for span in spans.ended] == ["POST /v1/chat/completions", "POST"]
+    assert {span.status.status_code for span in spans.ended} == {StatusCode.UNSET}
+
+
+async def test_no_key_that_is_pasted_as_a_model_or_into_a_path_is_told(spans):
+    key = "sk-proj-abcdefgh12345678"
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        traced(spans, upstream_at(evil, "openai-chat")) as running,
+    ):
+        await asked(running, model=key)
+        await ask(running.url, f"/v1/{key}", body=b"{}")
+    assert len(spans.ended) == 3
+    assert key not in "".join(span.to_json() for span in spans.ended)
+
+
+# -- how it ends -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("fault", "outcome", "server_fails"),
+    [
+        ("refused", "refused", True),
+        ("status 429", "http_429", False),
+        ("status 500", "http_500", True),
+        ("200 with HTML", "not_this_dialect", True),
+        ("200 with an error first", "error_event", True),
+        ("reset mid-line", "broken", True),
+        ("truncated chunked body", "broken", True),
+        ("silence before headers", "first_byte_timeout", True),
+        ("silence mid-stream", "idle_timeout", True),
+    ],
+)
+async def test_what_fails_is_an_error_by_the_word_of_its_outcome(spans, fault, outcome, server_fails, stream):
+    hasty = Timeouts(connect_s=0.2, first_byte_s=0.2, idle_s=0.2)
+    async with (
+        EvilUpstream(FAULTS[fault]("openai-chat", whole=not stream)) as evil,
+        traced(spans, upstream_at(evil, "openai-chat", timeouts=hasty)) as running,
+    ):
+        await asked(running, stream=stream)
+        await running.outcomes()
+    server, (call,) = by_kind(spans)
+    assert (call.status.status_code, call.attributes["error.type"]) == (StatusCode.ERROR, outcome)
+    assert call.attributes["gen_ai.response.finish_reasons"] == ("error",)
+    assert "gen_ai.usage.input_tokens" not in call.attributes
+    assert server.attributes.get("error.type") == (outcome if server_fails else None)
+    assert (server.status.status_code is StatusCode.ERROR) == server_fails
+    assert spans.counts.started == spans.counts.ended == 2
+
+
+async def test_a_client_that_left_is_no_error(spans, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    async with (
+        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
+        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running,
+    ):
+        path, body = asking("openai-chat")
+        async with RawClient(running.url) as leaver:
+            await leaver.send("POST", path, body=orjson.dumps(body))
+            await leaver.read_headers()
+            leaver.leave("rst")
+        await eventually(lambda: spans.counts.ended == 2)
+        await running.outcomes()
+    server, (call,) = by_kind(spans)
+    for span in (server, call):
+        assert span.status.status_code is StatusCode.UNSET
+        assert "error.type" not in span.attributes
+        assert span.attributes["streamkit.ending"] == "client_left"
+    assert call.attributes["gen_ai.response.finish_reasons"] == ("error",)
+    (line,) = [each.fields for each in caplog.records if each.message == "request"]
+    assert (line["trace_id"], line["span_id"]) == hexadecimal(server)
+
+
+async def test_a_stream_that_the_gateway_ends_is_an_error(spans):
+    async with (
+        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
+        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT), server={"grace_s": 0.05}) as running,
+    ):
+        path, body = asking("openai-chat")
+        client = RawClient(running.url)
+        await client.__aenter__()
+        await client.send("POST", path, body=orjson.dumps(body))
+        await client.read_headers()
+    await client.__aexit__(None, None, None)
+    _server, (call,) = by_kind(spans)
+    assert (call.status.status_code, call.attributes["error.type"]) == (StatusCode.ERROR, "shut_down")
+
+
+async def test_as_many_spans_end_as_begin_wherever_clients_leave(spans):
+    choose = random.Random(20261122)
+    script = good("openai-chat", delay_s=0.001)
+    async with (
+        EvilUpstream(script) as evil,
+        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running,
+    ):
+        path, body = asking("openai-chat")
+
+        async def leave():
+            async with RawClient(running.url) as leaver:
+                await leaver.send("POST", path, body=orjson.dumps(body))
+                await asyncio.sleep(choose.random() * 0.05)
+                leaver.leave("rst")
+
+        for _ in range(20):
+            await asyncio.gather(*(leave() for _ in range(10)))
+        await eventually(lambda: spans.counts.started == spans.counts.ended)
+        await running.outcomes()
+    assert spans.counts.started == spans.counts.ended >= 200
+
+
+# -- where it is not wanted --------------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_computed_for_what_is_sampled_out(monkeypatch):
+    spans = Spans(ALWAYS_OFF)
+
+    def computed(*_arguments, **_values):
+        raise AssertionError
+
+    monkeypatch.setattr("streamkit.otel.inference._answer_attributes", computed)
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with traced(spans, upstream_at(evil, "openai-chat")) as running:
+            answer = await asked(running)
+        assert evil.requests[0].header("traceparent").endswith(("-00", "-02"))
+    assert (answer.status, answer.headers["traceresponse"].split("-")[0]) == (200, "00")
+    assert spans.ended == []
+
+
+async def test_without_it_no_header_is_added():
+    async with EvilUpstream(as_asked("anthropic")) as evil:
+        async with gateway(config_of([upstream_at(evil, "anthropic")])) as running:
+            answer = await asked(running, "anthropic", headers=PARENT)
+        assert evil.requests[0].header("traceparent") is None
+    assert "traceresponse" not in answer.headers
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
+
+
+def test_without_it_nothing_of_opentelemetry_is_imported():
+    program = "import sys, streamkit, streamkit.gateway.serve, streamkit.otel.conventions; print([n for n in sys.modules if 'opentelemetry' in n])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+TOML = """
+[telemetry]
+otlp = true
+semconv = "genai"
+[upstreams.a]
+dialect = "openai-chat"
+base_url = "http://127.0.0.1:1/v1"
+auth = "none"
+propagate_trace = false
+[[routes]]
+models = ["m"]
+to = ["a"]
+"""
+
+
+def parsed(text, **env):
+    return parse_config(text, name="g.toml", env=env, read_file=None)
+
+
+def test_the_file_says_whether_and_by_which_names():
+    read = parsed(TOML)
+    assert read.telemetry == config.Telemetry(otlp=True, semconv="genai")
+    assert not read.upstreams["a"].propagate_trace
+    assert "sent by OTLP" in config.describe(read)
+    assert "OTLP" not in config.describe(parsed(TOML.replace("true", "false")))
+
+
+def test_a_version_that_nobody_knows_is_a_fault_of_its_line():
+    with pytest.raises(ConfigError, match=r"g.toml:4:\d+: telemetry.semconv"):
+        parsed(TOML.replace('"genai"', '"1.40"'))
+
+
+def test_what_the_environment_wants_and_is_not_there_is_a_fault():
+    with pytest.raises(ConfigError, match=r"telemetry.otlp: OTEL_EXPORTER_OTLP_PROTOCOL"):
+        parsed(TOML, OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
+    parsed(TOML.replace("otlp = true", ""), OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setattr("streamkit.gateway.checks.find_spec", lambda _name: None)
+    with pytest.raises(ConfigError, match=r"streamkit-llm\[otel\]"):
+        parsed(TOML)
+
+
+# -- the anthropic package with tracing on -----------------------------------------------------------------------------
+
+
+async def test_a_call_of_the_anthropic_package_is_one_trace_from_its_span_to_the_upstream(spans, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", None)
+    monkeypatch.setattr(
+        "opentelemetry.trace._TRACER_PROVIDER_SET_ONCE", type("Once", (), {"do_once": lambda _, f: bool(f()) or True})()
+    )
+    theirs = Spans()
+    set_tracer_provider(theirs.provider)
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running:
+            client = anthropic.AsyncAnthropic(base_url=running.url, api_key="none", max_retries=0)
+            message = await client.messages.create(
+                model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}]
+            )
+            await client.close()
+            await running.outcomes()
+        sent = evil.requests[0].header("traceparent").split("-")
+    server, (call,) = by_kind(spans)
+    (outer, *_) = [span for span in theirs.ended if span.kind is SpanKind.CLIENT]
+    assert {span.context.trace_id for span in (outer, server, call)} == {int(sent[1], 16)}
+    assert (server.parent.span_id, call.parent.span_id) == (outer.context.span_id, server.context.span_id)
+    assert int(sent[2], 16) == call.context.span_id
+    (line,) = [each.fields for each in caplog.records if each.message == "request"]
+    assert message._request_id == line["request_id"]
