@@ -245,7 +245,7 @@ class Attempts:
 
     def _begin(self, target: Target, prefill: str = "") -> Exchange:
         trace = self.record.trace
-        span = None if trace is None else trace.attempt(target, self.ask)
+        span = None if trace is None else trace.attempt(self.route, target, self.ask)
         exchange = Exchange(
             self.ask,
             target.upstream,

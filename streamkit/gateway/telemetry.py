@@ -14,15 +14,16 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 
 from aiohttp import web
-from attrs import define, field
+from attrs import define, evolve, field
 
 from streamkit.gateway import config
 from streamkit.gateway.log import log
 from streamkit.gateway.record import ANSWERS, Attempt, Record
-from streamkit.gateway.routing import Target
+from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
-from streamkit.otel.inference import Inference, describe_request, end_inference, inference_of, start_inference
+from streamkit.otel.inference import describe_request, end_inference, inference_of, start_inference
+from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
 from streamkit.otel.trace_context import context_in, ids_of, propagated, trace_response
@@ -33,6 +34,8 @@ from streamkit.web.upstream.headers import NO_HEADERS
 LEFT: Final = frozenset({"client_left", "client_stalled"})
 #: Methods that a span may be called by; a client may write any word (HTTP conventions, ``http.request.method``).
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
+#: In metrics, a model that no route spells out: clients may name models without end (limits.md T13).
+OTHER: Final = "_other"
 #: The status of a request whose client left before it had one: none was sent.
 NO_STATUS: Final = 499
 
@@ -43,6 +46,8 @@ class Telemetry:
     def __init__(self, settings: config.Telemetry, providers: Providers) -> None:
         self.conventions = names.CONVENTIONS[settings.semconv]
         self.tracer: Tracer = providers.traces.get_tracer(SCOPE, schema_url=self.conventions.schema_url)
+        meter = providers.metrics.get_meter(SCOPE, schema_url=self.conventions.schema_url)
+        self.instruments = Instruments(meter, self.conventions)
         self._providers, self._shutdown_s = providers, settings.shutdown_s
 
     def begin(self, request: web.Request, record: Record) -> RequestTrace:
@@ -80,6 +85,7 @@ class RequestTrace:
     telemetry: Telemetry
     span: Span
     record: Record = field(repr=False)
+    last: AttemptSpan | None = None  #: of the attempts that are over
 
     @property
     def ids(self) -> dict[str, str]:
@@ -92,26 +98,44 @@ class RequestTrace:
         """For the client."""
         return trace_response(self.span)
 
-    def attempt(self, target: Target, ask: Ask) -> AttemptSpan:
+    def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptSpan:
         """The span of a try with an upstream, below that of the request."""
         upstream, model = target.upstream, target.model or ask.model
         inference = inference_of(upstream.dialect, self.record.logged(model), upstream.base_url)
         span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
         describe_request(span, ask.request, stream=ask.stream)
-        return AttemptSpan(self, span, inference, is_streamed=ask.stream, propagates=upstream.propagate_trace)
+        measured = evolve(inference, model=inference.model if ask.model in route.models else OTHER).attributes
+        return AttemptSpan(self, span, measured, is_streamed=ask.stream, propagates=upstream.propagate_trace)
 
     def end(self, record: Record) -> None:
         """The request is over, and ``record`` whole."""
+        left = record.ending.startswith("client")
+        failed = not left and (record.status >= 500 or record.ending == "broken")
+        last = record.attempts[-1].outcome if record.attempts else str(record.status)
+        error_type = last if failed else ""
         if self.span.is_recording():
-            last = record.attempts[-1].outcome if record.attempts else ""
             if record.status != NO_STATUS:
                 self.span.set_attribute("http.response.status_code", record.status)
-            if record.ending.startswith("client"):
+            if left:
                 self.span.set_attribute(names.ENDING, record.ending.replace(" ", "_"))
-            elif record.status >= 500 or record.ending == "broken":
-                self.span.set_attribute(names.ERROR_TYPE, last or str(record.status))
+            if error_type:
+                self.span.set_attribute(names.ERROR_TYPE, error_type)
                 self.span.set_status(Status(StatusCode.ERROR))
         self.span.end()
+        if self.last is not None:
+            self._measure(record, self.last, error_type)
+
+    def _measure(self, record: Record, last: AttemptSpan, error_type: str) -> None:
+        """Record a request to a model, whoever answered it."""
+        is_whole_stream = last.is_streamed and record.ending == "whole"
+        rate = record.attempts[-1].output_tokens_per_s if is_whole_stream else None
+        self.telemetry.instruments.request(
+            last.measured,
+            seconds=record.seconds,
+            error_type=error_type,
+            first_output_s=record.first_output_s if is_whole_stream else None,
+            token_s=1 / rate if rate else None,
+        )
 
 
 @define
@@ -120,7 +144,7 @@ class AttemptSpan:
 
     trace: RequestTrace
     span: Span
-    inference: Inference
+    measured: Attributes  #: the attributes of its metrics
     is_streamed: bool
     propagates: bool
 
@@ -131,11 +155,11 @@ class AttemptSpan:
 
     def end(self, attempt: Attempt) -> None:
         """The try is over."""
-        left = attempt.outcome in LEFT
-        end_inference(
-            self.span,
-            attempt.report,
-            error_type="" if attempt.outcome in ANSWERS else attempt.outcome,
-            ending=attempt.outcome if left else "",
-            first_output_s=attempt.first_output_s if self.is_streamed else None,
+        error_type = "" if attempt.outcome in ANSWERS else attempt.outcome
+        ending = attempt.outcome if attempt.outcome in LEFT else ""
+        first_s = attempt.first_output_s if self.is_streamed else None
+        end_inference(self.span, attempt.report, error_type=error_type, ending=ending, first_output_s=first_s)
+        self.trace.telemetry.instruments.call(
+            self.measured, attempt.report.usage, seconds=attempt.seconds, error_type=error_type, first_output_s=first_s
         )
+        self.trace.last = self

@@ -9,7 +9,7 @@ Source: observe.md F15 to F20, O3 to O6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
@@ -27,6 +27,18 @@ from streamkit.events import (
 )
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer
+from streamkit.text.redact import excerpt
+
+#: Of a name or an id that a client or a provider chose, so much is told.
+NAME_CHARS: Final = 200
+
+
+def told(text: str, chars: int = NAME_CHARS) -> str:
+    """The beginning of what somebody else wrote, without what looks like a key.
+
+    Half of a surrogate pair, which JSON may hold, becomes ``?``: with one in it no span of a whole batch could be sent.
+    """
+    return excerpt(text, chars).encode("utf-8", "replace").decode("utf-8")
 
 
 @frozen(kw_only=True)
@@ -66,7 +78,7 @@ def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
     port = url.port or {"https": 443, "http": 80}.get(url.scheme)
     return Inference(
         provider=called or spoken.name,
-        model=model,
+        model=told(model),
         operation=spoken.gen_ai_operation,
         address=url.hostname or "",
         port=port if url.hostname else None,
@@ -139,9 +151,9 @@ def describe_request(span: Span, request: Request, *, stream: bool) -> None:
         names.REQUEST_SEED: options.seed,
         names.REQUEST_FREQUENCY_PENALTY: options.frequency_penalty,
         names.REQUEST_PRESENCE_PENALTY: options.presence_penalty,
-        names.REQUEST_STOP_SEQUENCES: options.stop or None,
+        names.REQUEST_STOP_SEQUENCES: tuple(map(told, options.stop)) or None,
         names.REQUEST_CHOICE_COUNT: options.choices if options.choices != 1 else None,
-        names.REQUEST_REASONING_LEVEL: None if thinking is None else thinking.effort,
+        names.REQUEST_REASONING_LEVEL: None if thinking is None or thinking.effort is None else told(thinking.effort),
         names.OUTPUT_TYPE: None if output is None else "text" if output.kind == "text" else "json",
     }
     span.set_attributes({name: value for name, value in found.items() if value is not None})
@@ -173,9 +185,9 @@ def _answer_attributes(answered: Answered, *, is_whole: bool) -> dict[str, Attri
     found: dict[str, AttributeValue] = {}
     if answered.started is not None:
         if answered.started.id:
-            found[names.RESPONSE_ID] = answered.started.id
+            found[names.RESPONSE_ID] = told(answered.started.id)
         if answered.started.model:
-            found[names.RESPONSE_MODEL] = answered.started.model
+            found[names.RESPONSE_MODEL] = told(answered.started.model)
     if answered.usage is not None:
         for count, name in names.USAGE.items():
             tokens: int | None = getattr(answered.usage, count)

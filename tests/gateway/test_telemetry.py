@@ -20,6 +20,7 @@ from streamkit.gateway import config
 from streamkit.gateway.config_file import parse_config
 from streamkit.gateway.faults import ConfigError
 from streamkit.gateway.telemetry import Telemetry
+from streamkit.otel.conventions import CONVENTIONS
 from streamkit.otel.providers import Providers
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
@@ -253,6 +254,62 @@ async def test_as_many_spans_end_as_begin_wherever_clients_leave(spans):
         await eventually(lambda: spans.counts.started == spans.counts.ended)
         await running.outcomes()
     assert spans.counts.started == spans.counts.ended >= 200
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+def points(reader):
+    """The points of each metric by its name: attributes, and how often it was recorded or what it counts."""
+    read = reader.get_metrics_data()
+    metrics = [] if read is None else read.resource_metrics[0].scope_metrics[0].metrics
+    return {
+        metric.name: [(dict(point.attributes), getattr(point, "count", None)) for point in metric.data.data_points]
+        for metric in metrics
+    }
+
+
+async def measured(spans, script, *, semconv="1.41", model="m", **how):
+    reader = InMemoryMetricReader()
+    async with EvilUpstream(script) as evil:
+        one = upstream_at(evil, "openai-chat", timeouts=PATIENT)
+        async with traced(spans, one, semconv=semconv, reader=reader) as running:
+            await asked(running, model=model, **how)
+            await running.outcomes()
+            return points(reader)
+
+
+@pytest.mark.parametrize("semconv", CONVENTIONS)
+async def test_a_stream_is_recorded_once_under_the_names_of_the_table(spans, semconv):
+    found = await measured(spans, good("openai-chat", delay_s=0.005), semconv=semconv)
+    table = CONVENTIONS[semconv]
+    told = {"input_total", "output_total"}  # what this upstream counts
+    untold = {metric.name for metric in table.tokens if metric.count not in told}
+    assert found.keys() == {metric.name for metric in table.metrics} - untold
+    assert {count for series in found.values() for _, count in series} <= {1, None}
+
+
+async def test_what_only_streams_have_is_absent_for_whole_answers(spans):
+    found = await measured(spans, as_asked("openai-chat"), stream=False)
+    names = "gen_ai.client.operation.duration", "gen_ai.client.token.usage", "gen_ai.server.request.duration"
+    assert found.keys() == set(names)
+
+
+async def test_a_failure_has_one_word_on_its_span_and_on_its_point(spans):
+    found = await measured(spans, FAULTS["status 500"]("openai-chat"))
+    server, (call,) = by_kind(spans)
+    durations = "gen_ai.client.operation.duration", "gen_ai.server.request.duration"
+    assert found.keys() == set(durations)
+    for name, span in zip(durations, (call, server), strict=True):
+        ((attributes, count),) = found[name]
+        assert (attributes["error.type"], count) == (span.attributes["error.type"], 1) == ("http_500", 1)
+
+
+async def test_a_model_that_no_route_spells_out_is_no_value_of_its_own(spans):
+    found = await measured(spans, as_asked("openai-chat"), model="made-up-4711")
+    assert {attributes["gen_ai.request.model"] for series in found.values() for attributes, _ in series} == {"_other"}
+    _, (call,) = by_kind(spans)
+    assert call.attributes["gen_ai.request.model"] == "made-up-4711"
 
 
 # -- where it is not wanted --------------------------------------------------------------------------------------------

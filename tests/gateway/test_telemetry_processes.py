@@ -43,6 +43,8 @@ async def test_what_two_workers_tell_adds_up(tmp_path):
     names = [span.name for _, span in collector.spans]
     assert (names.count("POST /v1/chat/completions"), names.count("chat m")) == (20, 20)
     assert {resource["service.name"] for resource, _ in collector.spans} == {"mine"}
+    assert collector.count("gen_ai.client.operation.duration") == 20
+    assert collector.count("gen_ai.server.request.duration") == 20
     workers = {resource["service.instance.id"] for resource, _ in collector.spans}
     assert 1 <= len(workers) <= 2  # the kernel deals connections out
 

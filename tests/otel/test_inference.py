@@ -1,6 +1,7 @@
 """One call as a span: its attributes, its status, and nothing for what is not known (observe.md O3, O4, O6)."""
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -146,6 +147,18 @@ def test_a_reader_that_left_is_no_error():
     assert "error.type" not in spans.one.attributes
     assert spans.one.attributes["streamkit.ending"] == "client_left"
     assert spans.one.attributes["gen_ai.response.finish_reasons"] == ("error",)
+
+
+def test_what_was_written_elsewhere_is_bounded_without_keys_and_can_be_sent():
+    spans = Spans()
+    written = "sk-proj-abcdefgh12345678 \ud800 " + "x" * 1000
+    request = Request("openai-chat", "m", options=Options(stop=(written,), thinking=Thinking(effort=written)))
+    span = start_inference(spans.tracer, inference_of("openai-chat", written))
+    describe_request(span, request, stream=True)
+    end_inference(span, SeenEvents(started=ResponseStarted(written, written)))
+    assert "sk-proj" not in spans.one.to_json()
+    assert all(len(str(value)) < 250 for value in spans.one.attributes.values())
+    assert encode_spans(spans.ended).ByteSize() > 0
 
 
 def test_nothing_is_computed_for_a_span_that_is_sampled_out():
