@@ -18,7 +18,7 @@ from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
+from streamkit.pipeline import Chain, Pipe, Stage, StageFunction, machines_of, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
@@ -44,6 +44,14 @@ def events_of(
     named, provider = source_named(dialect)
     stages = _reading(named, provider, options, join=join)
     return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
+
+
+def reading_machine(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> Chain:
+    """Bytes of a dialect to checked events as ``events_of`` reads them, for who is handed them one read after the other."""
+    named, provider = source_named(dialect)
+    report = report_for(provider, None)
+    stages = [stage for stage in _reading(named, provider, options, join=True) if isinstance(stage, Stage)]
+    return Chain(*machines_of(stages, report))
 
 
 def client_events(

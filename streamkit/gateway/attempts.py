@@ -255,6 +255,7 @@ class Attempts:
             pace=Pace(self.stall_s),
             prefill_text=prefill,
             trace_headers=NO_HEADERS if span is None else span.headers,
+            tap=None if span is None else span.tap,
         )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
         return exchange
@@ -280,7 +281,7 @@ class Attempts:
         )
         self.record.attempts.append(attempt)
         if tried.span is not None:
-            tried.span.end(attempt)
+            tried.span.end(attempt, exchange.answer)
 
     async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:
         """The answer of the next upstream to a request that goes on with ``prefill``, the text so far; None: nobody can."""

@@ -21,7 +21,7 @@ from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
-from streamkit.otel.conventions import SemConv
+from streamkit.otel.conventions import CONTENT_CHARS, SemConv
 from streamkit.policy import POLICIES, PolicyName
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
@@ -296,6 +296,11 @@ class Telemetry:
     #: Which version of the conventions for generative AI names the metrics: `1.41`, which tools read today, or `genai`, in
     #: which they have other names.
     semconv: SemConv = "1.41"
+    #: Whether spans have what people and models said: prompts, answers, definitions of tools, without what looks like a key.
+    #: Each stream is then read a second time, for the spans that are recorded.
+    content: Literal["off", "on"] = "off"
+    #: Characters of each of these attributes. Of a longer conversation the newest messages are told.
+    content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
     #: How long the last of both may take to be sent when the gateway stops, in seconds, beyond `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))
 

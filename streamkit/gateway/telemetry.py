@@ -10,23 +10,28 @@ Source: observe.md O2 to O13.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 from attrs import define, evolve, field
 
+from streamkit.conversation.messages import Response
+from streamkit.events import Event
 from streamkit.gateway import config
 from streamkit.gateway.log import log
 from streamkit.gateway.record import ANSWERS, Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from streamkit.otel.content import AnswerContent, Content
 from streamkit.otel.inference import describe_request, end_inference, inference_of, start_inference
 from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
 from streamkit.otel.trace_context import context_in, ids_of, propagated, trace_response
+from streamkit.recipes import reading_machine
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 
@@ -36,6 +41,8 @@ LEFT: Final = frozenset({"client_left", "client_stalled"})
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
 #: In metrics, a model that no route spells out: clients may name models without end (limits.md T13).
 OTHER: Final = "_other"
+#: What the log says where a span has less than it was to have.
+UNTOLD: Final = "what was said could not be told in a span"
 #: The status of a request whose client left before it had one: none was sent.
 NO_STATUS: Final = 499
 
@@ -44,6 +51,7 @@ class Telemetry:
     """What one process tells."""
 
     def __init__(self, settings: config.Telemetry, providers: Providers) -> None:
+        self.settings = settings
         self.conventions = names.CONVENTIONS[settings.semconv]
         self.tracer: Tracer = providers.traces.get_tracer(SCOPE, schema_url=self.conventions.schema_url)
         meter = providers.metrics.get_meter(SCOPE, schema_url=self.conventions.schema_url)
@@ -105,7 +113,14 @@ class RequestTrace:
         span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
         describe_request(span, ask.request, stream=ask.stream)
         measured = evolve(inference, model=inference.model if ask.model in route.models else OTHER).attributes
-        return AttemptSpan(self, span, measured, is_streamed=ask.stream, propagates=upstream.propagate_trace)
+        tried = AttemptSpan(self, span, measured, is_streamed=ask.stream, propagates=upstream.propagate_trace)
+        settings = self.telemetry.settings
+        if settings.content == "on" and span.is_recording():
+            tried.content = Content(settings.content_chars, self.record.hide)
+            _tell(span, partial(tried.content.of_request, ask.request))
+            if ask.stream:
+                tried.reading = _Reading(upstream.dialect, settings.content_chars)
+        return tried
 
     def end(self, record: Record) -> None:
         """The request is over, and ``record`` whole."""
@@ -147,14 +162,26 @@ class AttemptSpan:
     measured: Attributes  #: the attributes of its metrics
     is_streamed: bool
     propagates: bool
+    content: Content | None = None  #: how what was said is told, if it is
+    reading: _Reading | None = None
+
+    @property
+    def tap(self) -> Callable[[bytes], None] | None:
+        """Is handed the reads of a stream."""
+        return None if self.reading is None else self.reading.feed
 
     @property
     def headers(self) -> Mapping[str, str]:
         """For the upstream."""
         return propagated(self.span) if self.propagates else NO_HEADERS
 
-    def end(self, attempt: Attempt) -> None:
-        """The try is over."""
+    def end(self, attempt: Attempt, answer: Response | None) -> None:
+        """The try is over; ``answer`` is there where it came whole."""
+        if self.content is not None:
+            if answer is not None:
+                _tell(self.span, partial(self.content.of_answer, answer))
+            elif self.reading is not None:
+                _tell(self.span, partial(self.reading.attributes, self.content))
         error_type = "" if attempt.outcome in ANSWERS else attempt.outcome
         ending = attempt.outcome if attempt.outcome in LEFT else ""
         first_s = attempt.first_output_s if self.is_streamed else None
@@ -163,3 +190,39 @@ class AttemptSpan:
             self.measured, attempt.report.usage, seconds=attempt.seconds, error_type=error_type, first_output_s=first_s
         )
         self.trace.last = self
+
+
+class _Reading:
+    """What a stream says, read beside the one that the client gets, which no fault here reaches."""
+
+    def __init__(self, dialect: str, chars: int) -> None:
+        self._machine = reading_machine(dialect)
+        self._answer = AnswerContent(dialect, chars)
+        self._is_read = True
+
+    def feed(self, chunk: bytes) -> None:
+        if self._is_read:
+            self._take(partial(self._machine.feed, chunk))
+
+    def attributes(self, content: Content) -> dict[str, str | bool]:
+        """Those of the answer as far as it came."""
+        if self._is_read:
+            self._take(self._machine.finish)
+        return content.of_answer(self._answer.finish(), is_cut=self._answer.is_cut)
+
+    def _take(self, events: Callable[[], list[Event]]) -> None:
+        try:
+            self._answer.feed(events())
+        except Exception:  # noqa: BLE001 - what is wrong here is none of the answer's business
+            self._is_read = False
+            log.exception(UNTOLD)
+        else:
+            self._is_read = self._machine.fault is None
+
+
+def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
+    """Set what was said; where that fails the answer goes on all the same."""
+    try:
+        span.set_attributes(attributes())
+    except Exception:  # noqa: BLE001 - as above
+        log.exception(UNTOLD)

@@ -52,6 +52,14 @@ USAGE: Final[Mapping[Count, str]] = {
     "output_total": "gen_ai.usage.output_tokens",
     "output_reasoning": "gen_ai.usage.reasoning.output_tokens",
 }
+#: What was said, each a JSON text; opt-in. And, of this package's own, that some of it was left out.
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+CONTENT_TRUNCATED: Final = "streamkit.content.truncated"
+#: Characters of each. Claude Code cuts its own there.
+CONTENT_CHARS: Final = 61_440
 #: The finish reason of a choice that ended without one.
 NO_REASON: Final = "error"
 

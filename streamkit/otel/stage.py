@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from streamkit.conversation.messages import Request
 from streamkit.events import Event
 from streamkit.otel.api import Context, Span, Tracer, get_tracer
+from streamkit.otel.content import AnswerContent, Content, describe_content
 from streamkit.otel.conventions import CONVENTIONS, SemConv
 from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
 
@@ -35,6 +36,7 @@ def traced(
     context: Context | None = None,
     tracer: Tracer | None = None,
     semconv: SemConv = "1.41",
+    content: Content | None = None,
 ) -> Traced:
     """A stage that passes batches of events on as they are, and opens a CLIENT span ``chat {model}`` for them.
 
@@ -43,8 +45,8 @@ def traced(
     once, when the stream does or its reader leaves, and is never made current: spans of the reader's own do not hang under it.
 
     ``dialect`` is a dialect's or a provider's name (``"deepseek"``), ``base_url`` the server's, ``request`` what was asked,
-    for the attributes ``gen_ai.request.…``. Nothing that people or the model said is told. The stage may be used in many
-    pipes; each has a span of its own. Raises UsageError for an unknown dialect.
+    for the attributes ``gen_ai.request.…``. What people and the model said is told where there is ``content`` alone. The stage
+    may be used in many pipes; each has a span of its own. Raises UsageError for an unknown dialect.
 
     What the stream raises passes on, and its type's name becomes ``error.type``; there a stream without its end is ``cut``,
     and one in which the provider failed ``error_event``. A reader that left is no error: ``streamkit.ending`` says ``closed``
@@ -59,9 +61,14 @@ def traced(
         span = start_inference(tracing, inference, context, started_ns=started_ns)
         if request is not None:
             describe_request(span, request, stream=True)
+            if content is not None:
+                describe_content(span, request, content)
+        answer = AnswerContent(dialect, content.chars) if content is not None and span.is_recording() else None
         try:
             async for batch in source:
                 seen.feed(batch)
+                if answer is not None:
+                    answer.feed(batch)
                 if seen.spoken and first_s is None:
                     first_s = _since(started_ns, begun)
                 yield batch
@@ -73,6 +80,8 @@ def traced(
             raised = type(error).__name__
             raise
         finally:
+            if content is not None and answer is not None:
+                span.set_attributes(content.of_answer(answer.finish(), is_cut=answer.is_cut))
             _end(span, seen, raised, first_s)
 
     return trace

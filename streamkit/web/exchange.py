@@ -73,6 +73,8 @@ class Exchange:
     )  #: the beginning of the answer, which this upstream is to go on with
     path: str = ""  #: where it was asked, for a log
     trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
+    tap: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
+    answer: Response | None = field(default=None, repr=False)  #: where it came whole
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -119,6 +121,7 @@ class Exchange:
         try:
             came = await form_of(source, self.upstream.wire)
             went_on = came.form != "body"
+            source.tap = self.tap  # what was read for the form comes again
             return came
         finally:
             if not went_on:
@@ -220,9 +223,10 @@ class Exchange:
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
-        return await self._translated(
+        self.answer = await self._translated(
             partial(decode_response, body, self.upstream.dialect, self._options, report=self.report)
         )
+        return self.answer
 
     async def _translated(self, work: Callable[[], T]) -> T:
         """What ``work`` returns, in a thread where the answer is large."""
@@ -231,7 +235,7 @@ class Exchange:
     async def _collected(self, source: TimedSource) -> Response:
         """A stream as the whole answer that was asked for. Raises StreamError."""
         source.report = self.report
-        answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
+        answer = self.answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
         if self.report.error is not None:
             raise self.report.error
         self._heavy = is_heavy(source.read_bytes, 0)

@@ -19,7 +19,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any, Final, Protocol, runtime_checkable
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
@@ -141,6 +141,8 @@ class TimedSource:
         self.report: StreamReport | None = None
         #: Of an answer whose outputs are timed.
         self.pace: Pace | None = None
+        #: Is handed what was read, for who looks at an answer as it passes.
+        self.tap: Callable[[bytes], None] | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -187,6 +189,8 @@ class TimedSource:
         self.read_bytes += len(chunk)
         if self.pace is not None and report is not None:
             self.pace.read(report, self._loop.time())
+        if self.tap is not None:
+            self.tap(chunk)
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:

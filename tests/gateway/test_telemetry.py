@@ -26,7 +26,7 @@ from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.otel.spans import Spans
 from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, MODEL, as_asked, good
+from tests.web.faults import CALL, FAULTS, MODEL, TEXT, as_asked, good
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
@@ -39,6 +39,12 @@ CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "
 @pytest.fixture
 def spans():
     return Spans()
+
+
+def gateway_of(spans, upstream, settings):
+    """A gateway with these settings."""
+    metrics = MeterProvider([], shutdown_on_exit=False)
+    return gateway(config_of([upstream]), telemetry=Telemetry(settings, Providers(spans.provider, metrics)))
 
 
 @asynccontextmanager
@@ -312,6 +318,71 @@ async def test_a_model_that_no_route_spells_out_is_no_value_of_its_own(spans):
     assert call.attributes["gen_ai.request.model"] == "made-up-4711"
 
 
+# -- what was said -----------------------------------------------------------------------------------------------------
+
+SAID = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"
+
+
+async def told(spans, script, *, upstream="openai-chat", content="on", **how):
+    """What the spans of a request tell, and the answer that its client got."""
+    telemetry = config.Telemetry(content=content)
+    async with EvilUpstream(script) as evil, gateway_of(spans, upstream_at(evil, upstream), telemetry) as running:
+        answer = await asked(running, **how)
+        await running.outcomes()
+    server, calls = by_kind(spans)
+    assert not set(SAID) & set(server.attributes)
+    return [
+        {name: json.loads(call.attributes[name]) for name in SAID if name in call.attributes} for call in calls
+    ], answer
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("upstream", ["openai-chat", "anthropic", "ollama", "bedrock"])
+async def test_what_was_said_is_told_where_it_is_to(spans, upstream, stream):
+    (said,), answer = await told(spans, as_asked(upstream), upstream=upstream, stream=stream, tools=True)
+    assert answer.status == 200
+    assert said["gen_ai.input.messages"] == [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]
+    assert [tool["name"] for tool in said["gen_ai.tool.definitions"]] == ["weather"]
+    (message,) = said["gen_ai.output.messages"]
+    text, call = message["parts"]
+    assert (text["content"], call["name"], call["arguments"]) == (TEXT, CALL[0], json.loads(CALL[1]))
+    assert message["finish_reason"] == "tool_call"
+
+
+async def test_nothing_that_was_said_is_told_by_default(spans):
+    (said,), _ = await told(spans, as_asked("openai-chat"), content="off", tools=True)
+    assert said == {}
+    everything = "".join(span.to_json() for span in spans.ended)
+    assert not [word for word in (TEXT, "Oslo", "how it is", '"hi"') if word in everything]
+
+
+async def test_bytes_are_the_same_whether_or_not_it_is_told(spans):
+    script = good("openai-chat")
+    _, silent = await told(spans, script, content="off")
+    _, spoken = await told(Spans(), script)
+    assert silent.body == spoken.body
+
+
+async def test_an_answer_that_breaks_has_what_came_of_it(spans):
+    (said,), _ = await told(spans, FAULTS["reset mid-line"]("openai-chat"))
+    (message,) = said["gen_ai.output.messages"]
+    assert TEXT.startswith(message["parts"][0]["content"])
+    assert message["finish_reason"] == "error"
+
+
+async def test_a_request_that_is_refused_tells_nothing(spans):
+    calls, answer = await told(spans, as_asked("openai-chat"), model="")
+    assert (answer.status, calls) == (400, [])
+
+
+async def test_a_fault_of_what_is_told_is_none_of_the_answers(spans, monkeypatch, caplog):
+    monkeypatch.setattr("streamkit.otel.content.AnswerContent.feed", lambda *_: 1 / 0)
+    monkeypatch.setattr("streamkit.otel.content.Content.of_request", lambda *_: 1 / 0)
+    (said,), answer = await told(spans, as_asked("openai-chat"))
+    assert (answer.status, answer.end, said) == (200, "complete", {})
+    assert caplog.messages.count("what was said could not be told in a span") == 2
+
+
 # -- where it is not wanted --------------------------------------------------------------------------------------------
 
 
@@ -322,8 +393,9 @@ async def test_nothing_is_computed_for_what_is_sampled_out(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("streamkit.otel.inference._answer_attributes", computed)
+    monkeypatch.setattr("streamkit.gateway.telemetry.Content", computed)
     async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with traced(spans, upstream_at(evil, "openai-chat")) as running:
+        async with gateway_of(spans, upstream_at(evil, "openai-chat"), config.Telemetry(content="on")) as running:
             answer = await asked(running)
         assert evil.requests[0].header("traceparent").endswith(("-00", "-02"))
     assert (answer.status, answer.headers["traceresponse"].split("-")[0]) == (200, "00")
