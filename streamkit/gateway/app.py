@@ -67,7 +67,6 @@ BUSY_S: Final = 1.0
 #: How often it is counted what is kept of answers.
 KEPT_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
-TRACE_RESPONSE: Final = "traceresponse"
 #: Says of a stream that another upstream may go on with it where one breaks off.
 ON_CUT: Final = "x-streamkit-on-cut"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
@@ -297,7 +296,7 @@ def _own_headers(record: Record) -> dict[str, str]:
     if surface is not None and surface.request_id:
         headers[surface.request_id] = record.id
     if record.trace is not None:
-        headers[TRACE_RESPONSE] = record.trace.response
+        headers.update(record.trace.headers)
     return headers
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from aiohttp import web
-from attrs import define, evolve, field
+from attrs import define, field
 
 from streamkit.conversation.messages import Response
 from streamkit.events import Event
@@ -43,6 +43,8 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 OTHER: Final = "_other"
 #: What the log says where a span has less than it was to have.
 UNTOLD: Final = "what was said could not be told in a span"
+#: The header by which a client finds the trace of its answer.
+TRACE_RESPONSE: Final = "traceresponse"
 #: The status of a request whose client left before it had one: none was sent.
 NO_STATUS: Final = 499
 
@@ -97,14 +99,16 @@ class RequestTrace:
 
     @property
     def ids(self) -> dict[str, str]:
-        """For the log."""
+        """For the log; none where the SDK is switched off (``OTEL_SDK_DISABLED``)."""
+        if not self.span.get_span_context().is_valid:
+            return {}
         trace_id, span_id = ids_of(self.span)
         return {"trace_id": trace_id, "span_id": span_id}
 
     @property
-    def response(self) -> str:
+    def headers(self) -> dict[str, str]:
         """For the client."""
-        return trace_response(self.span)
+        return {TRACE_RESPONSE: trace_response(self.span)} if self.ids else {}
 
     def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptSpan:
         """The span of a try with an upstream, below that of the request."""
@@ -112,7 +116,9 @@ class RequestTrace:
         inference = inference_of(upstream.dialect, self.record.logged(model), upstream.base_url)
         span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
         describe_request(span, ask.request, stream=ask.stream)
-        measured = evolve(inference, model=inference.model if ask.model in route.models else OTHER).attributes
+        measured = inference.attributes
+        if ask.model not in route.models:
+            measured[names.REQUEST_MODEL] = OTHER
         tried = AttemptSpan(self, span, measured, is_streamed=ask.stream, propagates=upstream.propagate_trace)
         settings = self.telemetry.settings
         if settings.content == "on" and span.is_recording():

@@ -8,8 +8,9 @@ Source: observe.md F15 to F20, O3 to O6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
@@ -72,17 +73,21 @@ class Inference:
 
 def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
     """The call of ``model`` at a server by its dialect, or its provider's name. Raises UsageError for an unknown one."""
+    return Inference(model=told(model), **_server(dialect, base_url))
+
+
+@lru_cache(maxsize=256)  # a tenth of what a request costs that is sampled out
+def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
     spoken, provider = source_named(dialect)
     called = (provider.gen_ai_provider or provider.name) if provider is not None else spoken.gen_ai_provider
     url = urlsplit(base_url)
     port = url.port or {"https": 443, "http": 80}.get(url.scheme)
-    return Inference(
-        provider=called or spoken.name,
-        model=told(model),
-        operation=spoken.gen_ai_operation,
-        address=url.hostname or "",
-        port=port if url.hostname else None,
-    )
+    return {
+        "provider": called or spoken.name,
+        "operation": spoken.gen_ai_operation,
+        "address": url.hostname or "",
+        "port": port if url.hostname else None,
+    }
 
 
 class Answered(Protocol):

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import anthropic
 import orjson
 import pytest
+from aiohttp import ClientSession
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -29,6 +30,7 @@ from tests.web.evil import EvilUpstream
 from tests.web.faults import CALL, FAULTS, MODEL, TEXT, as_asked, good
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
+from tests.web.socket_upstream import events, saying, socket_upstream
 
 PATIENT = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -165,6 +167,24 @@ async def test_no_key_that_is_pasted_as_a_model_or_into_a_path_is_told(spans):
         await ask(running.url, f"/v1/{key}", body=b"{}")
     assert len(spans.ended) == 3
     assert key not in "".join(span.to_json() for span in spans.ended)
+
+
+async def test_each_message_of_a_websocket_is_a_request_of_its_own_and_its_upstream_may_be_one(spans):
+    async with socket_upstream(saying(events())) as sockets:
+        one = upstream_at(sockets, "openai-responses", transport="websocket", timeouts=PATIENT)
+        async with traced(spans, one) as running, ClientSession() as session:
+            async with session.ws_connect(f"{running.url}/v1/responses", headers=PARENT) as ws:
+                for _ in range(2):
+                    await ws.send_json({"type": "response.create", "model": "m", "input": "hi"})
+                    while (await ws.receive_json())["type"] != "response.completed":
+                        pass
+            await eventually(lambda: spans.counts.ended == spans.counts.started == 5)
+        sent = [headers["traceparent"] for headers in sockets.headers]
+    servers = {span.context.span_id for span in spans.ended if span.kind is SpanKind.SERVER}
+    calls = [span for span in spans.ended if span.kind is SpanKind.CLIENT]
+    assert {f"{span.context.trace_id:032x}" for span in spans.ended} == {TRACE}
+    assert (len(servers), len({call.parent.span_id for call in calls} & servers)) == (3, 2)
+    assert sent == ["00-{}-{}-03".format(*hexadecimal(call)) for call in calls]
 
 
 # -- how it ends -------------------------------------------------------------------------------------------------------
@@ -400,6 +420,18 @@ async def test_nothing_is_computed_for_what_is_sampled_out(monkeypatch):
         assert evil.requests[0].header("traceparent").endswith(("-00", "-02"))
     assert (answer.status, answer.headers["traceresponse"].split("-")[0]) == (200, "00")
     assert spans.ended == []
+
+
+async def test_an_sdk_that_is_switched_off_has_no_trace_to_name(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with gateway_of(Spans(), upstream_at(evil, "openai-chat"), config.Telemetry(content="on")) as running:
+            answer = await asked(running)
+        assert evil.requests[0].header("traceparent") is None
+    assert (answer.status, "traceresponse" in answer.headers) == (200, False)
+    (line,) = [each.fields for each in caplog.records if each.message == "request"]
+    assert "trace_id" not in line
 
 
 async def test_without_it_no_header_is_added():
