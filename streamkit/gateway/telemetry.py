@@ -3,7 +3,7 @@
 A request belongs to the trace that its client names, and each attempt tells its upstream of its own span. Attempts are
 siblings; usage stands in the span of the attempt that it was of, and nowhere else. No span is ever made current.
 
-What clients and upstreams wrote goes through ``Record.logged``, as in the log.
+What clients wrote goes through ``Record.logged``, as in the log, and what looks like a key is cut out of what upstreams wrote.
 
 Source: observe.md O2 to O13.
 """
@@ -26,7 +26,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
-from streamkit.otel.inference import describe_request, end_inference, inference_of, start_inference
+from streamkit.otel.inference import describe_request, end_inference, inference_of, start_inference, told
 from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
@@ -67,7 +67,7 @@ class Telemetry:
         route = None if resource is None else resource.canonical
         attributes: dict[str, AttributeValue] = {
             "http.request.method": method,
-            "url.path": record.logged(record.path),
+            "url.path": told(record.logged(record.path)),
             "url.scheme": request.scheme,
         }
         if route is not None:
