@@ -33,7 +33,7 @@ class Pace:
         self.greatest_gap_s = 0.0
         self.stalls = 0  #: gaps above ``stall_s``
         self._stall_s = stall_s
-        self._at = 0.0
+        self._at: float | None = None  # when was read what has not been counted
         self._frames = 0
 
     def read(self, report: StreamReport, at: float) -> None:
@@ -43,7 +43,7 @@ class Pace:
 
     def settle(self, report: StreamReport) -> None:
         """Count what was read last, if it was an output."""
-        if report.frames == self._frames:
+        if report.frames == self._frames or self._at is None:  # of a whole answer nothing is timed
             return
         self._frames = report.frames
         is_output = report.said is not False and report.spoken

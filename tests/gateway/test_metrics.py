@@ -377,6 +377,19 @@ async def test_an_answer_without_token_counts_is_counted_as_such(stream):
         assert not of(running.metrics, "tokens_total", "upstream", "type")
 
 
+async def test_a_whole_answer_has_no_pace():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        await asked(running, stream=False)
+        await running.outcomes()
+        found = series(exposition(running.metrics))
+        timed = ("first_output", "request_first_output", "output_gap", "overhead", "output_tokens_per_second")
+        assert not [name for name, *_ in found if name.removeprefix("streamkit_").startswith(timed)]
+        assert of(running.metrics, "stops_total", "reason") == {"tool_calls": 1}
+
+
 async def test_losses_are_counted_by_the_way_on_which_they_were_lost():
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
