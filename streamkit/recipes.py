@@ -50,8 +50,12 @@ def reading_machine(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> Cha
     """Bytes of a dialect to checked events as ``events_of`` reads them, for who is handed them one read after the other."""
     named, provider = source_named(dialect)
     report = report_for(provider, None)
-    stages = [stage for stage in _reading(named, provider, options, join=True) if isinstance(stage, Stage)]
-    return Chain(*machines_of(stages, report))
+    return Chain(*machines_of(_reading(named, provider, options, join=True), report))
+
+
+def reading_stages(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> list[Stage[Any, Any]]:
+    """The stages of ``events_of``, for who drives their machines. Raises UsageError for an unknown name or a bad schema."""
+    return _reading(*source_named(dialect), options, join=False)
 
 
 def client_events(
@@ -77,7 +81,7 @@ def _translating(
 ) -> list[StageFunction[Any, Any]]:
     """The stages from bytes to the events that are written."""
     limits, offered = options.limits, options.offered
-    stages = _reading(dialect, provider, options, join=join)
+    stages: list[StageFunction[Any, Any]] = [*_reading(dialect, provider, options, join=join)]
     if offered and ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
     if carries_searches(dialect.name, target.name, offered):
@@ -87,9 +91,7 @@ def _translating(
     return stages
 
 
-def _reading(
-    dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
-) -> list[StageFunction[Any, Any]]:
+def _reading(dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool) -> list[Stage[Any, Any]]:
     """The stages from bytes to checked events."""
     limits = options.limits
     return [

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
+from streamkit.cli.options import AUTO, add_in_text, add_policy, client, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.profile_table import profile_of, table
 from streamkit.cli.streams import STDIN, name_of, read, say, write, write_json
@@ -42,8 +42,12 @@ and out. Time waited for the input is the source's, and no work. The times are t
 and with --profile "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source;
 where "arguments" is the text as received, and "data_chars" the length of an image's or a file's base64.
 
-example:
+--web serves a page on loopback instead, until Ctrl-C, and prints its address: which events, repairs and losses came of which
+bytes, and with --to what is written of them. A stream that comes on standard input is shown as it comes, with its times.
+
+examples:
   curl -N … | streamkit inspect
+  streamkit inspect --web --to DIALECT recording.sse
 """
 #: Members of the JSON form, in their order.
 USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
@@ -69,6 +73,17 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR"
     )
+    command.add_argument("--web", action="store_true", help="serve a page that shows it, for a browser on this machine")
+    command.add_argument(
+        "--to",
+        dest="target",
+        type=client,
+        metavar="DIALECT",
+        help="with --web: also what is written of it in this dialect",
+    )
+    command.add_argument(
+        "--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)"
+    )
     command.add_argument(
         "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
     )
@@ -80,6 +95,15 @@ async def run(options: argparse.Namespace) -> Status:
     palette = Palette.wanted(options.color, sys.stdout)
     policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
+    if options.web:
+        if options.json or options.profile:
+            raise UsageError("--json and --profile do not go with --web")
+        from streamkit.cli.inspect_web import show  # noqa: PLC0415 - a server, which nobody else has to load
+
+        read_options = ReadOptions(policy=policy, tools=tools)
+        return await show(options.files, options.source, read_options, client=options.target, port=options.port)
+    if options.target is not None or options.port:
+        raise UsageError("--to and --port go with --web")
     statuses = [
         await inspect(
             path, options.source, palette, policy=policy, as_json=options.json, tools=tools, profile=options.profile

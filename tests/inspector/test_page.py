@@ -1,0 +1,169 @@
+"""The page in headless Chromium: what is seen of a stream, by role and by text, and what a page of another site sees: nothing."""
+
+import re
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from streamkit.inspector.app import inspector_app
+from streamkit.inspector.captures import Captures
+from streamkit.inspector.recordings import follow
+from streamkit.read_options import DEFAULT_OPTIONS
+from streamkit.recipes import transcode
+from tests import corpora
+from tests.cli.command import DEMO
+from tests.inspector.browser import browsing
+from tests.vectors.vector import sse
+from tests.web.serving import serving
+
+TOKEN = "token-of-this-page"
+pytestmark = pytest.mark.timeout(240)
+
+
+async def whole(body):
+    yield body
+
+
+async def demo_as(dialect):
+    """The demo, recorded of an upstream of that dialect."""
+    if dialect == "openai-chat":
+        return DEMO.read_bytes()
+    async with transcode(whole(DEMO.read_bytes()), "openai-chat", dialect) as stream:
+        return b"".join([chunk async for chunk in stream])
+
+
+@asynccontextmanager
+async def shown(*bodies, client="anthropic", **named):
+    """The address of an inspector of these recordings, and what it keeps; each body with its dialect."""
+    captures = Captures()
+    for number, (dialect, body) in enumerate(bodies):
+        capture = captures.open(
+            str(number), timed=False, encodes=True, client=client, about={"file": f"{number}-{dialect}", **named}
+        )
+        await follow(whole(body), capture, dialect, DEFAULT_OPTIONS)
+    async with serving(inspector_app(captures, TOKEN), handler_cancellation=True) as port:
+        yield f"http://127.0.0.1:{port}/#{TOKEN}", captures
+
+
+async def test_three_recordings_show_their_calls_events_and_bytes_side_by_side():
+    bodies = [(dialect, await demo_as(dialect)) for dialect in ("openai-chat", "anthropic", "ollama")]
+    async with shown(*bodies, client="openai-responses") as (url, _), browsing() as browser:
+        page = await browser.open(url)
+        await page.locator("#state", has_text="connected").wait_for()
+        assert "#" not in page.url
+        for number, (dialect, body) in enumerate(bodies):
+            await page.get_by_role("option", name=f"{number}-{dialect}").click()
+            await page.get_by_role("heading", name=f"{number}-{dialect}").wait_for()
+            await page.get_by_text("clean end").wait_for(state="attached")
+            calls = page.get_by_role("region", name="Tool calls")
+            assert await calls.get_by_text("complete").count() == 2
+            assert (
+                await calls.get_by_text('"city": "Reykjavík"').or_(calls.get_by_text('"city":"Reykjavík"')).count() == 1
+            )
+            assert await page.get_by_role("region", name="What the model said").get_by_text("Let me look").count() == 1
+            rows = page.get_by_role("grid", name="Bytes and events").get_by_role("row")
+            row = rows.filter(has_text=re.compile("text.*Let me"))
+            cells = await row.first.get_by_role("cell").all_inner_texts()
+            assert len(cells) == 4
+            place = int(cells[0].removeprefix("byte ").replace(",", ""))
+            raw = cells[1].partition("\n")[2].replace("\\n\n", "\n").replace("\\n", "\n")
+            assert body[place:].startswith(raw.rstrip("\n").encode()[:40])
+            assert "response.output_text.delta" in cells[3]
+        assert browser.said == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
+async def test_recordings_of_providers_are_read_to_their_end(dialect):
+    recording = max(corpora.recordings(dialect), key=lambda each: min(len(each.body), 100_000))
+    async with shown((dialect, recording.body)) as (url, captures), browsing() as browser:
+        page = await browser.open(url)
+        ending = captures.get("0").ended["ending"]
+        await page.get_by_role("option").get_by_text(ending, exact=True).wait_for()
+        await page.locator(".step.end").wait_for(state="attached")
+        assert browser.said == []
+
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\u202eevil\x1b[2J\u2066"
+
+
+async def test_what_a_model_says_stays_text():
+    call = {"index": 0, "id": HOSTILE, "function": {"name": HOSTILE, "arguments": '{"a":"' + HOSTILE[:3]}}
+    body = sse(
+        {"id": HOSTILE, "model": HOSTILE, "choices": [{"index": 0, "delta": {"content": HOSTILE}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": HOSTILE, "tool_calls": [call]}}]},
+        {"choices": [{"index": 0, "delta": {"content": "y" * 1_000_000}}]},
+    )
+    body += f"data: {HOSTILE}\n\n".encode()
+    async with shown(("openai-chat", body), model=HOSTILE) as (url, _), browsing() as browser:
+        page = await browser.open(url)
+        await page.get_by_role("option").get_by_text("failed").wait_for()
+        await page.get_by_role("heading", name="0-openai-chat").wait_for()
+        await page.locator(".step.end").wait_for(state="attached")
+        assert await page.locator("img, script:not([src]), iframe").count() == 0
+        assert await page.title() == "streamkit inspector"
+        text = await page.locator("main").inner_text()
+        assert "<img src=x onerror=" in text
+        assert "\\u202eevil\\u001b[2J\\u2066" in text
+        everything = await page.locator("html").inner_html()
+        assert not set("\u202e\x1b\u2066") & set(everything)
+        assert len(everything) < 200_000  # of the line of a megabyte a beginning
+        assert browser.said == []
+
+
+async def test_the_keyboard_reaches_everything():
+    async with shown(*[("openai-chat", DEMO.read_bytes())] * 2) as (url, _), browsing() as browser:
+        page = await browser.open(url, width=400)
+        await page.get_by_text("clean end").wait_for(state="attached")
+        await page.keyboard.press("Tab")
+        assert await page.get_by_role("listbox", name="Streams").evaluate("e => e === document.activeElement")
+        assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        await page.keyboard.press("ArrowDown")
+        await page.get_by_role("option", selected=True).get_by_text("1-openai-chat").wait_for()
+        await page.get_by_text("clean end").wait_for(state="attached")
+        await page.keyboard.press("Tab")
+        slider = page.get_by_role("slider", name="Waterfall")
+        assert await slider.evaluate("e => e === document.activeElement")
+        for key in "Home", "ArrowRight", "ArrowRight":
+            await page.keyboard.press(key)
+        assert await slider.get_attribute("aria-valuetext") == "byte 250"
+        assert await page.get_by_role("row", selected=True).get_by_text("byte 250").count() == 1
+        while not await page.get_by_role("grid").evaluate("e => e === document.activeElement"):
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("End")
+        assert await page.get_by_role("row", selected=True).get_by_text("clean end").count() == 1
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 400
+        assert browser.said == []
+
+
+async def test_pages_of_other_sites_read_nothing():
+    """A wrong token; a page of another name that leads here (DNS rebinding); another site's script and frame."""
+    async with shown(("openai-chat", DEMO.read_bytes())) as (url, captures):
+        port = int(url.partition("#")[0].rstrip("/").rpartition(":")[2])
+        site = web.Application()
+        script = f"""<script type=module>
+            const get = async (mode) => {{
+                try {{ return (await fetch('http://127.0.0.1:{port}/feed', {{mode, headers: mode === 'cors' ? {{Authorization: 'Bearer {TOKEN}'}} : {{}}}})).type }}
+                catch {{ return 'refused' }}
+            }};
+            document.title = [await get('cors'), await get('no-cors')].join();
+        </script><iframe src='http://127.0.0.1:{port}/'></iframe>"""
+
+        async def foreign(_request):
+            return web.Response(text=script, content_type="text/html")
+
+        site.router.add_get("/", foreign)
+        async with serving(site) as other, browsing("--host-resolver-rules=MAP *.test 127.0.0.1") as browser:
+            page = await browser.open(url.partition("#")[0] + "#wrong")
+            await page.get_by_role("status").get_by_text("needs the token").wait_for()
+            assert await page.get_by_role("option").count() == 0
+            rebound = await browser.program.new_page()
+            response = await rebound.goto(f"http://evil.test:{port}/#{TOKEN}")
+            assert response.status == 421
+            page = await browser.open(f"http://evil.test:{other}/")
+            await page.wait_for_function("document.title !== ''")
+            assert await page.title() == "refused,refused"
+            assert "Reykjav" not in await page.frames[1].content()
+        assert not captures.watchers
