@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import Any
+import os
+import re
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -12,9 +14,14 @@ from streamkit.cli.streams import say, visible
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.report import Status
+from streamkit.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from streamkit.gateway.serve import Inspection
 
 HELP = "run the gateway: any client's dialect in front, any provider's behind"
 CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.http.surface is not None)
+KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
 Serves clients from the upstreams of a configuration file, streaming and whole, in their dialects:
 {CLIENTS}.
@@ -28,11 +35,17 @@ its own name to this machine. So is /metrics, with the counts, on a listener of 
 Answers of which clients ask it are kept for them to come back to, in memory unless the table [resume] of the file says
 otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
 
+--inspect keeps the last 100 streams in memory, without headers and requests, and prints the address of a page that shows them
+as they come. The address has a token; beyond loopback it is yours to choose, in {KEY_VARIABLE}.
+
 examples:
   streamkit serve
+  streamkit serve --inspect
   streamkit serve --config gateway.toml --check-config
   streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
 """
+#: A token of the inspector that is not a new one each time: it stands in a header and in a URL.
+KEY = re.compile(r"[\w-]{16,}", re.ASCII)
 EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 
 
@@ -53,6 +66,13 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--profile", action="store_const", const=True, help="say in the log what each stage of a stream took"
     )
+    command.add_argument(
+        "--inspect",
+        nargs="?",
+        const="127.0.0.1:0",
+        metavar="HOST:PORT",
+        help="serve a page that shows the streams, with what they say (default: any free port of loopback)",
+    )
     command.set_defaults(run=run)
 
 
@@ -67,6 +87,7 @@ def run(options: argparse.Namespace) -> Status:
         from streamkit.gateway.serve import serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
+    inspection = None if options.inspect is None else inspection_at(options.inspect, os.environ.get(KEY_VARIABLE, ""))
     names = ("host", "port", "workers", "profile")
     named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
@@ -76,7 +97,7 @@ def run(options: argparse.Namespace) -> Status:
             server = Server(log_format="text", **named)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        return Status(serve(None, server, lambda url: print(welcome(url), flush=True)))
+        return Status(serve(None, server, lambda url: print(welcome(url), flush=True), inspection=inspection))
     try:
         config = load_config(options.config, server=named)
     except ConfigError as error:
@@ -92,4 +113,25 @@ def run(options: argparse.Namespace) -> Status:
         config = evolve(config, warnings=(*config.warnings, *found))
         print(*map(visible, describe(config).splitlines()), sep="\n")
         return Status.DONE
-    return Status(serve(config, config.server, lambda _url: None))  # its log says where it listens
+    # its log says where it listens
+    return Status(serve(config, config.server, lambda _url: None, inspection=inspection))
+
+
+def inspection_at(text: str, key: str) -> Inspection:
+    """Where the inspector is to listen; ``key`` is its token, by default one that nobody can guess.
+
+    Raises UsageError for what is no address, a key that anybody could guess, and beyond loopback without one.
+    """
+    from streamkit.gateway.config import address_in  # noqa: PLC0415
+    from streamkit.gateway.serve import Inspection  # noqa: PLC0415
+    from streamkit.inspector.app import new_token  # noqa: PLC0415
+    from streamkit.web.hosts import is_loopback  # noqa: PLC0415
+
+    address = address_in(text)
+    if address is None:
+        raise UsageError(f"--inspect takes an address as host:port, not {quoted(text)}")
+    if key and KEY.fullmatch(key) is None:
+        raise UsageError(f"{KEY_VARIABLE} needs at least 16 letters, digits, - or _")
+    if not key and not is_loopback(address[0]):
+        raise UsageError(f"--inspect beyond loopback shows streams to whoever has a key: set {KEY_VARIABLE}")
+    return Inspection(address, key or new_token(), lambda url: print(f"The inspector is at {url}", flush=True))

@@ -29,6 +29,7 @@ from streamkit.gateway.record import Record
 from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
+from streamkit.inspector.captures import Capture, Captures
 from streamkit.resume import Cursor, Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
@@ -96,6 +97,7 @@ class Gateway:
     origins: Origins = field(factory=Origins)
     telemetry: Telemetry | None = None  #: None: nobody is told, and nothing of OpenTelemetry is imported
     kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
+    captures: Captures | None = None  #: streams to be looked at; None: nobody looks
     session: ClientSession = field(init=False, repr=False)  #: to the upstreams; there while the application runs
 
     @property
@@ -157,11 +159,12 @@ def gateway_app(
     streams: int | None = None,
     store: Store | None = None,
     telemetry: Telemetry | None = None,
+    captures: Captures | None = None,
 ) -> web.Application:
     """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have.
 
     ``store`` keeps answers for clients that come back, ``telemetry`` tells OpenTelemetry; None: those that the configuration
-    says.
+    says. ``captures`` keeps streams for the inspector.
     """
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
@@ -171,6 +174,7 @@ def gateway_app(
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
     gateway.origins = Origins(config.server.cors)
     gateway.telemetry = telemetry or telemetry_of(config)
+    gateway.captures = captures
     app = web.Application(
         client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )
@@ -439,6 +443,7 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
     reply = reply_to(request, ask, gateway.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
     stall_s = gateway.config.server.stall_report_s
     attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session, stall_s)
+    capture = reply.tap = _capture(gateway, ask, record)
     try:
         response = await reply.run(attempts.run())
         return kept.response or response
@@ -449,6 +454,17 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         record.went_on_s = kept.outlet.went_on_s if isinstance(kept.outlet, ResumableOutlet) else 0.0
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
         record.wrote_at = reply.first_at
+        if capture is not None:
+            capture.end(record.document())
+
+
+def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
+    """Where the inspector looks at a stream; None where it does not. Of the request it has what the log has."""
+    if gateway.captures is None or not ask.stream:
+        return None
+    known = record.document()
+    about = {name: known[name] for name in ("model", "route") if name in known}
+    return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=gateway.hide)
 
 
 def _socket(dialect: str, form: SocketForm) -> Handler:

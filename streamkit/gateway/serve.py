@@ -28,7 +28,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from attrs import define, evolve
+from attrs import define, evolve, field, frozen
 
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
@@ -41,7 +41,10 @@ from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import Metrics, forget_live
 from streamkit.gateway.resume import store_of
 from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
+from streamkit.inspector.app import inspector_app, url_with
+from streamkit.inspector.captures import Captures
 from streamkit.resume.memory import new_boot
+from streamkit.web.hosts import Hosts
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
@@ -57,14 +60,28 @@ LOOK_S: Final = 0.2
 FULL_EVERY: Final = 50
 
 
-def serve(config: Config | None, server: Server, announce: Callable[[str], None]) -> int:
+@frozen
+class Inspection:
+    """Where the inspector listens, the token that it wants, and who is told of its address."""
+
+    address: tuple[str, int]
+    token: str = field(repr=False)
+    announce: Callable[[str], None]
+
+
+def serve(
+    config: Config | None, server: Server, announce: Callable[[str], None], *, inspection: Inspection | None = None
+) -> int:
     """Serve until a signal of ``SIGNALS``; returns the exit status. ``announce`` gets the URL once clients are accepted.
 
-    Without a ``config`` the embedded replay upstream answers. Raises UsageError where an address can't be had.
+    Without a ``config`` the embedded replay upstream answers. Raises UsageError where an address can't be had, and for an
+    ``inspection`` of several workers: each would show streams of its own.
     """
+    if inspection is not None and server.workers > 1:
+        raise UsageError("the inspector shows the streams of one process: --inspect goes with one worker")
     configure(server.log_format, server.log_level)
     if server.workers == 1:
-        return asyncio.run(_served(config, server, _alone, announce))
+        return asyncio.run(_served(config, server, partial(_alone, inspection=inspection), announce))
     with _shared_folder(Resume() if config is None else config.resume) as directory:
         os.environ[MULTIPROCESS_DIR] = directory  # read by the workers, when they make their counts
         return asyncio.run(_served(config, server, partial(_parent, directory=directory), announce))
@@ -105,10 +122,14 @@ async def _served(config: Config | None, server: Server, how: _How, announce: Ca
         await demo.cleanup()
 
 
-async def _alone(config: Config, announce: Callable[[str], None]) -> int:
+async def _alone(config: Config, announce: Callable[[str], None], *, inspection: Inspection | None = None) -> int:
     stop = stopped()
     metrics = Metrics()
-    async with _private(config, metrics) as private, _public(config, metrics) as bound:
+    async with (
+        _private(config, metrics) as private,
+        _inspected(config, inspection) as captures,
+        _public(config, metrics, captures=captures) as bound,
+    ):
         announce(url_of(bound))
         _say(config, bound, private)
         await stop.wait()
@@ -245,12 +266,17 @@ async def _ended(workers: list[_Worker], within_s: float) -> int:
 
 
 @asynccontextmanager
-async def _public(config: Config, metrics: Metrics, *, directory: str = "") -> AsyncGenerator[tuple[str, int], None]:
+async def _public(
+    config: Config, metrics: Metrics, *, directory: str = "", captures: Captures | None = None
+) -> AsyncGenerator[tuple[str, int], None]:
     """The listener for clients; with a ``directory`` other workers listen there too, and it is shared with them."""
     server = config.server
     streams, connections = _fitting(server)
     store = store_of(config, directory=directory)
-    app, address = gateway_app(config, metrics, streams=streams, store=store), (server.host, server.port)
+    app, address = (
+        gateway_app(config, metrics, streams=streams, store=store, captures=captures),
+        (server.host, server.port),
+    )
     async with listening(
         app, address, idle_s=server.idle_connection_s, shared=bool(directory), connections=connections
     ) as bound:
@@ -273,6 +299,20 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
     app = private_app(metrics, config.server.private_hosts)
     async with listening(app, address, idle_s=idle_s, what=what) as bound:
         yield bound
+
+
+@asynccontextmanager
+async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGenerator[Captures | None, None]:
+    """What the inspector shows, while it listens; None: there is none."""
+    if inspection is None:
+        yield None
+        return
+    captures = Captures()
+    app = inspector_app(captures, inspection.token, Hosts((inspection.address[0], *config.server.hosts)))
+    what, idle_s = "the inspector (--inspect)", config.server.idle_connection_s
+    async with listening(app, inspection.address, idle_s=idle_s, what=what) as bound:
+        inspection.announce(url_with(url_of(bound), inspection.token))
+        yield captures
 
 
 def stopped() -> asyncio.Event:

@@ -310,6 +310,9 @@ class Exchange:
         request = evolve(self.ask.request, model=model, stream=stream)
         if self.prefill_text:
             request.turns = with_prefill(request.turns, self.prefill_text)
+        tap = self.reply.tap
+        if tap is not None:
+            tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
         if stream and not self._within:
             request.stream_usage = True  # other dialects always tell their clients how many tokens there were
         opened = await open_answer(
@@ -327,6 +330,8 @@ class Exchange:
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
         if stream and isinstance(opened.answer, TimedSource):
             opened.answer.pace = self.pace
+        if tap is not None and isinstance(opened.answer, TimedSource):
+            opened.answer.watch = tap
         return opened.answer
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)

@@ -41,6 +41,7 @@ from streamkit.web.json_array import as_array
 from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
+from streamkit.web.tap import Tap
 from streamkit.web.upstream.hiding import Cut, without_keys
 
 log = logging.getLogger("streamkit.web")
@@ -200,6 +201,7 @@ class Reply:
         self.keep_alives = 0
         self.first_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream then
+        self.tap: Tap | None = None  #: sees what is read and written for it
         #: The terminator or an error frame is written; the upstream's body may stay open behind it.
         self._has_end = False
         self._source: Interruptible | None = None  # what is being read
@@ -450,6 +452,8 @@ class Reply:
                     body=answer.body,
                     headers={**self.upstream_headers, **self.headers, **answer.headers},
                 )
+                if self.tap is not None:
+                    self.tap.wrote(answer.body)
                 await self._prepare(response)
                 return
         self._outlet.last()
@@ -468,6 +472,8 @@ class Reply:
             self._wrote_at = self._loop.time()
             if self.begun and self.first_at is None:
                 self.first_at = self._wrote_at
+            if self.tap is not None:
+                self.tap.wrote(data, keep_alive=keep_alive)
             try:  # `_departures`, and a lock before it, took 8 % of the CPU of an event
                 await (self._outlet.stay_alive(writer, data) if keep_alive else writer.write(data))
             except ConnectionError as error:

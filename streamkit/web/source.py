@@ -30,6 +30,7 @@ from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interru
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 from streamkit.web.pace import Pace
+from streamkit.web.tap import Tap
 
 
 @frozen(kw_only=True)
@@ -143,6 +144,8 @@ class TimedSource:
         self.pace: Pace | None = None
         #: Is handed what was read, for who looks at an answer as it passes.
         self.tap: Callable[[bytes], None] | None = None
+        #: Sees what is read and what is put back.
+        self.watch: Tap | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -191,6 +194,8 @@ class TimedSource:
             self.pace.read(report, self._loop.time())
         if self.tap is not None:
             self.tap(chunk)
+        if self.watch is not None:
+            self.watch.read(chunk)
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
@@ -223,6 +228,8 @@ class TimedSource:
         if not isinstance(self._source, Rereadable):
             raise TypeError("only what was read of a response can be put back")
         self._source.unread(data)
+        if self.watch is not None:
+            self.watch.unread(data)
 
     async def aclose(self) -> None:
         self._disarm()

@@ -95,7 +95,7 @@ def test_options_win_over_the_file_and_are_checked_with_it(tmp_path, capsys):
 @pytest.mark.parametrize("configured", [False, True])
 def test_profile_is_the_files_unless_the_option_says_so(tmp_path, monkeypatch, named, configured):
     served = []
-    monkeypatch.setattr("streamkit.gateway.serve.serve", lambda _config, server, _announce: served.append(server) or 0)
+    monkeypatch.setattr("streamkit.gateway.serve.serve", lambda _config, server, *_, **__: served.append(server) or 0)
     path = config_file(tmp_path, "http://127.0.0.1:1", profile=configured)
     run_here("--config", str(path), *named)
     run_here(*named)
