@@ -132,18 +132,19 @@ class Playback:
             yield self._write(step.at, found.encoded)
 
     def _finish(self, at: float) -> Iterator[dict[str, Any]]:
-        """The end of what an upstream said."""
-        if self._reading is None:
+        """The end of what an upstream said, if it said anything; of what was not kept of it nothing is told."""
+        if self._reading is None or not self._read:
             return
         reading, self._reading = self._reading, None
-        found = reading.finish()
+        is_whole = not self._capture.left_out
+        found = reading.finish() if is_whole else Found()
         report = reading.report
         yield {
             "type": "end",
             "at": round(at, 5),
             "attempt": self._attempt,
             "offset": self._read,
-            "status": report.status.name.lower(),
+            "status": report.status.name.lower() if is_whole else "not_kept",
             "error": None if report.error is None else self._text(describe(report.error)),
             **self._found(found),
         }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +29,14 @@ class Browser:
         page.set_default_timeout(20_000)
         await page.goto(url)
         return page
+
+
+async def keep_picture(page: Any, name: str) -> None:
+    """Put a picture of the page into the folder that somebody asks for, in few colours."""
+    if folder := os.environ.get("STREAMKIT_PICTURES"):
+        image = pytest.importorskip("PIL.Image")
+        picture = image.open(io.BytesIO(await page.screenshot()))
+        picture.convert("RGB").quantize(256, dither=0).save(Path(folder) / name, optimize=True)
 
 
 @asynccontextmanager

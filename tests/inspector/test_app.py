@@ -225,6 +225,16 @@ async def test_a_long_line_is_cut_and_says_so(client, captures):
     assert all(len(message.get("text", "")) <= TEXT_CHARS for message in came)
 
 
+async def test_where_the_rest_was_not_kept_no_end_is_made_up(aiohttp_client):
+    captures = Captures(capture_bytes=3000)
+    client = await aiohttp_client(inspector_app(captures, TOKEN))
+    recorded(captures)
+    async with feeding(client, stream="one") as lines:
+        came = await until(lines, "ended")
+    assert (came[-2]["type"], came[-2]["status"], came[-2]["events"]) == ("end", "not_kept", [])
+    assert came[0]["changed"][0]["left_out"] > 2000
+
+
 async def test_bytes_that_are_no_text_are_escaped(client, captures):
     capture = captures.open("one")
     for chunk in b"\xff", "é".encode()[:1], "é".encode()[1:]:

@@ -4,8 +4,11 @@ import re
 from contextlib import asynccontextmanager
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
+from streamkit.gateway.app import gateway_app
+from streamkit.gateway.demo import demo_config, start_demo
+from streamkit.gateway.metrics import Metrics
 from streamkit.inspector.app import inspector_app
 from streamkit.inspector.captures import Captures
 from streamkit.inspector.recordings import follow
@@ -13,7 +16,8 @@ from streamkit.read_options import DEFAULT_OPTIONS
 from streamkit.recipes import transcode
 from tests import corpora
 from tests.cli.command import DEMO
-from tests.inspector.browser import browsing
+from tests.gateway.running import asking
+from tests.inspector.browser import browsing, keep_picture
 from tests.vectors.vector import sse
 from tests.web.serving import serving
 
@@ -70,6 +74,8 @@ async def test_three_recordings_show_their_calls_events_and_bytes_side_by_side()
             raw = cells[1].partition("\n")[2].replace("\\n\n", "\n").replace("\\n", "\n")
             assert body[place:].startswith(raw.rstrip("\n").encode()[:40])
             assert "response.output_text.delta" in cells[3]
+            if dialect == "anthropic":
+                await keep_picture(page, "inspector-recording.png")
         assert browser.said == []
 
 
@@ -109,6 +115,79 @@ async def test_what_a_model_says_stays_text():
         everything = await page.locator("html").inner_html()
         assert not set("\u202e\x1b\u2066") & set(everything)
         assert len(everything) < 200_000  # of the line of a megabyte a beginning
+        assert browser.said == []
+
+
+async def test_a_stream_of_the_gateway_is_seen_as_it_grows():
+    captures = Captures()
+    runner, base_url = await start_demo(speed=0.5)
+    try:
+        app = gateway_app(demo_config(base_url), Metrics(), captures=captures)
+        async with (
+            serving(app, handler_cancellation=True) as port,
+            serving(inspector_app(captures, TOKEN), handler_cancellation=True) as page_port,
+            browsing() as browser,
+            ClientSession() as session,
+        ):
+            page = await browser.open(f"http://127.0.0.1:{page_port}/#{TOKEN}", scheme="dark")
+            await page.get_by_text("No stream yet").wait_for()
+            path, body = asking("anthropic", tools=True, model="demo-reasoning")
+            async with session.post(f"http://127.0.0.1:{port}{path}", json=body) as answer:
+                option = page.get_by_role("option", name="demo-reasoning")
+                await option.get_by_text("live").wait_for()
+                said = page.get_by_role("region", name="What the model said").locator("#said")
+                await said.get_by_text("There are tools").wait_for()
+                assert captures.get(await option.get_attribute("data-id")).ended is None
+                written = await answer.read()
+            await option.get_by_text("whole").wait_for()
+            await page.get_by_text("clean end").wait_for(state="attached")
+            assert await page.get_by_role("region", name="Tool calls").get_by_text("complete").count() == 1
+            attempts = page.get_by_role("region", name="Attempts")
+            assert await attempts.get_by_text("success").count() == 1
+            encoded = page.get_by_role("grid").locator(".bytes:last-child pre")
+            shown = "".join(text.replace("\\n\n", "\n") for text in await encoded.all_text_contents())
+            assert shown.encode() == written
+            await keep_picture(page, "inspector-live.png")
+            assert browser.said == []
+    finally:
+        await runner.cleanup()
+
+
+async def test_stalls_attempts_repairs_and_what_failed_are_seen():
+    now = [0.0]
+    captures = Captures(clock=lambda: now[0])
+    capture = captures.open("one", about={"model": "m"}, client="anthropic")
+    capture.attempt("first", "openai-chat", DEFAULT_OPTIONS)
+    now[0] = 1.0
+    capture.attempt("second", "openai-chat", DEFAULT_OPTIONS)
+    body = DEMO.read_bytes().replace(b'{"index": 1, "function"', b'{"index": 1, "id": "other", "function"')[:-1200]
+    for at in range(0, len(body), 900):
+        now[0] += 0.3 if at else 2.0
+        capture.read(body[at : at + 900])
+        if at == 1800:
+            now[0] += 12.0
+            capture.wrote(b": keep-alive\n\n", keep_alive=True)
+    attempts = [
+        {"upstream": "first", "outcome": "http_503", "seconds": 1.0, "detail": "no capacity"},
+        {"upstream": "second", "outcome": "cut", "seconds": 15.0},
+    ]
+    capture.end({"ending": "broken", "status": 200, "error": "the answer ended early", "attempts": attempts})
+    async with serving(inspector_app(captures, TOKEN), handler_cancellation=True) as port, browsing() as browser:
+        page = await browser.open(f"http://127.0.0.1:{port}/#{TOKEN}", width=400)
+        await page.get_by_text("cut: it ended before its completion point").wait_for(state="attached")
+        facts = await page.locator("#facts").inner_text()
+        assert re.search(r"stalls\n1\b", facts)
+        assert re.search(r"longest pause\n12\.30 s", facts)
+        assert "the answer ended early" in facts
+        asked = page.get_by_role("region", name="Attempts")
+        assert await asked.get_by_text("http_503").count() == 1
+        assert await asked.get_by_text("no capacity").count() == 1
+        assert await page.get_by_role("region", name="Tool calls").get_by_text("truncated").count() > 0
+        found = page.get_by_role("region", name="Repairs and losses")
+        assert await found.get_by_text("repair id_changed").count() == 1
+        await found.get_by_role("button", name="byte ").first.click()
+        assert await page.get_by_role("row", selected=True).get_by_text("id_changed").count() == 1
+        assert await page.get_by_role("row").filter(has_text="keep-alive").count() > 0
         assert browser.said == []
 
 

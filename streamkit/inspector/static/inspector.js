@@ -1,9 +1,9 @@
 // The page: the list of streams, and the one that is looked at. What it shows comes from /feed, for which it needs the token
 // of its address; that is kept for this tab, and taken out of the address.
 
-import { Steps, ended } from "./steps.js";
+import { Steps } from "./steps.js";
 import { count, element, plural, seconds, visible, visibleLine } from "./text.js";
-import { View } from "./view.js";
+import { View, isGood } from "./view.js";
 import { Waterfall } from "./waterfall.js";
 
 const AGAIN_MS = 2000;
@@ -177,7 +177,7 @@ function begin(stream) {
   touched = new Set();
   drawn = {};
   const encodes = stream.client !== null;
-  steps.clear(stream.timed, encodes);
+  steps.clear(stream.timed, encodes, stream.ended === null);
   $("axis-head").textContent = stream.timed ? "time" : "byte";
   $("encoded-head").hidden = !encodes;
   for (const id of ["said", "calls", "found", "attempts"]) $(id).replaceChildren();
@@ -259,7 +259,7 @@ function calls() {
 
 function callCard(call) {
   const verdict = call.finished ? (call.finished.verdict?.kind ?? "unchecked") : "growing";
-  const kind = verdict === "growing" ? "live" : ["complete", "empty"].includes(verdict) ? "good" : "bad";
+  const kind = verdict === "growing" ? "live" : isGood(call.finished.verdict) ? "good" : "bad";
   const head = element("h4", "", visibleLine(call.name || "(no name)"), element("span", `badge ${kind}`, verdict));
   const card = element("div", "call", head, element("span", "sub", visibleLine(call.id ?? "")));
   const { reason, position } = call.finished?.verdict ?? {};

@@ -28,18 +28,23 @@ export class Steps {
   #chosen = null;
   #timed = true;
   #encodes = true;
+  #follows = false;
 
   /** `select` is called with the number of a row. */
   constructor(grid, select) {
     this.#grid = grid;
     this.#select = select;
+    for (const kind of ["wheel", "pointerdown", "keydown"])
+      grid.addEventListener(kind, () => { this.#follows = false; }, { passive: true });
     grid.addEventListener("click", (event) => {
       const row = event.target.closest(".step");
       if (row) select(Number(row.dataset.number));
     });
   }
 
-  clear(timed, encodes) {
+  /** Begin anew. `isLive`: the last row stays in sight as others come, until the reader looks at another. */
+  clear(timed, encodes, isLive) {
+    this.#follows = isLive;
     for (const row of this.#made) row.remove();
     this.#made = [];
     this.#chosen = null;
@@ -62,9 +67,11 @@ export class Steps {
     if (before) before.replaceWith(made);
     else this.#grid.append(made);
     if (before && before === this.#chosen) this.choose(row.number, false);
+    if (this.#follows) this.#grid.scrollTop = this.#grid.scrollHeight;
   }
 
   choose(number, scroll = true) {
+    this.#follows = false;
     this.#chosen?.setAttribute("aria-selected", "false");
     this.#chosen = this.#made[number] ?? null;
     if (!this.#chosen) return;
@@ -128,13 +135,14 @@ export class Steps {
   }
 }
 
-export const ended = (status) =>
+const ended = (status) =>
   ({
     done: "clean end",
     cut: "cut: it ended before its completion point",
     failed: "failed",
     provider_error: "the provider reported an error",
     not_this_dialect: "not this dialect",
+    not_kept: "what follows was not kept",
   })[status] ?? status;
 
 function bytes(cell, { type, alive, offset, size, text, cut }, isPlaced = true) {

@@ -4,6 +4,9 @@ import { STALL_S } from "./waterfall.js";
 
 const DELTAS = { TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal" };
 
+/** Whether a verdict lets a call be run. */
+export const isGood = (verdict) => ["complete", "empty"].includes(verdict?.kind);
+
 export class View {
   timed = true;
   rows = [];
@@ -90,7 +93,7 @@ export class View {
     }
     if (message.alive) {
       this.keepAlives += 1;
-      this.#mark(this.#lane("alive", "keep-alives", "alive"), x, message.size);
+      this.#mark(this.#lane("alive", "keep-alives from upstream", "alive"), x, message.size);
     }
     return this.#interpret(this.#row({ ...message, kind: "read", x }), message);
   }
@@ -104,6 +107,7 @@ export class View {
       this.keepAlives += 1;
       this.#mark(this.#lane("kept", "keep-alives to the client", "alive"), x, message.size);
     }
+    if (!isAlive && this.timed) this.#mark(this.#lane("written", "to the client", "reads"), x, message.size);
     const row = last && !isAlive && last.kind !== "keep-alive" ? last : this.#row({ kind: message.type, x, at: message.at });
     row.encoded.push(message);
     return row;
@@ -122,14 +126,14 @@ export class View {
 
   #event(event, row) {
     const { x } = row;
-    const lane = DELTAS[event.type];
+    const delta = DELTAS[event.type];
     const choice = event.choice ?? 0;
     const of = choice ? ` of choice ${choice}` : "";
-    if (lane) {
+    if (delta) {
       this.firstOutput ??= x;
-      this.#mark(this.#lane(`${lane} ${choice}`, lane + of, lane), x, event.text.length);
-      const key = `${lane} ${choice}`;
-      if (!this.said.has(key)) this.said.set(key, { name: lane + of, kind: lane, pieces: [] });
+      const key = `${delta} ${choice}`;
+      this.#mark(this.#lane(key, delta + of, delta), x, event.text.length);
+      if (!this.said.has(key)) this.said.set(key, { name: delta + of, kind: delta, pieces: [] });
       this.said.get(key).pieces.push(event.text);
       return;
     }
@@ -154,7 +158,9 @@ export class View {
         const key = `${choice} ${event.call}`;
         const call = this.calls.get(key);
         if (call) call.finished = event;
-        this.#lane(`call ${key}`, `call ${event.call}${of}`, "call", true).to = x;
+        const lane = this.#lane(`call ${key}`, `call ${event.call}${of}`, "call", true);
+        lane.to = x;
+        if (!isGood(event.verdict)) Object.assign(lane, { colour: "bad", name: `${lane.name}: ${event.verdict?.kind ?? "unchecked"}` });
         break;
       }
       case "UsageReported":

@@ -81,8 +81,8 @@ export class Waterfall {
     const inner = width - left - 8;
     const at = (x) => left + (view.span ? (x / view.span) * inner : 0);
     this.#lanes(context, lanes, colour, left, width);
-    this.#ticks(context, view, colour, at, inner, height);
     this.#pauses(context, view, colour, at, height);
+    this.#ticks(context, view, colour, at, inner, height);
     lanes.forEach((lane, number) => this.#lane(context, lane, colour, at, TOP + number * LANE));
     for (const row of view.rows) {
       if (row.kind === "attempt") this.#line(context, at(row.x), height, colour("muted"), [3, 3]);
@@ -115,7 +115,7 @@ export class Waterfall {
       context.fillStyle = colour("line");
       context.fillRect(Math.round(at(x)), TOP, 1, height - TOP - AXIS);
       context.fillStyle = colour("muted");
-      const label = view.timed ? (x ? seconds(x) : "0") : count(Math.round(x));
+      const label = view.timed && x ? seconds(x).replace(/\.?0+ s$/, " s") : count(Math.round(x));
       const half = context.measureText(label).width / 2;
       context.fillText(label, Math.min(at(x), context.canvas.clientWidth - half - 2), height - AXIS / 2 + 2);
     }
@@ -128,7 +128,7 @@ export class Waterfall {
       context.fillRect(at(from), TOP, at(to) - at(from), height - TOP - AXIS);
       context.fillStyle = colour("ink");
       const label = `stall ${seconds(to - from)}`;
-      if (context.measureText(label).width + 8 < at(to) - at(from)) context.fillText(label, at(from) + 4, TOP - 8);
+      if (context.measureText(label).width + 16 < at(to) - at(from)) context.fillText(label, at(from) + 12, TOP - 8);
     }
   }
 
