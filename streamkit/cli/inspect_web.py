@@ -86,9 +86,11 @@ async def show(
             inspector_app(shown.captures, token), (LOOPBACK, port), idle_s=IDLE_S, what="the inspector"
         ) as bound:
             print(f"{url_with(url_of(bound), token)}\nThat address shows it; Ctrl-C ends it.", flush=True)
-            await asyncio.Event().wait()
+            await asyncio.gather(*live)
+            if list(shown.captures):
+                await asyncio.Event().wait()
     finally:
         for task in live:
             task.cancel()
         await asyncio.gather(*live, return_exceptions=True)
-    return Status.DONE
+    return max(shown.statuses)

@@ -51,7 +51,7 @@ class Capture:
     """One stream. It is a ``Tap`` (``web/tap.py``), and so is told of each read and write."""
 
     id: str
-    #: What is known of the request: ``client``, ``model``, ``route``, or a file's name.
+    #: What is known of it: ``model`` and ``route`` as the log has them, or ``file``.
     about: Mapping[str, str] = field(factory=dict)
     client: str | None = None  #: the dialect that is written
     #: Whether its times say something; of a recording that has none they are bytes instead.
@@ -64,6 +64,7 @@ class Capture:
     steps: list[Step] = field(factory=list, repr=False)
     attempts: list[Attempt] = field(factory=list)
     size: int = 0  #: what it counts
+    read_bytes: int = 0  #: that are kept of what was read
     left_out: int = 0  #: bytes that were too many
     ended: Mapping[str, Any] | None = None  #: what became of it; None while it lives
     seconds: float = 0.0  #: of its last step
@@ -82,8 +83,8 @@ class Capture:
         if self._unread:
             again, self._unread = self._unread, max(0, self._unread - len(chunk))
             chunk = chunk[again:]
-        if chunk:
-            self._add("read", chunk)
+        if chunk and self._add("read", chunk):
+            self.read_bytes += len(chunk)
 
     def unread(self, data: bytes) -> None:
         self._unread += len(data)
@@ -100,18 +101,21 @@ class Capture:
     def _now(self) -> float:
         return self._store.clock() - self._started
 
-    def _add(self, kind: StepKind, data: bytes) -> None:
+    def _add(self, kind: StepKind, data: bytes) -> bool:
+        """Keep a step, unless it is one too many; whether it is kept."""
         if not self.is_kept:
-            return
+            return False
         self.seconds = self._now()
         cost = len(data) + STEP_BYTES
-        if self.left_out or self.size + cost > self._store.capture_bytes:
-            self.left_out += len(data)
-        else:
+        fits = not self.left_out and self.size + cost <= self._store.capture_bytes
+        if fits:
             self.steps.append(Step(kind, self.seconds, data))
             self.size += cost
             self._store.grew(self, cost)
+        else:
+            self.left_out += len(data)
         self._changed()
+        return fits
 
     def _changed(self) -> None:
         self.version += 1

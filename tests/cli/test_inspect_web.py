@@ -69,6 +69,12 @@ def test_with_nothing_to_show_it_ends(arguments, status):
     assert done.stderr
 
 
+def test_with_no_stream_on_standard_input_it_ends():
+    done = run("inspect", "--web", stdin=b"<html>")
+    assert done.returncode == 5
+    assert b"HTML" in done.stderr
+
+
 @pytest.mark.parametrize("option", [["--to", "anthropic"], ["--port", "1"]])
 def test_what_goes_with_the_page_alone_is_refused_without_it(option):
     done = run("inspect", *option, str(DEMO))

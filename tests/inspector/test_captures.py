@@ -58,7 +58,7 @@ def test_of_a_long_stream_the_beginning_is_kept_and_the_rest_counted():
     for _ in range(5):
         capture.read(CHUNK)
     capture.read(b"short")  # what follows a hole would be read wrongly
-    assert (len(capture.steps), capture.left_out) == (3, 2005)
+    assert (len(capture.steps), capture.read_bytes, capture.left_out) == (3, 3000, 2005)
 
 
 def test_where_all_are_too_many_bytes_the_oldest_go_and_are_never_back():
@@ -70,7 +70,7 @@ def test_where_all_are_too_many_bytes_the_oldest_go_and_are_never_back():
     assert kept(captures) == ["second"]
     first.read(CHUNK)
     assert first.steps == []
-    assert captures.size == second.size
+    assert (captures.size, second.read_bytes) == (second.size, 3000)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3000), st.booleans()), max_size=60))

@@ -19,6 +19,7 @@ from tests.cli.command import DEMO
 from tests.gateway.running import asking
 from tests.inspector.browser import browsing, keep_picture
 from tests.vectors.vector import sse
+from tests.web.ports import free_port
 from tests.web.serving import serving
 
 TOKEN = "token-of-this-page"
@@ -77,6 +78,37 @@ async def test_three_recordings_show_their_calls_events_and_bytes_side_by_side()
             if dialect == "anthropic":
                 await keep_picture(page, "inspector-recording.png")
         assert browser.said == []
+
+
+@pytest.mark.exhaustive
+async def test_a_page_finds_a_server_again_that_was_away():
+    captures = Captures()
+    captures.open("old", about={"model": "old"})
+    port = free_port()
+    async with browsing() as browser:
+        async with at_port(inspector_app(captures, TOKEN), port):
+            page = await browser.open(f"http://127.0.0.1:{port}/#{TOKEN}")
+            await page.get_by_role("option", name="old").wait_for()
+        await page.get_by_role("status").get_by_text("trying again").wait_for()
+        others = Captures()
+        others.open("new", about={"model": "new"})
+        async with at_port(inspector_app(others, TOKEN), port):
+            await page.get_by_role("option", name="new").wait_for()
+            assert await page.get_by_role("option").count() == 1
+            await page.get_by_role("heading", name="new").wait_for()
+        async with at_port(inspector_app(others, "another token"), port):
+            await page.get_by_role("status").get_by_text("needs the token").wait_for()
+
+
+@asynccontextmanager
+async def at_port(app, port):
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
 
 
 @pytest.mark.exhaustive
@@ -161,11 +193,14 @@ async def test_stalls_attempts_repairs_and_what_failed_are_seen():
     now[0] = 1.0
     capture.attempt("second", "openai-chat", DEFAULT_OPTIONS)
     body = DEMO.read_bytes().replace(b'{"index": 1, "function"', b'{"index": 1, "id": "other", "function"')[:-1200]
-    for at in range(0, len(body), 900):
-        now[0] += 0.3 if at else 2.0
-        capture.read(body[at : at + 900])
-        if at == 1800:
-            now[0] += 12.0
+    now[0] += 2.0
+    for number, chunk in enumerate(re.findall(rb"(?:.+\n\n?){1,4}", body)):
+        now[0] += 0.3
+        capture.read(chunk)
+        if number == 2:
+            now[0] += 6.0
+            capture.read(b": still here\n\n")  # which is no answer
+            now[0] += 6.0
             capture.wrote(b": keep-alive\n\n", keep_alive=True)
     attempts = [
         {"upstream": "first", "outcome": "http_503", "seconds": 1.0, "detail": "no capacity"},

@@ -37,13 +37,15 @@ async function follow() {
       await new Promise((resolve) => setTimeout(resolve, wait));
       wait = AGAIN_MS;
       if (signal.aborted) return;
+      if (!streams.has(selected)) selected = null;
       if (selected !== null) begin(streams.get(selected));
+      isFirst = true;
       await read(signal);
-      state("the gateway closed the connection; trying again", "bad");
+      state("the connection was closed; trying again", "bad");
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused) return void state(error.message, "bad");
-      state("no connection; trying again", "bad");
+      state(error instanceof TypeError ? "no connection; trying again" : error.message, "bad");
     }
   }
 }
@@ -80,13 +82,18 @@ function state(text, kind) {
   $("state").className = kind;
 }
 
+let isFirst = true; // the first list of a connection is all of it
 let touched = new Set();
 let listChanged = false;
 
 function take(message) {
   if (message.type === "streams") {
+    const wasFirst = isFirst;
+    isFirst = false;
+    if (wasFirst) streams.clear();
     for (const stream of message.changed) streams.set(stream.id, stream);
     for (const id of message.gone) streams.delete(id);
+    if (wasFirst && !streams.has(selected)) selected = null;
     listChanged = true;
     return;
   }

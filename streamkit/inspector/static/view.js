@@ -44,6 +44,8 @@ export class View {
         return this.#read(message, x);
       case "end":
         if (message.error) this.failure = message.error;
+        if (this.timed) this.#pause(x);
+        this.#readAt = null;
         return this.#interpret(this.#row({ ...message, kind: "end", x }), message);
       case "write":
       case "keep-alive":
@@ -83,19 +85,21 @@ export class View {
   #read(message, x) {
     this.reads += 1;
     this.#mark(this.lanes.get("reads"), x, message.size);
-    if (this.timed) {
-      const pause = this.#readAt === null ? 0 : x - this.#readAt;
-      this.gap = Math.max(this.gap, pause);
-      if (pause >= STALL_S) this.stalls.push([this.#readAt, x]);
-      this.#readAt = x;
-    } else {
-      this.reach(message.offset + message.size);
-    }
+    if (!this.timed) this.reach(message.offset + message.size);
+    else if (!message.alive) this.#pause(x);
     if (message.alive) {
       this.keepAlives += 1;
       this.#mark(this.#lane("alive", "keep-alives from upstream", "alive"), x, message.size);
     }
     return this.#interpret(this.#row({ ...message, kind: "read", x }), message);
+  }
+
+  /** The answer goes on, or is over: keep-alives in between do not count. */
+  #pause(x) {
+    const pause = this.#readAt === null ? 0 : x - this.#readAt;
+    this.gap = Math.max(this.gap, pause);
+    if (pause >= STALL_S) this.stalls.push([this.#readAt, x]);
+    this.#readAt = x;
   }
 
   #write(message) {
