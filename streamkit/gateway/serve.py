@@ -44,7 +44,7 @@ from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
 from streamkit.inspector.app import inspector_app, url_with
 from streamkit.inspector.captures import Captures
 from streamkit.resume.memory import new_boot
-from streamkit.web.hosts import Hosts
+from streamkit.web.hosts import Hosts, is_loopback
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
@@ -307,8 +307,10 @@ async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGene
     if inspection is None:
         yield None
         return
-    captures = Captures()
-    app = inspector_app(captures, inspection.token, Hosts((inspection.address[0], *config.server.hosts)))
+    captures, host = Captures(), inspection.address[0]
+    # on loopback the names by which clients call the gateway are none of its own
+    hosts = Hosts() if is_loopback(host) else Hosts((host, *config.server.hosts))
+    app = inspector_app(captures, inspection.token, hosts)
     what, idle_s = "the inspector (--inspect)", config.server.idle_connection_s
     async with listening(app, inspection.address, idle_s=idle_s, what=what) as bound:
         inspection.announce(url_with(url_of(bound), inspection.token))

@@ -14,8 +14,9 @@ from streamkit.cli.serve import inspection_at
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import Server
+from streamkit.gateway.demo import demo_config
 from streamkit.gateway.metrics import Metrics
-from streamkit.gateway.serve import Inspection, serve
+from streamkit.gateway.serve import Inspection, _inspected, serve
 from streamkit.inspector.captures import Captures
 from streamkit.inspector.playback import Feed
 from streamkit.web.source import Timeouts
@@ -243,6 +244,27 @@ async def test_the_command_prints_an_address_with_its_token_once(tmp_path):
                 assert [each["client"] for each in listed["changed"]] == ["openai-chat"]
                 gateway.signal(signal.SIGTERM)  # with a page that is open
                 assert await gateway.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("listens", "host", "status"),
+    [
+        ("127.0.0.1", "llm.example.org", 421),
+        ("127.0.0.1", "localhost", 200),
+        ("0.0.0.0", "llm.example.org", 200),
+        ("0.0.0.0", "evil.example", 421),
+    ],
+)
+async def test_the_names_of_the_gateway_are_its_own_beyond_loopback_alone(listens, host, status):
+    config = demo_config("http://127.0.0.1:9/v1", Server(hosts=("*.example.org",)))
+    urls = []
+    async with (
+        _inspected(config, Inspection((listens, 0), "t" * 16, urls.append)) as captures,
+        ClientSession() as session,
+    ):
+        assert list(captures) == []
+        async with session.get(urls[0].replace("0.0.0.0", "127.0.0.1"), headers={"Host": host}) as answer:
+            assert answer.status == status
 
 
 def test_several_workers_are_refused():

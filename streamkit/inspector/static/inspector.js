@@ -44,13 +44,19 @@ async function follow() {
       state("the connection was closed; trying again", "bad");
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Refused) return void state(error.message, "bad");
+      if (error instanceof Refused) return refuse(error.message);
       state(error instanceof TypeError ? "no connection; trying again" : error.message, "bad");
     }
   }
 }
 
 class Refused extends Error {}
+
+function refuse(why) {
+  state("refused", "bad");
+  $("nothing").textContent = why;
+  $("nothing").hidden = false;
+}
 
 async function read(signal) {
   const query = selected === null ? "" : `?stream=${encodeURIComponent(selected)}`;

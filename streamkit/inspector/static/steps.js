@@ -82,7 +82,7 @@ export class Steps {
 
   #when(row) {
     const cell = element("div", "when");
-    cell.setAttribute("role", "cell");
+    cell.setAttribute("role", "gridcell");
     if (!this.#timed) {
       cell.append(element("span", "", row.kind === "end" ? "end" : `byte ${count(row.x)}`));
       return cell;
@@ -94,7 +94,7 @@ export class Steps {
 
   #raw(row) {
     const cell = element("div", "bytes");
-    cell.setAttribute("role", "cell");
+    cell.setAttribute("role", "gridcell");
     if (row.kind === "attempt") {
       cell.append(element("span", "note", `asks ${visibleLine(row.upstream)}, ${visibleLine(row.dialect)}`));
     } else if (row.kind === "end") {
@@ -108,14 +108,14 @@ export class Steps {
 
   #encoded(row) {
     const cell = element("div", "bytes");
-    cell.setAttribute("role", "cell");
+    cell.setAttribute("role", "gridcell");
     for (const write of row.encoded) bytes(cell, write);
     return cell;
   }
 
   #events(row) {
     const cell = element("div", "events");
-    cell.setAttribute("role", "cell");
+    cell.setAttribute("role", "gridcell");
     const events = row.events ?? [];
     for (const event of events.slice(0, EVENTS)) cell.append(chip(event));
     if (events.length > EVENTS) {

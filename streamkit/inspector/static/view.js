@@ -89,7 +89,7 @@ export class View {
     else if (!message.alive) this.#pause(x);
     if (message.alive) {
       this.keepAlives += 1;
-      this.#mark(this.#lane("alive", "keep-alives from upstream", "alive"), x, message.size);
+      this.#mark(this.#lane("alive", "keep-alives in", "alive"), x, message.size);
     }
     return this.#interpret(this.#row({ ...message, kind: "read", x }), message);
   }
@@ -109,7 +109,7 @@ export class View {
     const x = this.timed ? message.at : (last?.x ?? 0);
     if (isAlive) {
       this.keepAlives += 1;
-      this.#mark(this.#lane("kept", "keep-alives to the client", "alive"), x, message.size);
+      this.#mark(this.#lane("kept", "keep-alives out", "alive"), x, message.size);
     }
     if (!isAlive && this.timed) this.#mark(this.#lane("written", "to the client", "reads"), x, message.size);
     const row = last && !isAlive && last.kind !== "keep-alive" ? last : this.#row({ kind: message.type, x, at: message.at });
