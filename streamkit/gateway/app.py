@@ -464,7 +464,8 @@ def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
         return None
     known = record.document()
     about = {name: known[name] for name in ("model", "route") if name in known}
-    return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=gateway.hide)
+    stall_s = gateway.config.server.stall_report_s
+    return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=gateway.hide, stall_s=stall_s)
 
 
 def _socket(dialect: str, form: SocketForm) -> Handler:

@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 
 from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
+from streamkit.web.pace import STALL_S
 
 #: Streams that are kept; beyond them the one that ended first goes.
 CAPTURES: Final = 100
@@ -58,6 +59,7 @@ class Capture:
     timed: bool = True
     #: Whether what is written has to be made from what was read: nothing else wrote it.
     encodes: bool = False
+    stall_s: float = STALL_S  #: a longer pause between two outputs is a stall
     #: Takes keys out of a text, wherever it is shown.
     hide: Callable[[str], str] = field(default=str, repr=False)
     began: float = field(factory=time.time)  #: seconds since the epoch

@@ -62,6 +62,7 @@ def summary(capture: Capture) -> dict[str, Any]:
         "began": capture.began,
         "seconds": round(capture.seconds, 4),
         "timed": capture.timed,
+        "stall_s": capture.stall_s,
         "client": capture.client,
         "about": dict(capture.about),
         "attempts": [{"upstream": each.upstream, "dialect": each.dialect} for each in capture.attempts],

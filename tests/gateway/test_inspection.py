@@ -74,7 +74,10 @@ def bytes_of(capture, *kinds):
 @pytest.mark.parametrize("client", ["openai-chat", "anthropic", "ollama", "openai-responses", "gemini"])
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
 async def test_what_was_read_and_written_is_kept_to_the_byte(dialect, client):
-    async with inspected(good(dialect, delay_s=0.002), dialect=dialect) as (url, captures):
+    async with inspected(good(dialect, delay_s=0.002), dialect=dialect, server={"stall_report_s": 0.5}) as (
+        url,
+        captures,
+    ):
         answer = await asked(url, client, tools=True)
         capture = only(captures)
         await eventually(lambda: capture.ended is not None)
@@ -90,7 +93,7 @@ async def test_what_was_read_and_written_is_kept_to_the_byte(dialect, client):
         "status": 200,
         "client": client,
     }
-    assert capture.about == {"model": "m", "route": "m"}
+    assert (capture.about, capture.stall_s) == ({"model": "m", "route": "m"}, 0.5)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

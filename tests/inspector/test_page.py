@@ -188,7 +188,7 @@ async def test_a_stream_of_the_gateway_is_seen_as_it_grows():
 async def test_stalls_attempts_repairs_and_what_failed_are_seen():
     now = [0.0]
     captures = Captures(clock=lambda: now[0])
-    capture = captures.open("one", about={"model": "m"}, client="anthropic")
+    capture = captures.open("one", about={"model": "m"}, client="anthropic", stall_s=12.0)
     capture.attempt("first", "openai-chat", DEFAULT_OPTIONS)
     now[0] = 1.0
     capture.attempt("second", "openai-chat", DEFAULT_OPTIONS)

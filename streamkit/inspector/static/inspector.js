@@ -186,7 +186,7 @@ $("streams").addEventListener("keydown", (event) => {
 // -- the stream -------------------------------------------------------------------------------------------------------
 
 function begin(stream) {
-  view = new View(stream.timed);
+  view = new View(stream.timed, stream.stall_s);
   touched = new Set();
   drawn = {};
   const encodes = stream.client !== null;

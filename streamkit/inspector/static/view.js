@@ -1,8 +1,9 @@
 // What is known of the stream that is shown: its rows, its lanes, its calls, and the facts beside them.
 
-import { STALL_S } from "./waterfall.js";
-
 const DELTAS = { TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal" };
+
+/** Events in which the model says something (streamkit/web/pace.py times the same). */
+const OUTPUT = new Set([...Object.keys(DELTAS), "ToolCallStarted", "ToolCallArguments"]);
 
 /** Whether a verdict lets a call be run. */
 export const isGood = (verdict) => ["complete", "empty"].includes(verdict?.kind);
@@ -28,9 +29,12 @@ export class View {
   writes = 0;
   keepAlives = 0;
   #readAt = null;
+  #stall;
 
-  constructor(timed) {
+  /** `stall`: the seconds of a pause that is one. */
+  constructor(timed, stall) {
     this.timed = timed;
+    this.#stall = stall;
     this.#lane("reads", timed ? "reads" : "frames", "reads");
   }
 
@@ -86,7 +90,7 @@ export class View {
     this.reads += 1;
     this.#mark(this.lanes.get("reads"), x, message.size);
     if (!this.timed) this.reach(message.offset + message.size);
-    else if (!message.alive) this.#pause(x);
+    else if (message.events.some(({ type }) => OUTPUT.has(type))) this.#pause(x);
     if (message.alive) {
       this.keepAlives += 1;
       this.#mark(this.#lane("alive", "keep-alives in", "alive"), x, message.size);
@@ -94,11 +98,11 @@ export class View {
     return this.#interpret(this.#row({ ...message, kind: "read", x }), message);
   }
 
-  /** The answer goes on, or is over: keep-alives in between do not count. */
+  /** The model says something, or no more. */
   #pause(x) {
     const pause = this.#readAt === null ? 0 : x - this.#readAt;
     this.gap = Math.max(this.gap, pause);
-    if (pause >= STALL_S) this.stalls.push([this.#readAt, x]);
+    if (pause > this.#stall) this.stalls.push([this.#readAt, x]);
     this.#readAt = x;
   }
 

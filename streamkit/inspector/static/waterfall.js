@@ -6,8 +6,6 @@ const LANE = 22;
 const TOP = 18;
 const AXIS = 22;
 const MARK = 2;
-/** A pause of an upstream that is shown as a stall, in seconds. */
-export const STALL_S = 5;
 
 /** The colours of the style sheet. */
 function palette(canvas) {
