@@ -243,7 +243,8 @@ async def _front_page(request: web.Request) -> web.Response:
         admit(request, gateway.ring, gateway.origins)
     except Refused as refused:
         models = refused
-    return front_page(request, models, has_keys=gateway.ring is not None)
+    inspector = None if gateway.captures is None else gateway.captures.url
+    return front_page(request, models, has_keys=gateway.ring is not None, inspector=inspector)
 
 
 async def _healthy(_request: web.Request) -> web.Response:

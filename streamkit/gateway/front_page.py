@@ -36,6 +36,7 @@ TITLE: Final = "streamkit gateway"
 WHAT: Final = "Clients of language models ask here, each in its own dialect, whatever provider answers. It is running."
 NO_KEY: Final = "No key is asked for. Most clients want one: any word will do for `key` and `$GATEWAY_KEY`."
 A_KEY: Final = "`key` and `$GATEWAY_KEY` stand for the key that the gateway's operator gave you."
+SHOWS_STREAMS: Final = "it shows the streams to whoever has its token, which was printed where the gateway was started."
 NO_NAMES: Final = "None is listed; ask for one that a pattern of a route serves."
 #: Where no model is known.
 MODEL: Final = "MODEL"
@@ -91,7 +92,7 @@ class _Page:
     def text(self) -> str:
         parts = [f"{TITLE}\n{WHAT}"]
         if self.inspector is not None:
-            parts.append(f"Inspector: {printable(self.inspector)}")
+            parts.append(f"Inspector: {printable(self.inspector)}\n{SHOWS_STREAMS}")
         parts.append("\n".join(["Models:", *(f"  {printable(name)}" for name in self.names or [self.why_none])]))
         parts.append(f"Point clients at it. {self.key}")
         parts += [f"{name}:\n{indent(code, '  ')}" for name, code in self.clients.items()]
@@ -101,7 +102,11 @@ class _Page:
 
     def html(self) -> str:
         models = "\n".join(f"<li><code>{escape(printable(name))}</code></li>" for name in self.names)
-        link = "" if self.inspector is None else f'<p><a href="{escape(self.inspector)}">Inspector</a></p>\n'
+        link = (
+            ""
+            if self.inspector is None
+            else f'<p><a href="{escape(self.inspector)}">Inspector</a>: {_marked(SHOWS_STREAMS)}</p>\n'
+        )
         clients = (f"<h3>{escape(name)}</h3>\n<pre>{escape(code)}</pre>" for name, code in self.clients.items())
         paths = (f"<dt><code>{escape(path)}</code></dt><dd>{_marked(title)}</dd>" for path, title in _served())
         return Template(_file("front_page.html")).substitute(

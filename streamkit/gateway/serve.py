@@ -313,7 +313,8 @@ async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGene
     app = inspector_app(captures, inspection.token, hosts)
     what, idle_s = "the inspector (--inspect)", config.server.idle_connection_s
     async with listening(app, inspection.address, idle_s=idle_s, what=what) as bound:
-        inspection.announce(url_with(url_of(bound), inspection.token))
+        captures.url = url_of(bound)
+        inspection.announce(url_with(captures.url, inspection.token))
         yield captures
 
 

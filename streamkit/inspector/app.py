@@ -131,7 +131,8 @@ async def _send(request: web.Request, response: web.StreamResponse, feed: Feed, 
                 await _write(response, data)
                 await asyncio.sleep(0)  # streams go on in between
             try:
-                await asyncio.wait_for(changed.wait(), ALIVE_S)
+                async with asyncio.timeout(ALIVE_S):
+                    await changed.wait()
             except TimeoutError:
                 await _write(response, b"\n")
             await asyncio.sleep(TICK_S)

@@ -140,6 +140,7 @@ class Captures:
     ) -> None:
         self.capture_bytes = capture_bytes
         self.clock = clock
+        self.url: str | None = None  #: of the page that shows them, without its token
         self.watchers: set[asyncio.Event] = set()  #: each is set when something changed
         self.size = 0
         self._captures = captures

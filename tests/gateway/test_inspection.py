@@ -302,3 +302,12 @@ def test_a_key_that_is_none_is_refused_and_not_shown(key):
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(UsageError, match="host:port"):
         inspection_at(text, "")
+
+
+async def test_the_front_page_links_the_page_and_never_its_token():
+    captures = Captures()
+    async with inspected(good("openai-chat"), captures=captures) as (url, _):
+        for page, wanted in ((None, False), ("http://127.0.0.1:9000", True)):
+            captures.url = page
+            async with ClientSession() as session, session.get(url) as response:
+                assert ("http://127.0.0.1:9000" in await response.text()) is wanted
