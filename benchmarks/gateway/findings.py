@@ -14,6 +14,7 @@ from benchmarks.gateway.measures import Seen
 CPU_RATIO: Final = 1.3
 #: Of a stream that can be resumed, over one that can't: its log in memory, and in a server too.
 KEPT_RATIO, STORED_RATIO = 1.1, 1.3
+TRACED_RATIO = 1.1
 LATE_MS: Final = 20.0
 LEFT_MS: Final = 250.0
 BESIDE_RATIO, BESIDE_MS = 1.2, 5.0
@@ -222,6 +223,24 @@ def _kept(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
+def _observed(seen: Seen) -> Iterator[Finding]:
+    """A trace is made at a stream's beginning and end, so those are counted, too."""
+    rounds = seen["rounds"]
+    for what, figure, goal in (
+        ("CPU an event", _cpu_us, None),
+        (f"CPU an event, requests and ends of {seen['events']} events included", _whole_us, TRACED_RATIO),
+    ):
+        legs = {leg: Spread(tuple(figure(one[leg], leg) for one in rounds)) for leg in rounds[0]}
+        for leg, spread in legs.items():
+            yield Finding(f"{what}, {leg}", f"{spread:.1f} µs")
+        for leg in (each for each in legs if each != "gateway"):
+            ratio = _over(legs[leg], legs["gateway"])
+            bound = goal if leg == "traced" else None
+            held = None if bound is None else ratio.middle <= bound
+            yield Finding(f"{what}, {leg} over gateway", f"{ratio:.2f}", f"at most {bound}" if bound else "", held)
+    yield _complete(rounds)
+
+
 FINDINGS: Final = {
     "cost": _cost,
     "many": _many,
@@ -230,6 +249,7 @@ FINDINGS: Final = {
     "flood": _flood,
     "peers": _peers,
     "kept": _kept,
+    "observed": _observed,
 }
 TITLES: Final = {
     "cost": "What it costs and adds",
@@ -239,4 +259,5 @@ TITLES: Final = {
     "flood": "As fast as it goes",
     "peers": "Beside other gateways",
     "kept": "Streams that can be resumed",
+    "observed": "Streams that are traced, or looked at",
 }

@@ -13,7 +13,7 @@ import orjson
 from attrs import evolve, field, frozen
 
 from benchmarks.gateway.peers import PEERS, serving
-from benchmarks.gateway.process import ROOT, Server, gateway
+from benchmarks.gateway.process import ROOT, Server, collector, gateway
 from streamkit.web.resume.settings import ASKED_HEADER
 from tests.resume.servers import NAMES, program, running
 
@@ -219,6 +219,26 @@ def kept(bench: Bench) -> Seen:
         return paced(bench, "kept", ("gateway", *others), sizes.rounds, **longer)
 
 
+def observed(bench: Bench) -> Seen:
+    """The same streams, plain, with traces and metrics by OTLP, and with the inspector on and nobody at it."""
+    sizes, plain = bench.sizes, bench.to("gateway")
+    with ExitStack() as stack:
+        where = stack.enter_context(collector(bench.folder)).url
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": where, "OTEL_SERVICE_NAME": "bench"}
+        others = {}
+        for leg, how in (
+            ("traced", {"tables": "[telemetry]\notlp = true\n", "environment": environment}),
+            ("inspected", {"options": ("--inspect",)}),
+        ):
+            folder = bench.folder / leg
+            folder.mkdir()
+            server = stack.enter_context(gateway(folder, bench.model, **how))
+            others[leg] = (server, {**plain, "port": server.port})
+        bench = evolve(bench, others=others)
+        few = {"streams": sizes.streams, "events": sizes.events, "gap_s": 0.1, "within": 0.2}
+        return paced(bench, "observed", ("gateway", *others), sizes.rounds, **few)
+
+
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "cost": cost,
     "many": many,
@@ -227,4 +247,5 @@ MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "flood": flood,
     "peers": peers,
     "kept": kept,
+    "observed": observed,
 }

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -109,6 +109,14 @@ def upstream(folder: Path, name: str = "upstream") -> Iterator[Server]:
 
 
 @contextmanager
+def collector(folder: Path) -> Iterator[Server]:
+    """Where traces and metrics are sent."""
+    command = [sys.executable, "-m", "benchmarks.gateway.collector"]
+    with running(command, folder, "collector", port=first_line) as server:
+        yield server
+
+
+@contextmanager
 def relay(folder: Path, model: Server, *, warm: bool = False) -> Iterator[Server]:
     command = [sys.executable, "-m", "benchmarks.gateway.relay", model.url, *(["warm"] if warm else [])]
     with running(command, folder, "warm-relay" if warm else "relay", port=first_line) as server:
@@ -124,10 +132,12 @@ def gateway(
     held: Server | None = None,
     code: Path = ROOT,
     tables: str = "",
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
     """``streamkit serve``, as an operator runs it: its own configuration, log and counts on; of another checkout's ``code``.
 
-    ``tables`` are further ones of the configuration.
+    ``tables`` are further ones of the configuration, ``options`` further ones of the command.
 
     What asks for a script whose id begins with ``held`` gets ``held``, if there is one: what keeps it busy delays no others.
     """
@@ -139,8 +149,10 @@ def gateway(
         + '[[routes]]\nmodels = ["*"]\nto = ["bench"]\nretries = 0\n',
         "utf-8",
     )
-    command = [sys.executable, "-m", "streamkit", "serve", "--config", str(path)]
-    with running(command, folder, "gateway", port=_served, soft_limit=soft_limit, code=code) as server:
+    command = [sys.executable, "-m", "streamkit", "serve", "--config", str(path), *options]
+    with running(
+        command, folder, "gateway", port=_served, soft_limit=soft_limit, code=code, environment=environment
+    ) as server:
         yield server
 
 
