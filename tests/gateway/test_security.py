@@ -464,7 +464,7 @@ HEADERS = {
 #: What a client may find in an answer.
 KNOWN = {
     "cache-control", "connection", "content-length", "content-type", "date", "server", "transfer-encoding",
-    "x-accel-buffering", "x-request-id", "x-upstream-request-id",
+    "x-accel-buffering", "request-id", "x-request-id", "x-upstream-request-id",
 }  # fmt: skip
 
 
