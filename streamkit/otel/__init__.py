@@ -1,4 +1,21 @@
-"""Traces and metrics by OpenTelemetry (the extra ``otel``): ``stage.traced`` for pipes, the rest for the gateway.
+"""Traces and metrics by OpenTelemetry (the extra ``otel``): ``traced`` for pipes, the rest for the gateway.
 
-This module imports nothing, so that who only names a version of the conventions needs no extra.
+``traced`` is imported when somebody asks for it, so that who only names a version of the conventions needs no extra.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamkit.otel.stage import traced
+
+__all__ = ["traced"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "traced":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from streamkit.otel.stage import traced  # noqa: PLC0415 - OpenTelemetry's packages take 26 ms
+
+    return traced

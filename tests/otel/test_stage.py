@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import importlib
 import random
 import re
+import sys
 import time
 from contextlib import contextmanager
 
@@ -14,7 +16,7 @@ from opentelemetry.trace import StatusCode, set_span_in_context
 from streamkit import accumulate_tool_calls, check_json, collect, decode, encode, parse_sse, pipe
 from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed, StreamEnded, TextDelta
-from streamkit.otel.stage import traced
+from streamkit.otel import traced
 from streamkit.testing import source_of
 from tests.docs.pages import ROOT
 from tests.otel.spans import Spans
@@ -224,3 +226,14 @@ def test_no_span_is_made_current_anywhere():
     making = re.compile(r"start_as_current_span|use_span|\battach\(")
     found = [path for path in (ROOT / "streamkit").rglob("*.py") if making.search(path.read_text("utf-8"))]
     assert found == []
+
+
+def test_without_the_extra_who_asks_for_the_stage_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    for name in [name for name in sys.modules if name.startswith(("streamkit.otel.", "opentelemetry."))]:
+        monkeypatch.delitem(sys.modules, name)
+    package = importlib.import_module("streamkit.otel")
+    with pytest.raises(ImportError, match=r"streamkit-llm\[otel\]"):
+        _ = package.traced
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
