@@ -123,8 +123,6 @@ class MemoryStore:
 
     def make_room(self, size: int) -> bool:
         """Whether so many bytes more may be held, once logs that ended have gone for them."""
-        if self.held_bytes + size <= self.limits.all_bytes:
-            return True
         while self.held_bytes + size > self.limits.all_bytes and self._ended:
             self.forget(next(iter(self._ended.values())))
         while self.held_bytes + size > self.limits.all_bytes and self._values:
@@ -183,7 +181,8 @@ class MemoryLog:
         if self.lost is not None:
             return
         store = self._store
-        if self.is_there and self.size <= self._allowed and store.make_room(size):
+        is_roomy = store.held_bytes + size <= store.limits.all_bytes  # a call less
+        if self.is_there and self.size <= self._allowed and (is_roomy or store.make_room(size)):
             self._data += data
             store.held_bytes += size
             if self._waiting:

@@ -220,13 +220,17 @@ class Writer:
     async def _flush(self) -> bool:
         """Send what there is to send; whether Redis took it."""
         batch, doomed = self._batch(), list(self._doomed)
-        commands = [append.command(log.key) for log, append in batch]
-        commands += (expiry for log, append in batch for expiry in self._expiries(log, append))
+        commands: list[Command] = []
+        expiries: list[Command] = []
+        for log, append in batch:
+            commands.append(append.command(log.key))
+            if log.is_again or append.ended is not None:
+                expiries.append(self._expiry(log, append))
+            log.is_again = True
+        commands += expiries
         commands += (("DEL", key) for key in doomed)
         if batch and self._writing.wait_replicas:
             commands.append(("WAIT", self._writing.wait_replicas, WAIT_MS))
-        for log, _ in batch:
-            log.is_again = True
         try:
             answers = await self._calls.each(commands)
         except StoreDown:
@@ -258,14 +262,13 @@ class Writer:
                 break
         return batch
 
-    def _expiries(self, log: RedisLog, append: Append) -> list[Command]:
+    def _expiry(self, log: RedisLog, append: Append) -> Command:
         """A log lives on for its time behind the end.
 
         What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12).
         """
-        if append.ended is not None:
-            return [("PEXPIRE", log.key, int(self._writing.ttl_s * 1000))]
-        return [("PEXPIRE", log.key, self._live_ms)] if log.is_again else []
+        lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
+        return ("PEXPIRE", log.key, lives_ms)
 
     async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
         """Note what became of an append; False: it is to be sent again."""
