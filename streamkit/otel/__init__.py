@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamkit.text.quoting import quoted
+
 if TYPE_CHECKING:
     from streamkit.otel.stage import traced
 
@@ -15,7 +17,7 @@ __all__ = ["traced"]
 
 def __getattr__(name: str) -> Any:
     if name != "traced":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"{__name__} has no {quoted(name)}")
     from streamkit.otel.stage import traced  # noqa: PLC0415 - OpenTelemetry's packages take 26 ms
 
     return traced

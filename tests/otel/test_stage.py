@@ -235,5 +235,5 @@ def test_without_the_extra_who_asks_for_the_stage_is_told_what_to_install(monkey
     package = importlib.import_module("streamkit.otel")
     with pytest.raises(ImportError, match=r"streamkit-llm\[otel\]"):
         _ = package.traced
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="has no 'nothing'"):
         _ = package.nothing
