@@ -30,6 +30,7 @@ async def asked(gateway, times):
         assert (await ask(gateway.url, path, body=orjson.dumps(body))).status == 200
 
 
+@pytest.mark.exhaustive
 async def test_what_two_workers_tell_adds_up(tmp_path):
     with collecting() as collector:
         environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "mine"}

@@ -162,7 +162,7 @@ async def test_an_answer_whose_process_is_killed_ends_with_an_error_for_everybod
         assert told_s < LEASE_S + TOLD_S
 
 
-@pytest.mark.parametrize("seed", often(1, 100))
+@pytest.mark.parametrize("seed", often(0, 100))
 async def test_a_process_that_was_paused_too_long_can_t_write_behind_the_end_that_others_wrote(one_server, seed):
     whole, seen, _, told, entries = await trial(one_server.url, seed, pause)
     ended = judge(whole, seen)

@@ -17,7 +17,9 @@ from tests.web.resume.test_background import OWN, fails_above, served
 LEASE_S = 0.4
 
 
-@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize(
+    "count", [1, pytest.param(0, marks=pytest.mark.exhaustive), pytest.param(7, marks=pytest.mark.exhaustive)]
+)
 async def test_a_response_whose_process_died_fails_above_every_cursor(server, count):
     store = RedisStore(server.url, LogLimits(), RedisSettings(lease_s=LEASE_S))
     async with served(good(OWN), store=store) as (client, _, _evil):
