@@ -271,7 +271,7 @@ class StreamReport:
     spoken: bool = False
     #: Whether it said anything since somebody set this to None, who times what it says; None: what came since, if frames did,
     #: is like what it said before, so that nobody had to look.
-    said: bool | None = None
+    has_output: bool | None = None
     #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
     terminated: bool = False
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.

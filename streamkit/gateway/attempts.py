@@ -41,7 +41,7 @@ from streamkit.http_errors import is_retryable
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import Exchange
-from streamkit.web.pace import STALL_S, Pace
+from streamkit.web.output_times import STALL_S, OutputTimes
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
@@ -252,10 +252,10 @@ class Attempts:
             self.session,
             self.reply,
             target.model,
-            pace=Pace(self.stall_s),
+            output_times=OutputTimes(self.stall_s),
             prefill_text=prefill,
             trace_headers=NO_HEADERS if span is None else span.headers,
-            tap=None if span is None else span.tap,
+            copy_to=None if span is None else span.copy_to,
         )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
         return exchange
@@ -267,7 +267,7 @@ class Attempts:
         tried, self._trying = self._trying, None
         exchange, name = tried.exchange, tried.target.upstream.name
         seconds = asyncio.get_running_loop().time() - tried.started
-        exchange.pace.settle(exchange.report)
+        exchange.output_times.settle(exchange.report)
         attempt = Attempt(
             name,
             outcome,
@@ -277,7 +277,7 @@ class Attempts:
             exchange.asked,
             exchange.path,
             started=tried.started,
-            pace=exchange.pace,
+            output_times=exchange.output_times,
         )
         self.record.attempts.append(attempt)
         if tried.span is not None:

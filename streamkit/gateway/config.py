@@ -27,7 +27,7 @@ from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name, is_loopback
-from streamkit.web.pace import STALL_S
+from streamkit.web.output_times import STALL_S
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.resume.settings import State
 from streamkit.web.token_estimate import CountTokens

@@ -28,7 +28,7 @@ from prometheus_client import (
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
-from streamkit.web.pace import GAP_BOUNDS
+from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
 #: Seconds: from a token's pace to a long answer's length.
@@ -83,6 +83,18 @@ class Metrics:
         self._first = self._histogram(
             "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
         )
+        self._active = Gauge(
+            "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
+        )
+
+        self._sockets = Gauge(
+            "streamkit_sockets_open", "WebSockets open", registry=self.registry, multiprocess_mode="livesum"
+        )
+        self._add_answers()
+        self._add_kept_answers()
+
+    def _add_answers(self) -> None:
+        """What upstreams answered, and when."""
         self._attempt_seconds = self._histogram(
             "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream", "outcome"
         )
@@ -132,13 +144,9 @@ class Metrics:
         self._stops = self._counter(
             "stops", "Answers by the reason to stop; none: they broke off without", "upstream", "reason"
         )
-        self._active = Gauge(
-            "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
-        )
 
-        self._sockets = Gauge(
-            "streamkit_sockets_open", "WebSockets open", registry=self.registry, multiprocess_mode="livesum"
-        )
+    def _add_kept_answers(self) -> None:
+        """What is kept for clients that come back."""
         self._resumes = self._counter("resumes", "Requests for the rest of an answer, by result", "result")
         self._unkept = self._counter("not_resumable", "Answers that were to be kept and are not, by reason", "why")
         self._lost = self._counter("logs_lost", "Answers that could be kept no longer, by reason", "why")
@@ -206,7 +214,7 @@ class Metrics:
 
     def _observe_answer(self, attempt: Attempt, record: Record) -> None:
         """Count what an upstream answered, and when."""
-        upstream, route, pace = attempt.upstream, record.route, attempt.pace
+        upstream, route, times = attempt.upstream, record.route, attempt.output_times
         if attempt.begun:
             for kind, tokens in attempt.usage.items():
                 self._tokens.labels(upstream, route, kind).inc(tokens)
@@ -216,11 +224,11 @@ class Metrics:
                 self._stops.labels(upstream, reason).inc()
         if attempt.first_output_s is not None:
             self._first_output.labels(upstream, route).observe(attempt.first_output_s)
-            _add(self._gaps.labels(upstream), pace.gaps, pace.gap_total_s)
+            _add(self._gaps.labels(upstream), times.gaps, times.gap_total_s)
         if attempt.output_tokens_per_s is not None:
             self._rate.labels(upstream, route).observe(attempt.output_tokens_per_s)
-        if pace.stalls:
-            self._stalls.labels(upstream).inc(pace.stalls)
+        if times.stalls:
+            self._stalls.labels(upstream).inc(times.stalls)
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:

@@ -15,7 +15,7 @@ from attrs import define, field
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.identity import LOG_ID
 from streamkit.text.redact import excerpt
-from streamkit.web.pace import Pace
+from streamkit.web.output_times import OutputTimes
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
 if TYPE_CHECKING:  # OpenTelemetry is an extra
@@ -56,7 +56,7 @@ class Attempt:
     asked: StreamReport = field(repr=False)  #: of the request
     path: str = ""  #: where it was asked, without host and query; left out of a log where it answered
     started: float = 0.0  #: the loop's time at which it began
-    pace: Pace = field(factory=Pace, repr=False)  #: when the outputs of a stream came
+    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: when the outputs of a stream came
 
     @property
     def begun(self) -> bool:
@@ -73,13 +73,13 @@ class Attempt:
     @property
     def first_output_s(self) -> float | None:
         """From its beginning to the first text, reasoning or call."""
-        return None if self.pace.first_at is None else self.pace.first_at - self.started
+        return None if self.output_times.first_at is None else self.output_times.first_at - self.started
 
     @property
     def output_tokens_per_s(self) -> float | None:
         """Tokens behind the first output, by the time from that to the last one; None where that can't be known."""
-        first_at, output = self.pace.first_at, self.usage.get("output", 0)
-        span = 0.0 if first_at is None else self.pace.last_at - first_at
+        first_at, output = self.output_times.first_at, self.usage.get("output", 0)
+        span = 0.0 if first_at is None else self.output_times.last_at - first_at
         return (output - 1) / span if output > 1 and span > 0 else None
 
 
@@ -116,7 +116,9 @@ class Record:
     @property
     def first_output_s(self) -> float | None:
         """From the request to the first text, reasoning or call that an upstream said."""
-        first = next((each.pace.first_at for each in self.attempts if each.pace.first_at is not None), None)
+        first = next(
+            (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
+        )
         return None if first is None else first - self.started
 
     @property
@@ -125,7 +127,9 @@ class Record:
 
         None where nothing was streamed. What an upstream took that was given up for another is no time of the gateway's.
         """
-        first = next((each.pace.first_at for each in self.attempts if each.pace.first_at is not None), None)
+        first = next(
+            (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
+        )
         if first is None or self.wrote_at is None:
             return None
         return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
@@ -160,7 +164,7 @@ class Record:
             line["losses"] = dict(last.asked.losses + last.report.losses)
             line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
             line["usage"] = last.usage
-            line |= _rounded(_pace_line(last))
+            line |= _rounded(_times_line(last))
             line["profile"] = _profile(last.report.timings)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
@@ -177,14 +181,14 @@ class Record:
         return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
 
 
-def _pace_line(attempt: Attempt) -> dict[str, float | None]:
+def _times_line(attempt: Attempt) -> dict[str, float | None]:
     """How the outputs of a stream came; the median gap is the bound of ``GAP_BOUNDS`` that half of the gaps do not pass."""
-    pace = attempt.pace
+    times = attempt.output_times
     return {
         "first_output_s": attempt.first_output_s,
-        "greatest_gap_s": pace.greatest_gap_s,
-        "median_gap_s": pace.median_gap_s,
-        "stalls": pace.stalls,
+        "greatest_gap_s": times.greatest_gap_s,
+        "median_gap_s": times.median_gap_s,
+        "stalls": times.stalls,
         "output_tokens_per_s": attempt.output_tokens_per_s,
     }
 

@@ -26,7 +26,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
-from streamkit.otel.inference import describe_request, end_inference, inference_of, start_inference, told
+from streamkit.otel.inference import attribute_text, describe_request, end_inference, inference_of, start_inference
 from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
@@ -42,7 +42,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 #: In metrics, a model that no route spells out: clients may name models without end (limits.md T13).
 OTHER: Final = "_other"
 #: What the log says where a span has less than it was to have.
-UNTOLD: Final = "what was said could not be told in a span"
+CONTENT_FAILED: Final = "what was said could not be told in a span"
 #: The header by which a client finds the trace of its answer.
 TRACE_RESPONSE: Final = "traceresponse"
 #: The status of a request whose client left before it had one: none was sent.
@@ -67,7 +67,7 @@ class Telemetry:
         route = None if resource is None else resource.canonical
         attributes: dict[str, AttributeValue] = {
             "http.request.method": method,
-            "url.path": told(record.logged(record.path)),
+            "url.path": attribute_text(record.logged(record.path)),
             "url.scheme": request.scheme,
         }
         if route is not None:
@@ -172,7 +172,7 @@ class AttemptSpan:
     reading: _Reading | None = None
 
     @property
-    def tap(self) -> Callable[[bytes], None] | None:
+    def copy_to(self) -> Callable[[bytes], None] | None:
         """Is handed the reads of a stream."""
         return None if self.reading is None else self.reading.feed
 
@@ -221,7 +221,7 @@ class _Reading:
             self._answer.feed(events())
         except Exception:  # noqa: BLE001 - what is wrong here is none of the answer's business
             self._is_read = False
-            log.exception(UNTOLD)
+            log.exception(CONTENT_FAILED)
         else:
             self._is_read = self._machine.fault is None
 
@@ -231,4 +231,4 @@ def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
     try:
         span.set_attributes(attributes())
     except Exception:  # noqa: BLE001 - as above
-        log.exception(UNTOLD)
+        log.exception(CONTENT_FAILED)

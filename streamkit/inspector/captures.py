@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
-from streamkit.web.pace import STALL_S
+from streamkit.web.output_times import STALL_S
 
 #: Streams that are kept; beyond them the one that ended first goes.
 CAPTURES: Final = 100

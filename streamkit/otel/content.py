@@ -36,7 +36,7 @@ from streamkit.events import Aside, Event, ReasoningDelta, RefusalDelta, TextDel
 from streamkit.otel import conventions as names
 from streamkit.otel.api import Span
 from streamkit.otel.conventions import CONTENT_CHARS
-from streamkit.otel.inference import told
+from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
 from streamkit.text.redact import MARGIN_CHARS, without_secrets
 
@@ -143,7 +143,7 @@ class Content:
         return self._text(text)
 
     def _text(self, text: str) -> str:
-        return told(self.hide(text[: self.chars + MARGIN_CHARS]), self.chars)
+        return attribute_text(self.hide(text[: self.chars + MARGIN_CHARS]), self.chars)
 
 
 def describe_content(span: Span, request: Request, content: Content) -> None:

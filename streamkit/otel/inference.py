@@ -34,7 +34,7 @@ from streamkit.text.redact import excerpt
 NAME_CHARS: Final = 200
 
 
-def told(text: str, chars: int = NAME_CHARS) -> str:
+def attribute_text(text: str, chars: int = NAME_CHARS) -> str:
     """The beginning of what somebody else wrote, without what looks like a key.
 
     Half of a surrogate pair, which JSON may hold, becomes ``?``: with one in it no span of a whole batch could be sent.
@@ -73,7 +73,7 @@ class Inference:
 
 def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
     """The call of ``model`` at a server by its dialect, or its provider's name. Raises UsageError for an unknown one."""
-    return Inference(model=told(model), **_server(dialect, base_url))
+    return Inference(model=attribute_text(model), **_server(dialect, base_url))
 
 
 @lru_cache(maxsize=256)  # a tenth of what a request costs that is sampled out
@@ -146,7 +146,7 @@ def describe_request(span: Span, request: Request, *, stream: bool) -> None:
     if not span.is_recording():
         return
     options = request.options
-    thinking, output = options.thinking, options.output
+    effort, output = None if options.thinking is None else options.thinking.effort, options.output
     found: dict[str, AttributeValue | None] = {
         names.REQUEST_STREAM: stream or None,
         names.REQUEST_MAX_TOKENS: options.max_tokens,
@@ -156,9 +156,9 @@ def describe_request(span: Span, request: Request, *, stream: bool) -> None:
         names.REQUEST_SEED: options.seed,
         names.REQUEST_FREQUENCY_PENALTY: options.frequency_penalty,
         names.REQUEST_PRESENCE_PENALTY: options.presence_penalty,
-        names.REQUEST_STOP_SEQUENCES: tuple(map(told, options.stop)) or None,
+        names.REQUEST_STOP_SEQUENCES: tuple(map(attribute_text, options.stop)) or None,
         names.REQUEST_CHOICE_COUNT: options.choices if options.choices != 1 else None,
-        names.REQUEST_REASONING_LEVEL: None if thinking is None or thinking.effort is None else told(thinking.effort),
+        names.REQUEST_REASONING_LEVEL: None if effort is None else attribute_text(effort),
         names.OUTPUT_TYPE: None if output is None else "text" if output.kind == "text" else "json",
     }
     span.set_attributes({name: value for name, value in found.items() if value is not None})
@@ -190,9 +190,9 @@ def _answer_attributes(answered: Answered, *, is_whole: bool) -> dict[str, Attri
     found: dict[str, AttributeValue] = {}
     if answered.started is not None:
         if answered.started.id:
-            found[names.RESPONSE_ID] = told(answered.started.id)
+            found[names.RESPONSE_ID] = attribute_text(answered.started.id)
         if answered.started.model:
-            found[names.RESPONSE_MODEL] = told(answered.started.model)
+            found[names.RESPONSE_MODEL] = attribute_text(answered.started.model)
     if answered.usage is not None:
         for count, name in names.USAGE.items():
             tokens: int | None = getattr(answered.usage, count)

@@ -121,10 +121,10 @@ class ToolCallAccumulator:
             kind = type(found[0])
             if kind is ToolCallDelta:
                 if (grown := self._settled.grown(found[0])) is not None:
-                    self.report.said = True
+                    self.report.has_output = True
                     return [grown]
             elif self._passes and kind in PASSED_OUTPUT:
-                self.report.said = True
+                self.report.has_output = True
                 return found  # type: ignore[no-any-return]
         report = self.report
         out: list[Any] = []
@@ -145,8 +145,8 @@ class ToolCallAccumulator:
                 except StreamError as error:
                     self._fails(error)
                     self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
-        if not report.said and _says_something(out):
-            report.said = report.spoken = True
+        if not report.has_output and _says_something(out):
+            report.has_output = report.spoken = True
         self._passes = report.spoken and not self._failed
         return join_deltas(out) if self.join and len(out) > 1 else out
 

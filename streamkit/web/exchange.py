@@ -39,7 +39,7 @@ from streamkit.translation.web_searches import carries_searches, carry_searches_
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
-from streamkit.web.pace import Pace
+from streamkit.web.output_times import OutputTimes
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
@@ -67,13 +67,13 @@ class Exchange:
     #: What was repaired and lost of the answer; the upstream's own words are in it.
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
-    pace: Pace = field(factory=Pace, repr=False)  #: when the outputs of a stream came
+    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: when the outputs of a stream came
     prefill_text: str = field(
         default="", repr=False
     )  #: the beginning of the answer, which this upstream is to go on with
     path: str = ""  #: where it was asked, for a log
     trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
-    tap: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
+    copy_to: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
     answer: Response | None = field(default=None, repr=False)  #: where it came whole
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
@@ -121,7 +121,7 @@ class Exchange:
         try:
             came = await form_of(source, self.upstream.wire)
             went_on = came.form != "body"
-            source.tap = self.tap  # what was read for the form comes again
+            source.copy_to = self.copy_to  # what was read for the form comes again
             return came
         finally:
             if not went_on:
@@ -329,9 +329,9 @@ class Exchange:
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
         if stream and isinstance(opened.answer, TimedSource):
-            opened.answer.pace = self.pace
+            opened.answer.output_times = self.output_times
         if tap is not None and isinstance(opened.answer, TimedSource):
-            opened.answer.watch = tap
+            opened.answer.tap = tap
         return opened.answer
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)

@@ -29,7 +29,7 @@ from attrs.validators import gt, optional
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
-from streamkit.web.pace import Pace
+from streamkit.web.output_times import OutputTimes
 from streamkit.web.tap import Tap
 
 
@@ -141,11 +141,11 @@ class TimedSource:
         #: Of the pipe that reads it, if any: behind the terminator that it tells of nothing is waited for.
         self.report: StreamReport | None = None
         #: Of an answer whose outputs are timed.
-        self.pace: Pace | None = None
+        self.output_times: OutputTimes | None = None
         #: Is handed what was read, for who looks at an answer as it passes.
-        self.tap: Callable[[bytes], None] | None = None
+        self.copy_to: Callable[[bytes], None] | None = None
         #: Sees what is read and what is put back.
-        self.watch: Tap | None = None
+        self.tap: Tap | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -190,12 +190,12 @@ class TimedSource:
         if not self._begun:
             self._begun = self._beginning.feed(chunk)
         self.read_bytes += len(chunk)
-        if self.pace is not None and report is not None:
-            self.pace.read(report, self._loop.time())
+        if self.output_times is not None and report is not None:
+            self.output_times.read(report, self._loop.time())
+        if self.copy_to is not None:
+            self.copy_to(chunk)
         if self.tap is not None:
-            self.tap(chunk)
-        if self.watch is not None:
-            self.watch.read(chunk)
+            self.tap.read(chunk)
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
@@ -228,8 +228,8 @@ class TimedSource:
         if not isinstance(self._source, Rereadable):
             raise TypeError("only what was read of a response can be put back")
         self._source.unread(data)
-        if self.watch is not None:
-            self.watch.unread(data)
+        if self.tap is not None:
+            self.tap.unread(data)
 
     async def aclose(self) -> None:
         self._disarm()

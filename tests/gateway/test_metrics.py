@@ -17,7 +17,7 @@ from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.resume import MemoryStore
-from streamkit.web.pace import Pace
+from streamkit.web.output_times import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
@@ -335,14 +335,14 @@ async def test_tokens_stops_and_the_pace_of_a_stream_are_counted(client):
 
 
 def test_the_line_of_a_stream_says_how_it_went():
-    pace, report = Pace(stall_s=1.0), StreamReport()
+    times, report = OutputTimes(stall_s=1.0), StreamReport()
     for at in (10.0, 10.5, 12.5, 13.0):
-        pace.read(report, at)
+        times.read(report, at)
         report.frames += 1
-        report.said = report.spoken = True
-    pace.settle(report)
+        report.has_output = report.spoken = True
+    times.settle(report)
     report.usage, report.stops = UsageReported(7, output_total=31), (ResponseFinished("stop"),)
-    went = Attempt("one", "success", 4.0, "", report, StreamReport(), started=9.0, pace=pace)
+    went = Attempt("one", "success", 4.0, "", report, StreamReport(), started=9.0, output_times=times)
     line = record(attempts=[went]).document()
     figures = ("first_output_s", "greatest_gap_s", "median_gap_s", "stalls", "output_tokens_per_s", "stop", "usage")
     assert [line[name] for name in figures] == [1.0, 2.0, 0.5, 1, 10.0, "stop", {"input": 7, "output": 31}]

@@ -304,6 +304,6 @@ def test_the_model_has_spoken_with_its_first_text_and_not_before():
 def test_a_report_says_whether_the_model_said_something_since_it_was_asked_last(events, said):
     machine = machine_of()
     machine.feed([TextDelta("before")])
-    machine.report.said = None
+    machine.report.has_output = None
     machine.feed(events)
-    assert machine.report.said is said
+    assert machine.report.has_output is said

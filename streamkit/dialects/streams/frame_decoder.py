@@ -125,8 +125,8 @@ class FrameDecoder:
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
         self.marks = None
-        if self.report.said is None:
-            self.report.said = False
+        if self.report.has_output is None:
+            self.report.has_output = False
         if len(frames) != 1 or self._held is not None or self.marks_all:
             return self._feed_many(frames)
         self.frame = frame = frames[0]  # one, as nearly always: a frame that nothing stands behind needs no marks

@@ -2,7 +2,7 @@
 
 const DELTAS = { TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal" };
 
-/** Events in which the model says something (streamkit/web/pace.py times the same). */
+/** Events in which the model says something (streamkit/web/output_times.py times the same). */
 const OUTPUT = new Set([...Object.keys(DELTAS), "ToolCallStarted", "ToolCallArguments"]);
 
 /** Whether a verdict lets a call be run. */

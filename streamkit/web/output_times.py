@@ -21,7 +21,7 @@ GAP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.
 STALL_S: Final = 5.0
 
 
-class Pace:
+class OutputTimes:
     """The outputs of one answer. Times are the event loop's, in seconds."""
 
     def __init__(self, stall_s: float = STALL_S) -> None:
@@ -46,8 +46,8 @@ class Pace:
         if report.frames == self._frames or self._at is None:  # of a whole answer nothing is timed
             return
         self._frames = report.frames
-        is_output = report.said is not False and report.spoken
-        report.said = None
+        is_output = report.has_output is not False and report.spoken
+        report.has_output = None
         if is_output:
             self._output(self._at)
 
