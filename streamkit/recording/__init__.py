@@ -1,0 +1,32 @@
+"""Recordings of exchanges with a provider: what was asked, what came of it, read by read at its time, and how it ended.
+
+A file ``*.stream.jsonl`` has one exchange, as lines of JSON. ``read_recording`` reads one, ``lines`` has what writes one.
+
+Source: observe.md §D, "Proposed form".
+"""
+
+from streamkit.recording.recording import (
+    SUFFIX,
+    BadRecording,
+    End,
+    Read,
+    RecordedRequest,
+    RecordedResponse,
+    Recording,
+    is_recording,
+    parse_recording,
+    read_recording,
+)
+
+__all__ = [
+    "SUFFIX",
+    "BadRecording",
+    "End",
+    "Read",
+    "RecordedRequest",
+    "RecordedResponse",
+    "Recording",
+    "is_recording",
+    "parse_recording",
+    "read_recording",
+]

@@ -1,0 +1,51 @@
+"""An aiohttp application that answers on loopback from a thread of its own, for tests that block.
+
+Source: observe.md O27, O31.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from aiohttp import web
+
+#: How long the connections that are left when it ends are waited for.
+CLOSE_S = 1.0
+
+
+@contextmanager
+def served(make_app: Callable[[], web.Application]) -> Iterator[str]:
+    """Serve an application on a free port of loopback while the block runs, and give its URL: ``http://127.0.0.1:40123``.
+
+    ``make_app`` is called in the thread, whose event loop is the application's. What it raises, or OSError where loopback
+    can't be listened on, is raised here.
+    """
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="streamkit-served", daemon=True)
+    thread.start()
+    try:
+        runner, url = asyncio.run_coroutine_threadsafe(_started(make_app), loop).result()
+        try:
+            yield url
+        finally:
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _started(make_app: Callable[[], web.Application]) -> tuple[web.AppRunner, str]:
+    runner = web.AppRunner(make_app(), handler_cancellation=True, access_log=None, shutdown_timeout=CLOSE_S)
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    except BaseException:
+        await runner.cleanup()
+        raise
+    host, port = runner.addresses[0]
+    return runner, f"http://{host}:{port}"
