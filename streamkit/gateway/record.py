@@ -78,8 +78,10 @@ class Attempt:
     @property
     def output_tokens_per_s(self) -> float | None:
         """Tokens behind the first output, by the time from that to the last one; None where that can't be known."""
-        first_at, output = self.output_times.first_at, self.usage.get("output", 0)
-        span = 0.0 if first_at is None else self.output_times.last_at - first_at
+        first_at, counted = self.output_times.first_at, self.report.usage
+        if first_at is None or counted is None:
+            return None
+        span, output = self.output_times.last_at - first_at, counted.output_total or 0
         return (output - 1) / span if output > 1 and span > 0 else None
 
 

@@ -11,11 +11,12 @@ Source: observe.md O2 to O13.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from aiohttp import web
-from attrs import define, field
+from attrs import define, evolve, field
+from opentelemetry.sdk.trace.sampling import ParentBased, StaticSampler, TraceIdRatioBased
 
 from streamkit.conversation.messages import Response
 from streamkit.events import Event
@@ -26,11 +27,18 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
-from streamkit.otel.inference import attribute_text, describe_request, end_inference, inference_of, start_inference
+from streamkit.otel.inference import (
+    Inference,
+    attribute_text,
+    describe_request,
+    end_inference,
+    inference_of,
+    start_inference,
+)
 from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
-from streamkit.otel.trace_context import context_in, ids_of, propagated, trace_response
+from streamkit.otel.trace_context import context_in, ids_in, propagated, traceparent_of
 from streamkit.recipes import reading_machine
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
@@ -43,6 +51,8 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 OTHER: Final = "_other"
 #: What the log says where a span has less than it was to have.
 CONTENT_FAILED: Final = "what was said could not be told in a span"
+#: Samplers that decide by the trace, or by the span above: all that ``OTEL_TRACES_SAMPLER`` has of OpenTelemetry's own.
+WHOLE_TRACES: Final = (ParentBased, StaticSampler, TraceIdRatioBased)
 #: The header by which a client finds the trace of its answer.
 TRACE_RESPONSE: Final = "traceresponse"
 #: The status of a request whose client left before it had one: none was sent.
@@ -59,22 +69,25 @@ class Telemetry:
         meter = providers.metrics.get_meter(SCOPE, schema_url=self.conventions.schema_url)
         self.instruments = Instruments(meter, self.conventions)
         self._providers, self._shutdown_s = providers, settings.shutdown_s
+        self._leaves_out_traces = isinstance(providers.traces.sampler, WHOLE_TRACES)
 
     def begin(self, request: web.Request, record: Record) -> RequestTrace:
         """The span of a request, in the trace that it names."""
         method = record.method if record.method in METHODS else "_OTHER"
         resource = request.match_info.route.resource
         route = None if resource is None else resource.canonical
-        attributes: dict[str, AttributeValue] = {
-            "http.request.method": method,
-            "url.path": attribute_text(record.logged(record.path)),
-            "url.scheme": request.scheme,
-        }
+        attributes: dict[str, AttributeValue] = {"http.request.method": method, "url.scheme": request.scheme}
         if route is not None:
             attributes["http.route"] = route
         name = f"{'HTTP' if method == '_OTHER' else method} {route or ''}".rstrip()
         span = self.tracer.start_span(name, context_in(request.headers), SpanKind.SERVER, attributes)
+        if span.is_recording():
+            span.set_attribute("url.path", attribute_text(record.logged(record.path)))
         return RequestTrace(self, span, record)
+
+    def is_left_out(self, span: Span) -> bool:
+        """Whether the sampler left out a span, and would leave out each span below it."""
+        return self._leaves_out_traces and not span.is_recording()
 
     async def running(self, _app: web.Application) -> AsyncGenerator[None, None]:
         """At the end of an application what is left is sent, until the deadline."""
@@ -88,6 +101,11 @@ def otlp_telemetry(settings: config.Telemetry) -> Telemetry:
     return Telemetry(settings, otlp_providers())
 
 
+@lru_cache(maxsize=256)  # of configured names alone: what clients name is no argument
+def _inference_of(dialect: str, model: str, base_url: str) -> Inference:
+    return inference_of(dialect, model, base_url)
+
+
 @define
 class RequestTrace:
     """The span of a request."""
@@ -96,30 +114,39 @@ class RequestTrace:
     span: Span
     record: Record = field(repr=False)
     last: AttemptSpan | None = None  #: of the attempts that are over
+    _traceparent: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._traceparent = traceparent_of(self.span)
 
     @property
     def ids(self) -> dict[str, str]:
         """For the log; none where the SDK is switched off (``OTEL_SDK_DISABLED``)."""
-        if not self.span.get_span_context().is_valid:
+        if not self._traceparent:
             return {}
-        trace_id, span_id = ids_of(self.span)
+        trace_id, span_id = ids_in(self._traceparent)
         return {"trace_id": trace_id, "span_id": span_id}
 
     @property
     def headers(self) -> dict[str, str]:
         """For the client."""
-        return {TRACE_RESPONSE: trace_response(self.span)} if self.ids else {}
+        return {TRACE_RESPONSE: self._traceparent} if self._traceparent else {}
 
     def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptSpan:
-        """The span of a try with an upstream, below that of the request."""
+        """The span of a try with an upstream, below that of the request.
+
+        Of a trace that is left out it is the request's: nothing is recorded, so nothing tells the two apart.
+        """
         upstream, model = target.upstream, target.model or ask.model
-        inference = inference_of(upstream.dialect, self.record.logged(model), upstream.base_url)
-        span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
-        describe_request(span, ask.request, stream=ask.stream)
-        measured = inference.attributes
-        if ask.model not in route.models:
-            measured[names.REQUEST_MODEL] = OTHER
-        tried = AttemptSpan(self, span, measured, is_streamed=ask.stream, propagates=upstream.propagate_trace)
+        is_known = ask.model in route.models
+        known = _inference_of(upstream.dialect, model if is_known else OTHER, upstream.base_url)
+        if self.telemetry.is_left_out(self.span):
+            span = self.span
+        else:
+            inference = known if is_known else evolve(known, model=attribute_text(self.record.logged(model)))
+            span = start_inference(self.telemetry.tracer, inference, set_span_in_context(self.span))
+            describe_request(span, ask.request, stream=ask.stream)
+        tried = AttemptSpan(self, span, known.attributes, is_streamed=ask.stream, propagates=upstream.propagate_trace)
         settings = self.telemetry.settings
         if settings.content == "on" and span.is_recording():
             tried.content = Content(settings.content_chars, self.record.hide)

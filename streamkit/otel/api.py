@@ -3,17 +3,7 @@
 try:
     from opentelemetry.context import Context
     from opentelemetry.metrics import Counter, Histogram, Meter, get_meter
-    from opentelemetry.trace import (
-        Span,
-        SpanKind,
-        Status,
-        StatusCode,
-        Tracer,
-        format_span_id,
-        format_trace_id,
-        get_tracer,
-        set_span_in_context,
-    )
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer, set_span_in_context
     from opentelemetry.util.types import AttributeValue
 except ModuleNotFoundError as error:
     raise ImportError("OpenTelemetry is not installed: pip install 'streamkit-llm[otel]'") from error
@@ -29,8 +19,6 @@ __all__ = [
     "Status",
     "StatusCode",
     "Tracer",
-    "format_span_id",
-    "format_trace_id",
     "get_meter",
     "get_tracer",
     "set_span_in_context",

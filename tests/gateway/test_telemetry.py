@@ -14,7 +14,7 @@ import pytest
 from aiohttp import ClientSession
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Decision, Sampler, StaticSampler
 from opentelemetry.trace import SpanKind, StatusCode, set_tracer_provider
 
 from streamkit.gateway import config
@@ -413,13 +413,47 @@ async def test_nothing_is_computed_for_what_is_sampled_out(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("streamkit.otel.inference._answer_attributes", computed)
-    monkeypatch.setattr("streamkit.gateway.telemetry.Content", computed)
+    for name in ("Content", "attribute_text", "describe_request", "start_inference"):
+        monkeypatch.setattr(f"streamkit.gateway.telemetry.{name}", computed)
     async with EvilUpstream(as_asked("openai-chat")) as evil:
         async with gateway_of(spans, upstream_at(evil, "openai-chat"), config.Telemetry(content="on")) as running:
             answer = await asked(running)
-        assert evil.requests[0].header("traceparent").endswith(("-00", "-02"))
-    assert (answer.status, answer.headers["traceresponse"].split("-")[0]) == (200, "00")
+            await running.outcomes()
+        parent = evil.requests[0].header("traceparent")
+    assert parent.endswith(("-00", "-02"))
+    assert (answer.status, answer.headers["traceresponse"]) == (200, parent)
     assert spans.ended == []
+
+
+async def asked_samplers(sampler_type):
+    """Of which spans a sampler that leaves out what is no CLIENT span is asked, and those that are recorded."""
+    asked_of = []
+
+    class Asked(sampler_type):
+        def should_sample(self, parent_context, trace_id, name, kind=None, *arguments, **values):
+            asked_of.append(name)
+            sampler = ALWAYS_ON if kind is SpanKind.CLIENT else ALWAYS_OFF
+            return sampler.should_sample(parent_context, trace_id, name, kind, *arguments, **values)
+
+        def get_description(self):
+            return "asked"
+
+    spans = Spans(Asked(Decision.DROP) if sampler_type is StaticSampler else Asked())
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway_of(spans, upstream_at(evil, "openai-chat"), config.Telemetry()) as running,
+    ):
+        await asked(running)
+        await running.outcomes()
+    return asked_of, [span.name for span in spans.ended]
+
+
+async def test_a_trace_that_is_left_out_is_asked_for_once():
+    assert await asked_samplers(StaticSampler) == (["POST /v1/chat/completions"], [])
+
+
+async def test_a_sampler_of_the_operators_own_is_asked_for_each_span():
+    assert await asked_samplers(Sampler) == (["POST /v1/chat/completions", "chat m"], ["chat m"])
 
 
 async def test_an_sdk_that_is_switched_off_has_no_trace_to_name(monkeypatch, caplog):

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 from opentelemetry.context import get_value
-from opentelemetry.trace import get_current_span
+from opentelemetry.trace import INVALID_SPAN, get_current_span, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from streamkit.otel.trace_context import context_in, ids_of, propagated, trace_response
+from streamkit.otel.trace_context import context_in, ids_in, propagated, traceparent_of
 from tests.otel.spans import Spans
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -79,7 +80,19 @@ def test_baggage_is_dropped():
 
 def test_a_request_within_a_span_has_the_spans_id_and_the_traces_state():
     span = Spans().tracer.start_span("a", context_in(CIMultiDict({"traceparent": SENT, "tracestate": "a=1"})))
-    trace_id, span_id = ids_of(span)
+    sent = traceparent_of(span)
+    trace_id, span_id = ids_in(sent)
     assert (trace_id, span_id == SPAN) == (TRACE, False)
-    assert propagated(span) == {"traceparent": f"00-{TRACE}-{span_id}-01", "tracestate": "a=1"}
-    assert trace_response(span) == f"00-{TRACE}-{span_id}-01"
+    assert sent == f"00-{TRACE}-{span_id}-01"
+    assert propagated(span) == {"traceparent": sent, "tracestate": "a=1"}
+
+
+def test_both_headers_are_as_the_library_writes_them():
+    span = Spans().tracer.start_span("a", context_in(CIMultiDict({"traceparent": SENT, "tracestate": "a=1,b=2"})))
+    theirs: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(theirs, set_span_in_context(span))
+    assert propagated(span) == theirs
+
+
+def test_a_span_that_is_none_has_no_header():
+    assert (traceparent_of(INVALID_SPAN), propagated(INVALID_SPAN)) == ("", {})
