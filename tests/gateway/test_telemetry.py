@@ -35,6 +35,7 @@ from tests.web.socket_upstream import events, saying, socket_upstream
 PATIENT = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = {"traceparent": f"00-{TRACE}-{SPAN}-03"}
+NO_METRICS = MeterProvider([], shutdown_on_exit=False)
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
 
 
@@ -45,8 +46,7 @@ def spans():
 
 def gateway_of(spans, upstream, settings):
     """A gateway with these settings."""
-    metrics = MeterProvider([], shutdown_on_exit=False)
-    return gateway(config_of([upstream]), telemetry=Telemetry(settings, Providers(spans.provider, metrics)))
+    return gateway(config_of([upstream]), telemetry=Telemetry(settings, Providers(spans.provider, NO_METRICS)))
 
 
 @asynccontextmanager
