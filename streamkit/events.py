@@ -277,6 +277,11 @@ class UsageReported:
     raw: Mapping[str, Any] | None = None
     vendor: str = ""
 
+    @property
+    def counts(self) -> bool:
+        """Whether tokens were counted. No request has none: servers that do not know yet write 0 and 0."""
+        return bool(self.input_total or self.output_total)
+
 
 @define
 class Aside:

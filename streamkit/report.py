@@ -263,7 +263,7 @@ class StreamReport:
     failure: Any = None
     #: The ``ResponseStarted`` event: the provider's id of the response, and its name of the model.
     started: Any = None
-    #: The last ``UsageReported`` event, which counts all tokens so far; None: the provider told of none.
+    #: The last ``UsageReported`` event, which counts all tokens so far; None: the provider told of none, or 0 of all.
     usage: Any = None
     #: The ``ResponseFinished`` events of the choices that have one, in the order in which they came.
     stops: tuple[Any, ...] = ()

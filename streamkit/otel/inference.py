@@ -123,7 +123,7 @@ class SeenEvents:
             elif isinstance(event, ResponseStarted):
                 self.started = event
             elif isinstance(event, UsageReported):
-                self.usage = event
+                self.usage = event if event.counts else self.usage
             elif isinstance(event, ResponseFinished):
                 self.stops.append(event)
             elif isinstance(event, ProviderFailed):

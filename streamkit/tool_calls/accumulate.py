@@ -261,7 +261,8 @@ class ToolCallAccumulator:
             self._vendor = event.vendor
             self.report.started = event
         elif kind is UsageReported:
-            self.report.usage = event
+            if event.counts:
+                self.report.usage = event
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
         self._out.append(event)

@@ -109,35 +109,29 @@ def continuous(number, text="", reason=None):
     return chat(choices=[delta], usage={"prompt_tokens": 7, "completion_tokens": number, "total_tokens": 7 + number})
 
 
-#: Counts in each chunk; and Anthropic's, which leave the cache out of what is input.
+def started(fresh, read, written, output):
+    """The first event of Anthropic's dialect, which leaves the cache out of what is input."""
+    counts = {
+        "input_tokens": fresh,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": output,
+    }
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": counts}
+    return event({"type": "message_start", "message": message})
+
+
 CONTINUOUS = [*(continuous(number, "la ") for number in range(1, 5)), continuous(5, reason="stop"), b"data: [DONE]\n\n"]
 CACHED = [
-    event(
-        {
-            "type": "message_start",
-            "message": {
-                "id": "msg_1",
-                "type": "message",
-                "role": "assistant",
-                "model": "m",
-                "content": [],
-                "stop_reason": None,
-                "stop_sequence": None,
-                "usage": {
-                    "input_tokens": 3,
-                    "cache_read_input_tokens": 1000,
-                    "cache_creation_input_tokens": 20,
-                    "output_tokens": 1,
-                },
-            },
-        }
-    ),
+    started(3, 1000, 20, 1),
     event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
     event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}),
     event({"type": "content_block_stop", "index": 0}),
     event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 12}}),
     event({"type": "message_stop"}),
 ]
+#: What servers write that count at the end alone.
+ZEROS = [started(0, 0, 0, 0), *CACHED[1:4]]
 UNCOUNTED = [chat(choices=[{"index": 0, "delta": {"content": "hi"}, "finish_reason": None}])]
 
 
@@ -148,6 +142,7 @@ UNCOUNTED = [chat(choices=[{"index": 0, "delta": {"content": "hi"}, "finish_reas
         ("openai-chat", CONTINUOUS, {"input_tokens": 7, "output_tokens": 5}),
         ("openai-chat", CONTINUOUS[:2], {"input_tokens": 7, "output_tokens": 2}),
         ("openai-chat", UNCOUNTED, {}),
+        ("anthropic", ZEROS, {}),
         (
             "anthropic",
             CACHED,
@@ -159,7 +154,7 @@ UNCOUNTED = [chat(choices=[{"index": 0, "delta": {"content": "hi"}, "finish_reas
             },
         ),
     ],
-    ids=["counted in each chunk", "the same, cut", "cut without a count", "cached"],
+    ids=["counted in each chunk", "the same, cut", "cut without a count", "cut behind zeros", "cached"],
 )
 async def test_the_last_count_is_told_with_its_cache_and_none_where_none_came(upstream, chunks, counts, client):
     assert await told(upstream, chunks, client) == counts

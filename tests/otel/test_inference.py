@@ -81,6 +81,14 @@ def full_request():
     return Request("openai-chat", "m", options=options, stream=True)
 
 
+def test_zeros_before_anything_was_counted_are_no_count():
+    seen = SeenEvents()
+    seen.feed([UsageReported(0, None, None, 0)])
+    assert seen.usage is None
+    seen.feed([UsageReported(5, None, None, 0), UsageReported(0, 0, 0, 0)])
+    assert seen.usage == UsageReported(5, None, None, 0)
+
+
 def test_a_whole_call_has_all_that_is_known_of_it():
     spans = Spans()
     span = start_inference(spans.tracer, inference_of("openai-chat", "m", "https://h:1"))
