@@ -35,7 +35,10 @@ def part(kind, **members):
     return {"type": "object", "required": [*properties], "properties": properties}
 
 
-#: What the conventions' schemas demand of the parts that are written here; other types are free.
+#: What the conventions' schemas demand of the parts that are written here: gen-ai-input-messages.json, -output-messages.json,
+#: -system-instructions.json and -tool-definitions.json of open-telemetry/semantic-conventions-genai, model/gen-ai, at commits
+#: 2b902ce, 16c5f01 and d357ce2, read on 2026-11-26. They let any object through that has a ``type`` (GenericPart), so these are
+#: stricter: a part of a known type has to be one, and other types are those that are written on purpose.
 KNOWN = [
     part("text", content=TEXT),
     part("reasoning", content=TEXT),
@@ -48,8 +51,21 @@ PARTS = {
     "type": "array",
     "items": {"anyOf": [*KNOWN, {"required": ["type"], "properties": {"type": {"enum": ["image", "audio", "other"]}}}]},
 }
-MESSAGE = {"type": "object", "required": ["role", "parts"], "properties": {"role": TEXT, "parts": PARTS}}
-TOOL = {"type": "object", "required": ["type", "name"], "properties": {"type": TEXT, "name": TEXT}}
+MESSAGE = {
+    "type": "object",
+    "required": ["role", "parts"],
+    "properties": {"role": TEXT, "parts": PARTS, "finish_reason": TEXT},
+}
+TOOL = {
+    "type": "object",
+    "required": ["type", "name"],
+    "properties": {
+        "type": TEXT,
+        "name": TEXT,
+        "description": {"type": ["string", "null"]},
+        "parameters": {"type": ["object", "boolean", "null"]},
+    },
+}
 SCHEMAS = {
     "gen_ai.input.messages": {"type": "array", "items": MESSAGE},
     "gen_ai.output.messages": {"type": "array", "items": {**MESSAGE, "required": ["role", "parts", "finish_reason"]}},
