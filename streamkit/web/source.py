@@ -126,7 +126,7 @@ class TimedSource:
     def __init__(
         self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None, name: str = ""
     ) -> None:
-        self.read_bytes = 0  #: of all that came
+        self.read_bytes = 0  #: of all that came, and was not put back
         self._name = name  # what its failures are told under
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
@@ -228,6 +228,7 @@ class TimedSource:
         if not isinstance(self._source, Rereadable):
             raise TypeError("only what was read of a response can be put back")
         self._source.unread(data)
+        self.read_bytes -= len(data)
         if self.tap is not None:
             self.tap.unread(data)
 

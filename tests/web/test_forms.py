@@ -36,10 +36,12 @@ class Bytes(_Body):
 
 
 async def looked(dialect, *chunks, **how):
-    """The form, its body, and what can still be read."""
+    """The form, its body, and what can still be read; what is read twice was counted once."""
     source = TimedSource(Bytes(*chunks), DEFAULT_TIMEOUTS)
     came = await form_of(source, DIALECTS[dialect], **how)
-    return came.form, came.body, b"".join([chunk async for chunk in source])
+    rest = b"".join([chunk async for chunk in source])
+    assert source.read_bytes == sum(map(len, chunks))
+    return came.form, came.body, rest
 
 
 def cuts(data):
