@@ -222,7 +222,7 @@ ROWS: Final = {
         ),
         Panel(
             "Share of attempts that failed",
-            "Which upstreams fail, and how often; an upstream without a line has not failed.",
+            "Which upstreams fail, and how often; an upstream without a line was not asked.",
             "percentunit",
             share("attempts_total", "upstream", part=f'outcome!~"{NOT_FAILED}"', whole=f'outcome!~"{NOT_JUDGED}"'),
         ),

@@ -175,6 +175,7 @@ def gateway_app(
     gateway.origins = Origins(config.server.cors)
     gateway.telemetry = telemetry or telemetry_of(config)
     gateway.captures = captures
+    metrics.begin(config)
     app = web.Application(
         client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )

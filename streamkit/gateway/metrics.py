@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter as Totals
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -25,9 +25,13 @@ from prometheus_client import (
     multiprocess,
 )
 
+from streamkit.events import VerdictKind
+from streamkit.gateway.attempts import OUTCOMES
+from streamkit.gateway.config import Config
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
+from streamkit.resume.log import Lost
 from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
@@ -44,6 +48,12 @@ STORE_GAUGES: Final = {
     "behind_bytes": ("log_behind_bytes", "Bytes of answers that wait for the store", "livesum"),
     "behind_s": ("log_behind_seconds", "For how long bytes have been waiting for the store", "livemax"),
 }
+#: Outcomes of attempts whose series begin with 0; of ``http_…`` nobody knows which will come.
+BEGUN_OUTCOMES: Final = ("success", "answered", "refused", "cut", "broken", "error_event", "failed", *OUTCOMES.values())
+#: How a request ends, as its client saw it.
+ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")
+#: Why an answer was not kept; why it could be kept no longer is ``Lost``.
+UNKEPT: Final = ("slow", "down", "too_long")
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here; when a series began says nothing here, and doubles their number
@@ -92,6 +102,22 @@ class Metrics:
         )
         self._add_answers()
         self._add_kept_answers()
+
+    def begin(self, config: Config) -> None:
+        """Let the series be 0 that a configuration knows of: a rate misses the first event of a series that begins with it.
+
+        Those are few for each upstream. Statuses, and which clients ask for which routes, are not known before.
+        """
+        routed = {(target.upstream.name, route.name) for route in config.routes for target in route.targets}
+        for upstream in {name for name, _ in routed}:
+            self._stalls.labels(upstream)
+            _begin(self._attempts, [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
+            _begin(self._calls, [(upstream, verdict) for verdict in get_args(VerdictKind)])
+            _begin(self._usage_unknown, [(upstream, ending) for ending in ENDINGS])
+        _begin(self._tokens, [(*pair, kind) for pair in routed for kind in ("input", "output")])
+        if config.resume.store != "off":
+            _begin(self._unkept, [(why,) for why in UNKEPT])
+            _begin(self._lost, [(why,) for why in get_args(Lost)])
 
     def _add_answers(self) -> None:
         """What upstreams answered, and when."""
@@ -229,6 +255,11 @@ class Metrics:
             self._rate.labels(upstream, route).observe(attempt.output_tokens_per_s)
         if times.stalls:
             self._stalls.labels(upstream).inc(times.stalls)
+
+
+def _begin(counter: Counter, series: Iterable[tuple[str, ...]]) -> None:
+    for labels in series:
+        counter.labels(*labels)
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:

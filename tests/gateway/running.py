@@ -63,7 +63,7 @@ class Running:
                 outcomes[labels["upstream"].strip('"'), labels["outcome"].strip('"')] = int(
                     float(line.rpartition(" ")[2])
                 )
-        return outcomes
+        return {attempt: count for attempt, count in outcomes.items() if count}  # series begin with 0
 
 
 @asynccontextmanager

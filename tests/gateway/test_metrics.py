@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import orjson
 import pytest
+from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.events import ResponseFinished, UsageReported
@@ -20,6 +21,7 @@ from streamkit.resume import MemoryStore
 from streamkit.web.output_times import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Upstream
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, status, whole
@@ -38,13 +40,13 @@ def series(text):
 
 
 def of(metrics, name, *labels):
-    """The series of one name: the values of these labels to its count."""
+    """The series of one name that counted anything: the values of these labels to its count."""
     found = {}
     for (known, *pairs), value in series(exposition(metrics)).items():
         if known == f"streamkit_{name}":
             by_name = dict(pairs)
             found[tuple(by_name[label] for label in labels) if len(labels) > 1 else by_name[labels[0]]] = value
-    return found
+    return {labels: value for labels, value in found.items() if value}
 
 
 def attempt(upstream="one", outcome="success", *, asked_losses=(), asked_repairs=(), **counts):
@@ -66,6 +68,45 @@ def observed(*records):
 def record(**values):
     usual = {"client": "anthropic", "model": "m", "route": "r", "status": 200, "ending": "whole"}
     return Record("req_1", "POST", "/v1/messages", **{**usual, **values})
+
+
+# -- before anything happened ------------------------------------------------------------------------------------------
+
+
+def zeros(config):
+    metrics = Metrics()
+    metrics.begin(config)
+    found = Counter()
+    for (name, *_), value in series(exposition(metrics)).items():
+        assert value == 0
+        if name.endswith("_total"):
+            found[name.removeprefix("streamkit_").removesuffix("_total")] += 1
+    return found
+
+
+def at_nobody(name):
+    return Upstream(name=name, dialect="openai-chat", base_url="http://127.0.0.1:1/v1", auth="none")
+
+
+def test_what_the_configuration_knows_of_begins_with_zero():
+    config = config_of([at_nobody("one"), at_nobody("two")])
+    begun = {"attempts": 13, "tool_calls": 7, "usage_unknown": 5, "stalls": 1, "tokens": 2}
+    kept = {"not_resumable": 3, "logs_lost": 5}
+    assert zeros(config) == {**{name: 2 * count for name, count in begun.items()}, **kept}
+    unkept = evolve(config, resume=evolve(config.resume, store="off"))
+    assert not zeros(unkept).keys() & kept.keys()
+
+
+async def test_the_first_event_is_an_increase_for_whoever_asked_before():
+    async with (
+        EvilUpstream(FAULTS["reset mid-line"]("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        before = series(exposition(running.metrics))
+        await asked(running, "openai-chat")
+        await running.outcomes()
+        failed = "streamkit_attempts_total", ("outcome", "broken"), ("upstream", "one")
+        assert (before[failed], series(exposition(running.metrics))[failed]) == (0, 1)
 
 
 # -- a record ----------------------------------------------------------------------------------------------------------
