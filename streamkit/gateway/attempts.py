@@ -246,13 +246,16 @@ class Attempts:
     def _begin(self, target: Target, prefill: str = "") -> Exchange:
         trace = self.record.trace
         span = None if trace is None else trace.attempt(self.route, target, self.ask)
+        times = OutputTimes(self.stall_s)
+        if span is not None:
+            times.record_gap = span.record_gap
         exchange = Exchange(
             self.ask,
             target.upstream,
             self.session,
             self.reply,
             target.model,
-            output_times=OutputTimes(self.stall_s),
+            output_times=times,
             prefill_text=prefill,
             trace_headers=NO_HEADERS if span is None else span.headers,
             copy_to=None if span is None else span.copy_to,

@@ -301,6 +301,9 @@ class Telemetry:
     content: Literal["off", "on"] = "off"
     #: Characters of each of these attributes. Of a longer conversation the newest messages are told.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
+    #: Whether each gap between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. A
+    #: record takes as much of the processor as two or three events of a stream; `/metrics` has the gaps without.
+    time_per_output_chunk: bool = False
     #: How long the last of both may take to be sent when the gateway stops, in seconds, beyond `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))
 

@@ -204,6 +204,14 @@ class AttemptSpan:
         return None if self.reading is None else self.reading.feed
 
     @property
+    def record_gap(self) -> Callable[[float], None] | None:
+        """Is handed the gaps between the outputs of a stream."""
+        telemetry = self.trace.telemetry
+        if not telemetry.settings.time_per_output_chunk:
+            return None
+        return partial(telemetry.instruments.chunk, self.measured)
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """For the upstream."""
         return propagated(self.span) if self.propagates else NO_HEADERS

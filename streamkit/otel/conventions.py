@@ -99,6 +99,7 @@ class Conventions:
     schema_url: str
     duration: Metric  #: of a call, whole or not
     first_chunk: Metric  #: from the request to the first output; of streams alone
+    chunk_time: Metric  #: from each output of a stream to the next; opt-in
     tokens: tuple[TokenMetric, ...]
     #: Of a request to the gateway: its duration, its first output and, of a stream, seconds for each token behind the first.
     server_duration: Metric
@@ -111,6 +112,7 @@ class Conventions:
         return (
             self.duration,
             self.first_chunk,
+            self.chunk_time,
             *self.tokens,
             self.server_duration,
             self.server_first_token,
@@ -145,6 +147,7 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
         schema_url="https://opentelemetry.io/schemas/1.41.0",
         duration=_seconds("gen_ai.client.operation.duration", "GenAI operation duration"),
         first_chunk=_seconds("gen_ai.client.operation.time_to_first_chunk", "Time to receive the first chunk"),
+        chunk_time=_seconds("gen_ai.client.operation.time_per_output_chunk", "Time per output chunk behind the first"),
         tokens=(
             _tokens("gen_ai.client.token.usage", _USED, "input_total", TOKEN_BOUNDS, type="input"),
             _tokens("gen_ai.client.token.usage", _USED, "output_total", TOKEN_BOUNDS, type="output"),
@@ -157,6 +160,7 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
         schema_url="https://opentelemetry.io/schemas/gen-ai/1.42.0",
         duration=_seconds("gen_ai.client.inference.duration", "Inference duration"),
         first_chunk=_seconds("gen_ai.client.inference.time_to_first_chunk", "Time to receive the first chunk"),
+        chunk_time=_seconds("gen_ai.client.inference.time_per_output_chunk", "Time per output chunk behind the first"),
         tokens=(
             _tokens(f"{_USAGE}.input_tokens", "Input tokens, cached ones included", "input_total", modality="unknown"),
             _tokens(f"{_USAGE}.output_tokens", "Output tokens, with reasoning", "output_total", modality="unknown"),

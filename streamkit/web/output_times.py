@@ -11,6 +11,7 @@ Source: observe.md O17, O18, O19.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final
 
 from streamkit.report import StreamReport
@@ -32,6 +33,9 @@ class OutputTimes:
         self.gap_total_s = 0.0
         self.greatest_gap_s = 0.0
         self.stalls = 0  #: gaps above ``stall_s``
+        self.record_gap: Callable[[float], None] | None = (
+            None  #: is handed each gap; None: nobody wants them one by one
+        )
         self._stall_s = stall_s
         self._at: float | None = None  # when was read what has not been counted
         self._frames = 0
@@ -62,6 +66,8 @@ class OutputTimes:
             self.greatest_gap_s = max(self.greatest_gap_s, gap)
             if gap > self._stall_s:
                 self.stalls += 1
+            if self.record_gap is not None:
+                self.record_gap(gap)
         self.last_at = at
 
     @property

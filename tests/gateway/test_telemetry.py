@@ -50,10 +50,10 @@ def gateway_of(spans, upstream, settings):
 
 
 @asynccontextmanager
-async def traced(spans, *upstreams, semconv="1.41", reader=None, server=None, **route):
+async def traced(spans, *upstreams, settings=None, reader=None, server=None, **route):
     """A gateway that tells ``spans``."""
     metrics = MeterProvider([reader or InMemoryMetricReader()], shutdown_on_exit=False)
-    telemetry = Telemetry(config.Telemetry(semconv=semconv), Providers(spans.provider, metrics))
+    telemetry = Telemetry(settings or config.Telemetry(), Providers(spans.provider, metrics))
     async with gateway(config_of(upstreams, server=server, **route), telemetry=telemetry) as running:
         yield running
 
@@ -295,11 +295,11 @@ def points(reader):
     }
 
 
-async def measured(spans, script, *, semconv="1.41", model="m", **how):
+async def measured(spans, script, *, model="m", settings=None, **how):
     reader = InMemoryMetricReader()
     async with EvilUpstream(script) as evil:
         one = upstream_at(evil, "openai-chat", timeouts=PATIENT)
-        async with traced(spans, one, semconv=semconv, reader=reader) as running:
+        async with traced(spans, one, settings=settings, reader=reader) as running:
             await asked(running, model=model, **how)
             await running.outcomes()
             return points(reader)
@@ -307,12 +307,33 @@ async def measured(spans, script, *, semconv="1.41", model="m", **how):
 
 @pytest.mark.parametrize("semconv", CONVENTIONS)
 async def test_a_stream_is_recorded_once_under_the_names_of_the_table(spans, semconv):
-    found = await measured(spans, good("openai-chat", delay_s=0.005), semconv=semconv)
+    settings = config.Telemetry(semconv=semconv)
+    found = await measured(spans, good("openai-chat", delay_s=0.005), settings=settings)
     table = CONVENTIONS[semconv]
     told = {"input_total", "output_total"}  # what this upstream counts
-    untold = {metric.name for metric in table.tokens if metric.count not in told}
+    untold = {metric.name for metric in table.tokens if metric.count not in told} | {table.chunk_time.name}
     assert found.keys() == {metric.name for metric in table.metrics} - untold
     assert {count for series in found.values() for _, count in series} <= {1, None}
+
+
+@pytest.mark.parametrize("semconv", CONVENTIONS)
+async def test_each_gap_between_two_outputs_is_recorded_where_it_is_wanted(spans, semconv):
+    reader, settings = InMemoryMetricReader(), config.Telemetry(semconv=semconv, time_per_output_chunk=True)
+    async with EvilUpstream(good("openai-chat", delay_s=0.005)) as evil:
+        one = upstream_at(evil, "openai-chat", timeouts=PATIENT)
+        async with traced(spans, one, settings=settings, reader=reader) as running:
+            await asked(running)
+            await running.outcomes()
+            gaps = running.counted("output_gap_seconds_count")
+    ((attributes, count),) = points(reader)[CONVENTIONS[semconv].chunk_time.name]
+    assert count == gaps > 1
+    assert attributes["gen_ai.request.model"] == "m"
+
+
+async def test_a_whole_answer_has_no_gaps(spans):
+    settings = config.Telemetry(time_per_output_chunk=True)
+    found = await measured(spans, as_asked("openai-chat"), settings=settings, stream=False)
+    assert CONVENTIONS["1.41"].chunk_time.name not in found
 
 
 async def test_what_only_streams_have_is_absent_for_whole_answers(spans):

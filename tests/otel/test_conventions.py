@@ -17,6 +17,7 @@ def test_1_41_has_its_names():
     assert {metric.name for metric in CONVENTIONS["1.41"].metrics} == SERVER | {
         "gen_ai.client.operation.duration",
         "gen_ai.client.operation.time_to_first_chunk",
+        "gen_ai.client.operation.time_per_output_chunk",
         "gen_ai.client.token.usage",
     }
 
@@ -26,6 +27,7 @@ def test_genai_has_its_names():
     assert {metric.name for metric in CONVENTIONS["genai"].metrics} == SERVER | {
         "gen_ai.client.inference.duration",
         "gen_ai.client.inference.time_to_first_chunk",
+        "gen_ai.client.inference.time_per_output_chunk",
         f"{used}.input_tokens",
         f"{used}.output_tokens",
         f"{used}.cache_read.input_tokens",
@@ -41,7 +43,7 @@ def test_metrics_have_the_units_and_bounds_of_the_conventions(table):
     assert (CALL_BOUNDS[0], round(CALL_BOUNDS[-1], 2), len(CALL_BOUNDS)) == (0.01, 81.92, 14)
     assert (TOKEN_BOUNDS[0], TOKEN_BOUNDS[-1], len(TOKEN_BOUNDS)) == (1, 4**13, 14)
     assert {metric.unit for metric in table.tokens} == {"{token}"}
-    assert table.duration.bounds == table.first_chunk.bounds == CALL_BOUNDS
+    assert table.duration.bounds == table.first_chunk.bounds == table.chunk_time.bounds == CALL_BOUNDS
     assert (len(table.server_first_token.bounds), len(table.server_token_time.bounds)) == (16, 13)
     for metric in table.metrics:
         assert list(metric.bounds) == sorted(set(metric.bounds))

@@ -42,6 +42,7 @@ class Recorded:
 def test_a_whole_stream_has_each_metric_of_the_table(semconv):
     recorded = Recorded(semconv)
     recorded.instruments.call(ASKED, USAGE, seconds=2.0, first_output_s=0.5)
+    recorded.instruments.chunk(ASKED, 0.05)
     recorded.instruments.request(ASKED, seconds=2.1, first_output_s=0.6, token_s=0.02)
     assert recorded.points.keys() == {metric.name for metric in CONVENTIONS[semconv].metrics}
     for metric in CONVENTIONS[semconv].metrics:
