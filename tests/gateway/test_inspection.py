@@ -1,10 +1,13 @@
 """The gateway's streams as the inspector has them: every byte that was read and written, none that was not, and no stream changed."""
 
 import asyncio
+import inspect
 import json
 import re
 import signal
+import sys
 from contextlib import asynccontextmanager
+from functools import wraps
 
 import orjson
 import pytest
@@ -19,7 +22,8 @@ from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.serve import Inspection, _inspected, serve
 from streamkit.inspector.captures import Captures
 from streamkit.inspector.playback import Feed
-from streamkit.web.source import Timeouts
+from streamkit.web.reply import Reply
+from streamkit.web.source import TimedSource, Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.processes import serving as process
 from tests.gateway.running import asking, config_of, upstream_at
@@ -94,6 +98,65 @@ async def test_what_was_read_and_written_is_kept_to_the_byte(dialect, client):
         "client": client,
     }
     assert (capture.about, capture.stall_s) == ({"model": "m", "route": "m"}, 0.5)
+
+
+class Checks:
+    """How often it is looked at whether somebody wants to see the bytes, beside the reads and writes that there were."""
+
+    def __init__(self, patch):
+        self.of_reads = self.of_writes = self.reads = self.writes = 0
+
+        def counted(count):
+            def get(owner):
+                setattr(self, count, getattr(self, count) + 1)
+                return vars(owner)["tap"]
+
+            return property(get, lambda owner, tap: vars(owner).update(tap=tap))
+
+        patch.setattr(TimedSource, "tap", counted("of_reads"), raising=False)
+        patch.setattr(Reply, "tap", counted("of_writes"), raising=False)
+        self._count(patch, TimedSource, "__anext__", "reads")
+        self._count(patch, TimedSource, "unread", "reads")
+        self._count(patch, Reply, "_write", "writes")
+
+    def _count(self, patch, owner, name, count):
+        method = getattr(owner, name)
+
+        @wraps(method)
+        async def call(*arguments, **values):
+            found = await method(*arguments, **values)  # the last read raises, and brings nothing
+            setattr(self, count, getattr(self, count) + 1)
+            return found
+
+        @wraps(method)
+        def plain(*arguments, **values):
+            setattr(self, count, getattr(self, count) + 1)
+            return method(*arguments, **values)
+
+        patch.setattr(owner, name, call if inspect.iscoroutinefunction(method) else plain)
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "anthropic"])
+async def test_where_nobody_looks_a_read_and_a_write_cost_one_check_each(monkeypatch, client):
+    checks, called = Checks(monkeypatch), set()
+
+    def watch(frame, event, _argument):
+        if event == "call" and "streamkit/inspector" in frame.f_code.co_filename:
+            called.add(frame.f_code.co_qualname)
+
+    async with EvilUpstream(good("openai-chat", delay_s=0.002)) as evil:
+        config = config_of([upstream_at(evil, "openai-chat")])
+        async with serving(gateway_app(config, Metrics()), handler_cancellation=True) as port:
+            sys.setprofile(watch)
+            try:
+                answer = await asked(f"http://127.0.0.1:{port}", client)
+            finally:
+                sys.setprofile(None)
+    assert answer.end == "complete"
+    assert checks.reads > len(speech("openai-chat")) / 2
+    assert checks.of_reads == checks.reads
+    assert checks.of_writes == checks.writes + 1  # and one for each try with an upstream
+    assert called == set()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

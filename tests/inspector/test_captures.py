@@ -1,6 +1,7 @@
 """What is kept of streams stays within its bounds, and costs nobody who does not look more than a list entry."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,44 @@ def test_many_tiny_reads_are_bounded_by_what_their_objects_take():
     for _ in range(10_000):
         capture.read(b"x")
     assert len(capture.steps) == CAPTURE_BYTES // (1 + STEP_BYTES)
+
+
+def filled(captures, streams, chunk):
+    """The most bytes and the most streams that were kept at once, of streams a hundred small ones and a hundred large ones by turns.
+
+    Every third of them never ends.
+    """
+    most_bytes = most_streams = 0
+    for number in range(streams):
+        capture = captures.open(str(number))
+        for _ in range(8 if number % 200 >= 100 else 1):
+            capture.read(chunk())
+        if number % 3:
+            capture.end({})
+        most_bytes = max(most_bytes, captures.size)
+        if not number % 25:
+            most_streams = max(most_streams, len(kept(captures)))
+    return most_bytes, most_streams
+
+
+@pytest.mark.parametrize("streams", [2_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_however_many_streams_there_were_their_bounds_hold(streams):
+    data, captures = bytes(CAPTURE_BYTES // 16), Captures()
+    most_bytes, most_streams = filled(captures, streams, lambda: data)
+    assert most_streams == CAPTURES
+    assert ALL_BYTES - CAPTURE_BYTES // 2 < most_bytes <= ALL_BYTES
+    assert captures.size == sum(capture.size for capture in captures)
+
+
+@pytest.mark.exhaustive
+def test_ten_thousand_streams_take_no_more_memory_than_the_bounds_say():
+    tracemalloc.start()
+    try:
+        filled(Captures(), 10_000, lambda: bytes(CAPTURE_BYTES // 16))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < ALL_BYTES + CAPTURE_BYTES
 
 
 @pytest.mark.parametrize("cuts", [[100], [30, 70], [30, 30, 40], [99, 1]])
