@@ -2,8 +2,8 @@
 
 An output is a read of the upstream in which the model says something: text, reasoning, a call. Headers, keep-alives, counts
 and reasons to stop are none. Its time is when it was read, which is later than it arrived where a slow client was waited for.
-All is counted in place while the answer runs, and added to metrics once at its end: an observation an event would cost as
-much as three of its translations (observe.md F32).
+All is counted in place while the answer runs, in 0.3 µs an output, and added to metrics once at its end: an observation an
+event would cost as much as three of its translations (observe.md F32).
 
 Source: observe.md O17, O18, O19.
 """
@@ -26,7 +26,6 @@ class OutputTimes:
     """The outputs of one answer. Times are the event loop's, in seconds."""
 
     def __init__(self, stall_s: float = STALL_S) -> None:
-        self.outputs = 0
         self.first_at: float | None = None  #: when the first output was read
         self.last_at = 0.0  #: the same of the last one
         self.gaps = [0] * (len(GAP_BOUNDS) + 1)  #: by the first bound that they do not pass, or none
@@ -47,28 +46,32 @@ class OutputTimes:
 
     def settle(self, report: StreamReport) -> None:
         """Count what was read last, if it was an output."""
-        if report.frames == self._frames or self._at is None:  # of a whole answer nothing is timed
+        at = self._at
+        if report.frames == self._frames or at is None:  # of a whole answer nothing is timed
             return
         self._frames = report.frames
         is_output = report.has_output is not False and report.spoken
         report.has_output = None
-        if is_output:
-            self._output(self._at)
-
-    def _output(self, at: float) -> None:
-        self.outputs += 1
+        if not is_output:
+            return
         if self.first_at is None:
-            self.first_at = at
-        else:
-            gap = at - self.last_at
-            self.gaps[bisect_left(GAP_BOUNDS, gap)] += 1
-            self.gap_total_s += gap
-            self.greatest_gap_s = max(self.greatest_gap_s, gap)
-            if gap > self._stall_s:
-                self.stalls += 1
-            if self.record_gap is not None:
-                self.record_gap(gap)
+            self.first_at = self.last_at = at
+            return
+        gap = at - self.last_at
         self.last_at = at
+        self.gaps[bisect_left(GAP_BOUNDS, gap)] += 1
+        self.gap_total_s += gap
+        if gap > self.greatest_gap_s:  # noqa: PLR1730 - `max` is a call more, for each output
+            self.greatest_gap_s = gap
+        if gap > self._stall_s:
+            self.stalls += 1
+        if self.record_gap is not None:
+            self.record_gap(gap)
+
+    @property
+    def outputs(self) -> int:
+        """How many there were."""
+        return 0 if self.first_at is None else 1 + sum(self.gaps)
 
     @property
     def median_gap_s(self) -> float | None:

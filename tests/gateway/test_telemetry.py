@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -496,6 +497,28 @@ async def test_without_it_no_header_is_added():
         assert evil.requests[0].header("traceparent") is None
     assert "traceresponse" not in answer.headers
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
+
+
+async def test_without_it_nothing_of_it_runs():
+    """Exact, where a time would not be: no function of OpenTelemetry's, nor of what tells it, is called."""
+    called = set()
+
+    def watch(frame, event, _argument):
+        path = frame.f_code.co_filename
+        if event == "call" and re.search(r"/opentelemetry/|/streamkit/otel/|/gateway/telemetry\.py", path):
+            called.add(frame.f_code.co_qualname)
+
+    async with (
+        EvilUpstream(as_asked("anthropic")) as evil,
+        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
+    ):
+        sys.setprofile(watch)
+        try:
+            answer = await asked(running, headers=PARENT)
+            await running.outcomes()
+        finally:
+            sys.setprofile(None)
+    assert (answer.status, called) == (200, set())
 
 
 def test_without_it_nothing_of_opentelemetry_is_imported():
