@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from reference import comment, prose, source_of, table  # noqa: E402 - after the path is set
 
-from streamkit.dialects import DIALECTS  # noqa: E402
+from streamkit.dialects import DIALECTS, key_headers  # noqa: E402
 from streamkit.gateway.config import Responses, Resume, Server, Telemetry  # noqa: E402
 from streamkit.gateway.config_file import usual_auth  # noqa: E402
 from streamkit.gateway.keys import KeySource  # noqa: E402
@@ -28,7 +28,7 @@ from streamkit.gateway.routing import Route, Target  # noqa: E402
 from streamkit.gateway.structure import FILE_NAMES, NOT_KEYS  # noqa: E402
 from streamkit.web.source import Timeouts  # noqa: E402
 from streamkit.web.upstream import Secret, Upstream  # noqa: E402
-from streamkit.web.upstream.value import auths, key_headers  # noqa: E402
+from streamkit.web.upstream.value import auths  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "gateway-config.md"
 #: The tables of the file, what becomes of each, and what is to be said of it.

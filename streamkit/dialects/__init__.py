@@ -7,7 +7,8 @@ table. A dialect of somebody else's package touches nothing here: it joins by an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from streamkit.dialects import (
     ag_ui,
@@ -25,6 +26,7 @@ from streamkit.dialects import (
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.fast_path.one_step import one_step
+from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
@@ -85,6 +87,20 @@ def client_named(name: str) -> tuple[Dialect, Profile]:
         return named, DEFAULT_PROFILE
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
     return next(known, None) or (dialect_named(name), DEFAULT_PROFILE)
+
+
+def endpoints() -> Iterator[Endpoint]:
+    """How servers are asked, of each dialect that says it, and of providers that are asked in another way."""
+    for dialect in DIALECTS.values():
+        if dialect.http.endpoint is not None:
+            yield dialect.http.endpoint
+        yield from dialect.http.endpoints.values()
+
+
+@cache
+def key_headers() -> Mapping[str, tuple[str, str]]:
+    """By the way to show a key, its header and what stands in front of it, those of every dialect included."""
+    return {**KEY_HEADERS, **{name: key for endpoint in endpoints() for name, key in endpoint.keys.items()}}
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:

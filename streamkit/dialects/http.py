@@ -40,6 +40,12 @@ KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
     "x-goog-api-key": ("x-goog-api-key", ""),
     "azure": ("api-key", ""),
 }
+#: How a server says when to ask again, whatever its dialect; names of headers are in lower case.
+RETRY_HEADERS: Final = ("retry-after", "retry-after-ms", "x-should-retry")
+#: How names of headers begin that tell of rate limits.
+RATE_LIMIT_PREFIXES: Final = ("x-ratelimit", "ratelimit")
+#: Where a server says its own id for a request: most, Claude's, AWS, Azure.
+REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 #: The longest name of a model: an ARN.
 MODEL_CHARS: Final = 2048
 #: Of what a client called something, this much is repeated to it.

@@ -48,10 +48,11 @@ def request_line(request: RecordedRequest) -> bytes:
     return _line({"t": 0.0, "request": members})
 
 
-def response_line(response: RecordedResponse) -> bytes:
-    """The status and the headers of an answer."""
+def response_line(response: RecordedResponse, *, removed: Sequence[str] = ()) -> bytes:
+    """The status and the headers of an answer; ``removed`` is what was left out of it, beside what the first line says."""
     members = {"status": response.status, "headers": dict(response.headers)}
-    return _line({"t": round(response.t, TIME_DIGITS), "response": members})
+    also = {"removed": list(removed)} if removed else {}
+    return _line({"t": round(response.t, TIME_DIGITS), "response": members, **also})
 
 
 def read_line(read: Read) -> bytes:

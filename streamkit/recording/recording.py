@@ -82,11 +82,12 @@ class End:
 
     t: float  #: seconds since the request was sent
     #: ``whole`` (as HTTP says), ``cut`` (closed inside the body), ``reset``, ``client_left``, ``timeout:`` and which one,
-    #: ``shut_down``, ``unreachable`` (there was no answer), ``truncated_by_recorder`` (the file would have been too large).
+    #: ``shut_down``, ``unreachable`` (there was no answer), ``truncated_by_recorder`` (the file would have been too large),
+    #: ``withheld`` (a key that the recorder knows came next). The last two are the recorder's own: the answer went on.
     kind: str
-    reads: int = 0  #: that came, kept or not
-    bytes: int = 0  #: that came, kept or not
-    sha256: str = ""  #: of all bytes that came, hexadecimal
+    reads: int = 0  #: that came until then, kept or not
+    bytes: int = 0  #: that came until then, kept or not
+    sha256: str = ""  #: of all these bytes, hexadecimal; empty where reads were dropped
     dropped: int = 0  #: reads that are not in the file, since the disk was too slow
 
 
@@ -151,6 +152,7 @@ class _Parsed:
         self.head: dict[str, Any] = {}
         self._request: RecordedRequest | None = None
         self._response: RecordedResponse | None = None
+        self._removed: list[str] = []
         self._reads: list[Read] = []
         self._end: End | None = None
 
@@ -176,6 +178,7 @@ class _Parsed:
             self._request = _request(value["request"], line)
         elif "response" in value:
             response = value["response"]
+            self._removed += map(str, value.get("removed", ()))
             self._response = RecordedResponse(
                 t=_seconds(value["t"]), status=int(response["status"]), headers=_headers(response)
             )
@@ -199,7 +202,7 @@ class _Parsed:
             provider=str(head.get("provider", "")),
             side=cast("Side", head.get("side", "upstream")),
             exact=bool(head.get("exact", True)) and (end is None or not end.dropped),
-            removed=tuple(map(str, head.get("removed", ()))),
+            removed=(*map(str, head.get("removed", ())), *self._removed),
             request=self._request,
             response=self._response,
             reads=tuple(self._reads),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from streamkit.web.upstream.value import Upstream, endpoints, key_headers
+from streamkit.dialects import endpoints, key_headers
+from streamkit.web.upstream.value import Upstream
 
 
 async def authorised(

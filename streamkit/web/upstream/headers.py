@@ -16,17 +16,13 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Final
 
-from streamkit.dialects import client_named
+from streamkit.dialects import client_named, endpoints
+from streamkit.dialects.http import RATE_LIMIT_PREFIXES, REQUEST_ID_HEADERS, RETRY_HEADERS
 from streamkit.errors import BadRequest
-from streamkit.web.upstream.value import HEADER_TEXT, Upstream, endpoints
+from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 
 USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-#: What a client gets of an upstream's headers, beside what a dialect says (``Endpoint.passed``).
-PASSED: Final = ("retry-after", "retry-after-ms", "x-should-retry")
-PASSED_PREFIXES: Final = ("x-ratelimit", "ratelimit")
-#: Where an upstream says its own id for the request: most, Claude's, AWS, Azure.
-_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 #: Of a value, and of how many headers. Some vendors send about twenty limits.
 VALUE_CHARS, PASSED_HEADERS = 4096, 64
 
@@ -82,9 +78,9 @@ def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> 
 @cache
 def _passed() -> tuple[frozenset[str], tuple[str, ...]]:
     """What passes to clients, of whichever dialect the upstream is: names, and beginnings of names."""
-    every = [*PASSED, *(name for endpoint in endpoints() for name in endpoint.passed)]
+    every = [*RETRY_HEADERS, *(name for endpoint in endpoints() for name in endpoint.passed)]
     beginnings = (name for name in every if name.endswith("-"))
-    return frozenset(every), (*PASSED_PREFIXES, *beginnings)
+    return frozenset(every), (*RATE_LIMIT_PREFIXES, *beginnings)
 
 
 def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -96,11 +92,11 @@ def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
         name = came_as.lower()
         if len(value) > VALUE_CHARS or not HEADER_TEXT.fullmatch(value):
             continue
-        if name in _REQUEST_IDS:
+        if name in REQUEST_ID_HEADERS:
             ids.setdefault(name, value)
         elif (name in names or name.startswith(beginnings)) and len(passed) < PASSED_HEADERS:
             passed.setdefault(name, value)
-    for name in _REQUEST_IDS:
+    for name in REQUEST_ID_HEADERS:
         if name in ids:
             return {**passed, "x-upstream-request-id": ids[name]}
     return passed

@@ -19,15 +19,16 @@ from urllib.parse import quote
 
 from attrs import evolve
 
+from streamkit.dialects import endpoints
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
+from streamkit.text.known_keys import KEY_CHARS, spelled
 from streamkit.text.redact import CUT
 from streamkit.web.upstream.headers import NO_HEADERS
-from streamkit.web.upstream.value import Upstream, endpoints
+from streamkit.web.upstream.value import Upstream
 
 Cut: TypeAlias = Callable[[str], str]
 
-KEY_CHARS: Final = 8
 #: An operator's headers that say nothing secret, beside those that ask for features. All others may.
 PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x-title"})
 #: Where an excerpt may stand. In what is longer a server could repeat a beginning often enough to hold up everybody.
@@ -56,7 +57,7 @@ def _cutter(keys: frozenset[str]) -> Cut:
     if not keys:
         return str
     known = sorted(keys | {quote(key, safe="") for key in keys}, key=len, reverse=True)
-    whole = re.compile("|".join(map(_spelled, known)))
+    whole = re.compile("|".join(map(spelled, known)))
     begun = re.compile("|".join(map(_begun, known)))
 
     def cut(text: str) -> str:
@@ -75,17 +76,9 @@ def _keys(upstream: Upstream) -> Iterator[str]:
             yield value.rpartition(" ")[2]  # what stands behind `Bearer`
 
 
-def _spelled(key: str) -> str:
-    r"""The key; what is neither a letter nor a digit of it as ``\u002b`` or ``\/`` as well, or as ``\\/`` in an excerpt."""
-    return "".join(
-        letter if letter.isalnum() else rf"(?:\\{{0,2}}{re.escape(letter)}|\\{{1,2}}u00(?i:{ord(letter):02x}))"
-        for letter in key
-    )
-
-
 def _begun(key: str) -> str:
     """Its beginning, and all that follows without a gap: other beginnings in it end where it ends, and are not looked at."""
-    return _spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
+    return spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
 
 
 def _cut_at_end(found: re.Match[str]) -> str:

@@ -9,15 +9,14 @@ Source: limits.md T5, T6, T7.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import Attribute, field, frozen
 from yarl import URL
 
-from streamkit.dialects import DIALECTS, source_named
+from streamkit.dialects import key_headers, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
@@ -45,20 +44,6 @@ FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 Transport: TypeAlias = Literal["http", "websocket"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
-
-
-def endpoints() -> Iterator[Endpoint]:
-    """How servers are asked, of each dialect that says it, and of providers that are asked in another way."""
-    for dialect in DIALECTS.values():
-        if dialect.http.endpoint is not None:
-            yield dialect.http.endpoint
-        yield from dialect.http.endpoints.values()
-
-
-@cache
-def key_headers() -> Mapping[str, tuple[str, str]]:
-    """By the way to show a key, its header and what stands in front of it, those of every dialect included."""
-    return {**KEY_HEADERS, **{name: key for endpoint in endpoints() for name, key in endpoint.keys.items()}}
 
 
 def auths() -> tuple[Auth, ...]:
