@@ -114,6 +114,8 @@ class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is what the source is called, where it is."""
 
     upstream: str = ""
+    #: Whether the other side broke the connection (RST), and did not merely close it.
+    is_reset: bool = False
 
     def __str__(self) -> str:
         message = super().__str__()

@@ -41,6 +41,7 @@ as they come. The address has a token; beyond loopback it is yours to choose, in
 examples:
   streamkit serve
   streamkit serve --inspect
+  streamkit serve --record recordings
   streamkit serve --config gateway.toml --check-config
   streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
 """
@@ -67,6 +68,11 @@ def add_to(commands: Any) -> None:
         "--profile", action="store_const", const=True, help="say in the log what each stage of a stream took"
     )
     command.add_argument(
+        "--record",
+        metavar="DIR",
+        help="record each exchange with an upstream into DIR, for replay (default: the file's)",
+    )
+    command.add_argument(
         "--inspect",
         nargs="?",
         const="127.0.0.1:0",
@@ -88,7 +94,7 @@ def run(options: argparse.Namespace) -> Status:
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     inspection = None if options.inspect is None else inspection_at(options.inspect, os.environ.get(KEY_VARIABLE, ""))
-    names = ("host", "port", "workers", "profile")
+    names = ("host", "port", "workers", "profile", "record")
     named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
         if options.check_config:

@@ -30,6 +30,7 @@ from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
 from streamkit.inspector.captures import Capture, Captures
+from streamkit.recording.recorder import Recorder
 from streamkit.resume import Cursor, Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
@@ -58,14 +59,14 @@ from streamkit.web.socket import SOCKETS, Message, Socket, SocketLimits, close_s
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
-from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.hiding import Cut, keys_of
 
 if TYPE_CHECKING:  # OpenTelemetry is an extra
     from streamkit.gateway.telemetry import Telemetry
 
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0
-#: How often it is counted what is kept of answers.
+#: How often it is counted what is kept of answers, and what is recorded.
 KEPT_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
 #: Says of a stream that another upstream may go on with it where one breaks off.
@@ -98,6 +99,7 @@ class Gateway:
     telemetry: Telemetry | None = None  #: None: nobody is told, and nothing of OpenTelemetry is imported
     kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
     captures: Captures | None = None  #: streams to be looked at; None: nobody looks
+    recorder: Recorder | None = None  #: of the exchanges with upstreams, while the application runs; None: nothing is
     session: ClientSession = field(init=False, repr=False)  #: to the upstreams; there while the application runs
 
     @property
@@ -138,6 +140,25 @@ class Gateway:
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
         async with client_session() as self.session:
             yield
+
+    async def recorded(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        """Record exchanges while the application runs. Raises UsageError for a directory that can't be written."""
+        server, upstreams = self.config.server, self.config.upstreams.values()
+        keys = [*(key.reveal() for key in server.keys), *self.config.resume.secrets]
+        keys += [key for upstream in upstreams for key in keys_of(upstream)]
+        recorder = self.recorder = Recorder(server.record, keys=keys, bodies=server.record_bodies, warn=log.warning)
+        counting = asyncio.create_task(self._count_recorded(recorder))
+        yield
+        counting.cancel()
+        await asyncio.wait({counting})
+        if not await asyncio.to_thread(recorder.close):
+            log.warning("the last exchanges could not be recorded in time")
+        self.metrics.recorded(recorder)
+
+    async def _count_recorded(self, recorder: Recorder) -> None:
+        while True:
+            self.metrics.recorded(recorder)
+            await asyncio.sleep(KEPT_S)
 
 
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
@@ -184,6 +205,8 @@ def gateway_app(
     gateway.kept = Budget(config.server.sockets_bytes)
     if gateway.telemetry is not None:
         app.cleanup_ctx.append(gateway.telemetry.running)
+    if config.server.record:
+        app.cleanup_ctx.append(gateway.recorded)
     app.cleanup_ctx.append(gateway.connected)
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(gateway.origins.tell)
@@ -444,7 +467,7 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
     started = loop.time()
     reply = reply_to(request, ask, gateway.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
     stall_s = gateway.config.server.stall_report_s
-    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session, stall_s)
+    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session, stall_s, gateway.recorder)
     capture = reply.tap = _capture(gateway, ask, record)
     try:
         response = await reply.run(attempts.run())

@@ -38,10 +38,12 @@ from streamkit.events import ProviderFailed
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
+from streamkit.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import Exchange
 from streamkit.web.output_times import STALL_S, OutputTimes
+from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
@@ -121,6 +123,7 @@ class Attempts:
     memory: Memory
     session: ClientSession
     stall_s: float = STALL_S  #: a gap between outputs above it is a stall
+    recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
     #: A whole answer that ignored the choice of tools.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: Of this round, each with the headers that came with it.
@@ -259,6 +262,7 @@ class Attempts:
             prefill_text=prefill,
             trace_headers=NO_HEADERS if span is None else span.headers,
             copy_to=None if span is None else span.copy_to,
+            recording=None if self.recorder is None else _recording(self.recorder, target),
         )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
         return exchange
@@ -269,6 +273,8 @@ class Attempts:
             return
         tried, self._trying = self._trying, None
         exchange, name = tried.exchange, tried.target.upstream.name
+        if exchange.recording is not None:
+            exchange.recording.end(_end_unread(outcome, exchange.report))
         seconds = asyncio.get_running_loop().time() - tried.started
         exchange.output_times.settle(exchange.report)
         attempt = Attempt(
@@ -350,6 +356,18 @@ class Attempts:
 
     def _key(self, target: Target) -> tuple[str, str]:
         return target.upstream.name, (target.model or self.ask.model)[:NAME_CHARS]
+
+
+def _recording(recorder: Recorder, target: Target) -> OpenRecording:
+    dialect, provider = target.upstream.wire, target.upstream.provider
+    return recorder.open(dialect=dialect.name, provider="" if provider is None else provider.name)
+
+
+def _end_unread(outcome: str, report: StreamReport) -> str:
+    """How an attempt ended that had no answer; where it had one, who read that said so."""
+    if outcome == "shut_down":
+        return SHUT_DOWN
+    return CLIENT_LEFT if report.error is None else end_of(report.error, answered=False)
 
 
 #: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.

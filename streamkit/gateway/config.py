@@ -23,6 +23,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
 from streamkit.otel.conventions import CONTENT_CHARS, SemConv
 from streamkit.policy import POLICIES, PolicyName
+from streamkit.recording.request_bodies import Bodies
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
@@ -144,6 +145,13 @@ class Server:
     #: has to give up first, or a request meets a connection that is being closed: nginx and AWS balancers keep theirs for
     #: 60 s, Google's for 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
+    #: A directory in which each exchange with an upstream is recorded, in a file of its own; empty: nothing is. Prompts and
+    #: answers stand there; keys do not. It is made for this user alone if it is not there. A file may have 64 MiB, and the
+    #: directory 10,000 files and 4 GiB: beyond that nothing more is recorded.
+    record: str = ""
+    #: What is recorded of requests' bodies: all (`full`), their members with the names of types in place of values (`shape`),
+    #: or nothing (`none`).
+    record_bodies: Bodies = "full"
     #: What is tolerated of upstreams: `strict` repairs nothing, `lenient` accepts more ends and splits calls.
     policy: PolicyName = "tolerant"
 
@@ -358,6 +366,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
     yield _kept(config.resume)
+    if server.record:
+        yield f"exchanges with upstreams are recorded in {server.record}, with bodies of requests: {server.record_bodies}"
     if config.telemetry.otlp:
         yield f"traces and metrics are sent by OTLP, with the names of conventions {config.telemetry.semconv}"
     if server.cors:

@@ -42,6 +42,7 @@ async def listening(
     shared: bool = False,
     what: str = CLIENTS,
     connections: int | None = None,
+    decompress: bool = True,
 ) -> AsyncGenerator[tuple[str, int], None]:
     """Serve ``app``, not yet started, there; yields the address, with the port that was taken for 0.
 
@@ -49,6 +50,7 @@ async def listening(
 
     A connection without a request under way, one whose headers do not come included, is closed after ``idle_s`` seconds.
     ``shared``: other processes listen there too. Of more than ``connections`` at once the others get 503, at ``/healthz`` 200.
+    Without ``decompress``, handlers get bodies as they came.
     Raises UsageError, which says for ``what`` it was, where it can't be had.
     """
     app.on_response_prepare.append(_name_server)
@@ -58,7 +60,7 @@ async def listening(
     try:
         try:
             site = _Site(runner, *address, reuse_port=shared or None, backlog=ACCEPTED_AT_ONCE)
-            await site.start_bounded(connections, idle_s)
+            await site.start_bounded(connections, idle_s, decompress=decompress)
         except OSError as error:
             raise _cannot_listen(address, what, error) from error
         yield runner.addresses[0][:2]
@@ -86,7 +88,7 @@ class _Connection(web.RequestHandler):
 class _Site(web.TCPSite):
     """A site that bounds its connections. asyncio takes the backlog for how many it accepts in a turn, too."""
 
-    async def start_bounded(self, connections: int | None, idle_s: float) -> None:
+    async def start_bounded(self, connections: int | None, idle_s: float, *, decompress: bool) -> None:
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner is not set up")
@@ -98,7 +100,13 @@ class _Site(web.TCPSite):
             if connections is not None and len(server.connections) >= connections:
                 return _Full(refusing)
             # without aiohttp's log of requests: the gateway has its own line
-            return _Connection(server, loop=loop, keepalive_timeout=idle_s, access_log=None)  # type: ignore[arg-type]
+            return _Connection(
+                server,
+                loop=loop,
+                keepalive_timeout=idle_s,
+                access_log=None,  # type: ignore[arg-type]
+                auto_decompress=decompress,
+            )
 
         made = await loop.create_server(
             connected, self._host, self._port, backlog=self._backlog, reuse_port=self._reuse_port

@@ -31,6 +31,7 @@ from streamkit.gateway.config import Config
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
+from streamkit.recording.recorder import Recorder
 from streamkit.resume.log import Lost
 from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
@@ -102,6 +103,7 @@ class Metrics:
         )
         self._add_answers()
         self._add_kept_answers()
+        self._add_recordings()
 
     def begin(self, config: Config) -> None:
         """Let the series be 0 that a configuration knows of: a rate misses the first event of a series that begins with it.
@@ -183,6 +185,17 @@ class Metrics:
         }
         self._told: Totals[tuple[Counter, str]] = Totals()  # of counters that others keep, what is in ours
 
+    def _add_recordings(self) -> None:
+        """What is recorded of exchanges with upstreams."""
+        self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
+        self._recorder_bytes = self._counter("recorder_bytes", "Bytes of recordings written")
+        self._recorder_dropped = self._counter(
+            "recorder_dropped", "Reads that are in no file, since the disk was too slow"
+        )
+        self._unrecorded = self._counter(
+            "recorder_unrecorded", "Exchanges in no file, or not to their end, by reason", "why"
+        )
+
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
 
@@ -206,10 +219,17 @@ class Metrics:
         for attribute, gauge in self._store_gauges.items():
             gauge.set(getattr(store, attribute, 0))
 
+    def recorded(self, recorder: Recorder) -> None:
+        """What a recorder wrote, and could not write, until now."""
+        self._tell(self._recorder_files, {"": recorder.files})
+        self._tell(self._recorder_bytes, {"": recorder.bytes})
+        self._tell(self._recorder_dropped, {"": recorder.dropped})
+        self._tell(self._unrecorded, {str(why): times for why, times in recorder.unrecorded.items()})
+
     def _tell(self, counter: Counter, totals: Mapping[str, int]) -> None:
         for word, total in totals.items():
             if more := total - self._told[counter, word]:
-                counter.labels(word).inc(more)
+                (counter.labels(word) if word else counter).inc(more)
                 self._told[counter, word] = total
 
     def observe(self, record: Record) -> None:

@@ -43,6 +43,7 @@ from streamkit.gateway.resume import store_of
 from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
 from streamkit.inspector.app import inspector_app, url_with
 from streamkit.inspector.captures import Captures
+from streamkit.recording.directory import usable_directory
 from streamkit.resume.memory import new_boot
 from streamkit.web.hosts import Hosts, is_loopback
 
@@ -79,6 +80,8 @@ def serve(
     """
     if inspection is not None and server.workers > 1:
         raise UsageError("the inspector shows the streams of one process: --inspect goes with one worker")
+    if server.record:
+        usable_directory(server.record)  # a worker that can't record would be started again and again
     configure(server.log_format, server.log_level)
     if server.workers == 1:
         return asyncio.run(_served(config, server, partial(_alone, inspection=inspection), announce))

@@ -56,12 +56,12 @@ class Directory:
     ``failed``.
     """
 
-    def __init__(self, path: Path, limits: RecorderLimits, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: str | Path, limits: RecorderLimits, warn: Callable[[str], None]) -> None:
         self.limits = limits
         self.files = 0  #: begun here
         self.bytes = 0  #: written here
         self.unrecorded: Counter[Unrecorded] = Counter()
-        self._path = _usable(path)
+        self._path = usable_directory(path)
         self._warn = warn
         self._warned: set[str] = set()
         self._all_files = self._all_bytes = 0
@@ -126,7 +126,12 @@ def _sizes(path: Path) -> list[int]:
     return sizes
 
 
-def _usable(path: Path) -> Path:
+def usable_directory(name: str | Path) -> Path:
+    """A directory for recordings, which is made for this user alone if it is not there.
+
+    Raises UsageError where it can't be made, or can't be written.
+    """
+    path = Path(name)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -54,7 +54,7 @@ class Recorder:
         self.queue: deque[tuple[OpenRecording, float, Step]] = deque()
         self.queued_bytes = 0  #: of all items ever
         self.taken_bytes = 0  #: of those that were taken
-        self._directory = Directory(Path(directory), self.limits, warn)
+        self._directory = Directory(directory, self.limits, warn)
         self._keys, self._bodies = KnownKeys(keys), bodies
         self._open = 0  # exchanges of which the thread has not seen the end
         self._wake = threading.Event()
@@ -77,10 +77,15 @@ class Recorder:
         """How many exchanges are in no file, or not to their end, by reason."""
         return self._directory.unrecorded
 
-    def open(self, *, dialect: str | None = "", provider: str = "", exact: bool = True) -> OpenRecording:
-        """Begin an exchange. ``dialect`` is that of its answer; "": nobody knows it; None: the answer's bytes are to tell."""
+    def open(
+        self, *, dialect: str | None = "", provider: str = "", exact: bool = True, saved: Saved | None = None
+    ) -> OpenRecording:
+        """Begin an exchange. ``dialect`` is that of its answer; "": nobody knows it; None: the answer's bytes are to tell.
+
+        ``saved`` is told, once the file is closed, where the exchange was recorded.
+        """
         writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
-        return OpenRecording(self, writer)
+        return OpenRecording(self, writer, saved)
 
     def put(self, recording: OpenRecording, at: float, step: Step, size: int = 0) -> None:
         """Hand over what happened, ``at`` seconds behind the request; ``size`` is what it takes beside the item."""
@@ -136,7 +141,8 @@ class Recorder:
             written[recording] = None
             if isinstance(step, Ended):
                 self._open -= 1
-                recording.saved(writer.path)
+                if recording.saved is not None:
+                    recording.saved(writer.path)
         for recording in written:
             recording.writer.flush()
 
@@ -144,27 +150,16 @@ class Recorder:
 class OpenRecording:
     """One exchange, for who takes part in it: its request, perhaps an answer with its reads, and its end."""
 
-    __slots__ = (
-        "_again",
-        "_has_ended",
-        "_recorder",
-        "_started",
-        "dropped",
-        "dropped_bytes",
-        "is_over",
-        "saved",
-        "writer",
-    )
+    __slots__ = ("_again", "_recorder", "_started", "dropped", "dropped_bytes", "ending", "is_over", "saved", "writer")
 
-    def __init__(self, recorder: Recorder, writer: RecordingWriter) -> None:
-        self.writer = writer  #: the thread's
+    def __init__(self, recorder: Recorder, writer: RecordingWriter, saved: Saved | None = None) -> None:
+        self.writer, self.saved = writer, saved  #: for the thread
+        self.ending = ""  #: how it ended, in a word of ``End.kind``
         self.dropped = self.dropped_bytes = 0
         self.is_over = False  #: no read is taken any more
-        self.saved: Saved = _nobody
         self._recorder = recorder
         self._started: float | None = None
         self._again = 0  # bytes that will be read again
-        self._has_ended = False
 
     def request(self, method: str, target: str, headers: Headers, body: bytes | None) -> None:
         """The request is sent: times count from here. ``target`` is its path and query, percent-encoded as they are sent."""
@@ -201,18 +196,12 @@ class OpenRecording:
         """These bytes were put back, and will be read again."""
         self._again += len(data)
 
-    def end(self, kind: str, saved: Saved | None = None) -> None:
+    def end(self, kind: str) -> None:
         """It is over: ``kind`` is a word of ``End.kind``. The first one counts."""
-        if self._has_ended:
+        if self.ending:
             return
-        self._has_ended = self.is_over = True
-        if self._started is None:
-            if saved is not None:
-                saved(None)
-            return
-        self.saved = saved or _nobody
-        self._recorder.put(self, time.monotonic() - self._started, Ended(kind))
-
-
-def _nobody(_path: Path | None) -> None:
-    """Nobody wants to know where it was recorded."""
+        self.ending, self.is_over = kind, True
+        if self._started is not None:
+            self._recorder.put(self, time.monotonic() - self._started, Ended(kind))
+        elif self.saved is not None:
+            self.saved(None)

@@ -32,6 +32,7 @@ from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
+from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carries, carry_citations_of
@@ -74,6 +75,7 @@ class Exchange:
     path: str = ""  #: where it was asked, for a log
     trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
     copy_to: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
+    recording: OpenRecording | None = field(default=None, repr=False)  #: is told of what goes over HTTP
     answer: Response | None = field(default=None, repr=False)  #: where it came whole
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
@@ -325,6 +327,7 @@ class Exchange:
             report=self.report,
             prefill=prefill_of(self.upstream.dialect) if self.prefill_text else None,
             trace_headers=self.trace_headers,
+            recording=self.recording,
         )
         self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers

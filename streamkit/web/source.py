@@ -28,8 +28,10 @@ from attrs.validators import gt, optional
 
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
+from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.web.output_times import OutputTimes
+from streamkit.web.recording_ends import CLIENT_LEFT, TIMEOUT, end_of
 from streamkit.web.tap import Tap
 
 
@@ -86,6 +88,17 @@ def _reason(error: BaseException) -> str:
         return error.strerror or ""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if isinstance(number, int) and number > 0 else ""
+
+
+def is_reset(error: BaseException | None) -> bool:
+    """Whether the other side broke the connection: it stands in the error, or in one that led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, ConnectionResetError | BrokenPipeError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class Beginning:
@@ -146,6 +159,8 @@ class TimedSource:
         self.copy_to: Callable[[bytes], None] | None = None
         #: Sees what is read and what is put back.
         self.tap: Tap | None = None
+        #: Is told of what is read and put back, and of the end.
+        self.recording: OpenRecording | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -176,10 +191,12 @@ class TimedSource:
             error = self._interruption(reader, cancelled)
             if error is None:
                 raise
+            self._end_recording(error)
             if error is DRAINED:
                 raise StopAsyncIteration from None
             raise self._named(error) from error.__cause__
-        except SourceFailed as error:
+        except (StopAsyncIteration, SourceFailed) as error:
+            self._end_recording(error)
             self._named(error)
             raise
         finally:
@@ -196,7 +213,18 @@ class TimedSource:
             self.copy_to(chunk)
         if self.tap is not None:
             self.tap.read(chunk)
+        if self.recording is not None:
+            self.recording.read(chunk)
         return chunk
+
+    def _end_recording(self, error: Exception | None) -> None:
+        """Tell the recording, if there is one, of what ended the reading; None: whoever read had enough."""
+        if self.recording is None:
+            return
+        if error is DRAINED:
+            self.recording.end(f"{TIMEOUT}drain")
+        else:
+            self.recording.end(CLIENT_LEFT if error is None else end_of(error))
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
         """The error of ``fail``, if it was that which cancelled the read, and nobody else did meanwhile."""
@@ -231,9 +259,13 @@ class TimedSource:
         self.read_bytes -= len(data)
         if self.tap is not None:
             self.tap.unread(data)
+        if self.recording is not None:
+            self.recording.unread(data)
 
     async def aclose(self) -> None:
         self._disarm()
+        is_drained = self._until is not None and self._loop.time() >= self._until
+        self._end_recording(self._error or (DRAINED if is_drained else None))  # its first end counts
         owned, self._owned = self._owned, ()
         await close_each(*owned)
 
@@ -342,7 +374,9 @@ class _Body:
         if self._error is not None:
             words = "the connection to the upstream broke"
             message = because(words, self._error)
-            raise SourceFailed(because(words, self._broken_by) if message == words else message) from self._error
+            failed = SourceFailed(because(words, self._broken_by) if message == words else message)
+            failed.is_reset = is_reset(self._error) or is_reset(self._broken_by)
+            raise failed from self._error
         raise StopAsyncIteration
 
     def unread(self, data: bytes) -> None:

@@ -22,6 +22,7 @@ from streamkit.dialects.profiles import Prefill
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
+from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
 from streamkit.web.budget import Hold
@@ -62,13 +63,14 @@ async def open_answer(
     report: StreamReport,
     prefill: Prefill | None = None,
     trace_headers: Mapping[str, str] = NO_HEADERS,
+    recording: OpenRecording | None = None,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
     ``ask`` is where it came from, with ``client_headers``, of which the feature headers are passed on. A heavy request is
     written in a thread, and what is fetched for it is held of the same budget until it was sent.
     ``prefill`` is how it is asked to go on with the assistant's turn that stands last; ``trace_headers`` go with the request.
-    ``asked`` gets what the request loses on its way, ``report`` what broke.
+    ``asked`` gets what the request loses on its way, ``report`` what broke, and ``recording`` what goes over HTTP.
     """
     started = asyncio.get_running_loop().time()
     model, streams = request.model or "", request.stream is True
@@ -115,6 +117,7 @@ async def open_answer(
                 client_headers=client_headers,
                 features=upstream.wire.features(request),
                 trace_headers=trace_headers,
+                recording=recording,
             )
     except Refused as error:
         return Opened(error.failed)
@@ -129,8 +132,9 @@ async def open_answer(
     cut = redactor([upstream], response.request_info.headers)
     upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
     if response.status != 200:
-        return Opened(await error_of(response, upstream), response.status, upstream_headers, cut)
+        return Opened(await error_of(response, upstream, recording=recording), response.status, upstream_headers, cut)
     answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
+    answer.recording = recording
     return Opened(answer, response.status, upstream_headers, cut)
 
 

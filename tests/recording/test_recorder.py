@@ -44,12 +44,12 @@ class Recording:
     ):
         """One exchange, read as it was written."""
         saved = []
-        opened = self.recorder.open(dialect=dialect)
+        opened = self.recorder.open(dialect=dialect, saved=saved.append)
         opened.request("POST", target, headers, body)
         opened.response(200, answer)
         for read in reads:
             opened.read(read)
-        opened.end(end, saved.append)
+        opened.end(end)
         until = time.monotonic() + 10
         while not saved and time.monotonic() < until:
             time.sleep(0.001)

@@ -43,7 +43,7 @@ def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS
 
     Values of operators' headers count as keys, except those of headers that are public.
     """
-    known = [*(key for upstream in upstreams for key in _keys(upstream)), *keys, sent.get(SESSION, "")]
+    known = [*(key for upstream in upstreams for key in keys_of(upstream)), *keys, sent.get(SESSION, "")]
     return _cutter(frozenset(key for key in known if len(key) >= KEY_CHARS))
 
 
@@ -67,7 +67,8 @@ def _cutter(keys: frozenset[str]) -> Cut:
     return cut
 
 
-def _keys(upstream: Upstream) -> Iterator[str]:
+def keys_of(upstream: Upstream) -> Iterator[str]:
+    """The key of an upstream, and the values of its operator's headers, which may be keys."""
     if upstream.key is not None:
         yield upstream.key.reveal()
     for name, value in upstream.headers.items():

@@ -41,7 +41,9 @@ from streamkit.dialects.http import Operation
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
-from streamkit.web.source import READ_BYTES, Timeouts, because
+from streamkit.recording.recorder import OpenRecording
+from streamkit.web.recording_ends import CLIENT_LEFT, TIMEOUT, WHOLE
+from streamkit.web.source import READ_BYTES, Timeouts, because, is_reset
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
@@ -66,8 +68,10 @@ _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def client_session(*, connector: BaseConnector | None = None) -> ClientSession:
+def client_session(*, connector: BaseConnector | None = None, decompress: bool = True) -> ClientSession:
     """A session as ``send`` needs it, to be closed by the caller. Call it in the event loop that will use it.
+
+    Without ``decompress``, bodies of answers are read as they come.
 
     Connections are not limited in number, since each open stream holds one: bound streams, not their connections.
     """
@@ -76,7 +80,7 @@ def client_session(*, connector: BaseConnector | None = None) -> ClientSession:
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None),
         trust_env=False,
-        auto_decompress=True,
+        auto_decompress=decompress,
         raise_for_status=False,
         read_bufsize=READ_BYTES,
         max_line_size=HEADER_BYTES,
@@ -97,10 +101,12 @@ async def send(
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
     trace_headers: Mapping[str, str] = NO_HEADERS,
+    recording: OpenRecording | None = None,
 ) -> ClientResponse:
     """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
 
-    ``model`` is the upstream's name for it; ``features`` and ``trace_headers`` as for ``request_headers``. Raises
+    ``model`` is the upstream's name for it; ``features`` and ``trace_headers`` as for ``request_headers``. ``recording`` is
+    told of the request and of the answer's headers, and of an end only where there is an answer that nobody reads. Raises
     SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout; BadRequest for a
     model or a client's header that can't be sent; UsageError for a count that the dialect does not have. Cancelling it closes
     the connection.
@@ -111,12 +117,24 @@ async def send(
         upstream, client_dialect, client_headers, stream=asks_stream, features=features, trace_headers=trace_headers
     )
     headers = await authorised(upstream, "POST", url, headers, body)
+    if recording is not None:
+        recording.request("POST", URL(url, encoded=True).raw_path_qs, headers.items(), body)
     response = await _post(session, upstream, url, headers, body)
     encoding = response.headers.get("content-encoding", "").lower()
+    if recording is not None:
+        recording.response(response.status, _of_decoded(response, encoding))
     if response.status == 200 and encoding not in _DECODED:
         response.close()
+        if recording is not None:
+            recording.end(CLIENT_LEFT)
         raise SourceFailed("the upstream's answer is compressed in a way that nobody asked for")
     return response
+
+
+def _of_decoded(response: ClientResponse, encoding: str) -> list[tuple[str, str]]:
+    """The headers of an answer without those that say how it is compressed, where aiohttp undoes that."""
+    undone = {"content-encoding", "content-length"} if encoding in _DECODED - {"", "identity"} else set()
+    return [(name, value) for name, value in response.headers.items() if name.lower() not in undone]
 
 
 def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
@@ -161,13 +179,15 @@ def failed_transport(error: Exception) -> SourceFailed:
     return failed
 
 
-async def error_of(response: ClientResponse, source: Upstream | str) -> ProviderFailed:
+async def error_of(
+    response: ClientResponse, source: Upstream | str, *, recording: OpenRecording | None = None
+) -> ProviderFailed:
     """The error that an answer without status 200 says, and the answer closed. Of the body 64 KiB count, and 10 seconds.
 
-    ``source`` is the upstream, whose keys are then cut out of what is told, or its dialect. Raises UsageError for an unknown
-    name.
+    ``source`` is the upstream, whose keys are then cut out of what is told, or its dialect. ``recording`` is told of the body
+    as it comes. Raises UsageError for an unknown name.
     """
-    body, whole = await _beginning(response)
+    body, whole = await _beginning(response, recording)
     if isinstance(source, Upstream):
         hidden = redactor([source], response.request_info.headers)(body.decode("utf-8", "surrogateescape"))
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
@@ -182,18 +202,25 @@ async def error_of(response: ClientResponse, source: Upstream | str) -> Provider
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
 
 
-async def _beginning(response: ClientResponse) -> tuple[bytes, bool]:
+async def _beginning(response: ClientResponse, recording: OpenRecording | None) -> tuple[bytes, bool]:
     """A body's first 64 KiB and a byte, which tells that there are more; and whether nothing broke."""
     body = bytearray()
-    whole = True
+    whole, end = True, CLIENT_LEFT
     try:
         async with asyncio.timeout(ERROR_BODY_S):
             async for chunk in response.content.iter_any():
                 body += chunk
+                if recording is not None:
+                    recording.read(chunk)
                 if len(body) > BODY_BYTES:
                     break
-    except (ClientError, OSError):  # a time-out too: the status says the most, and it came
+            else:
+                end = WHOLE
+    except (ClientError, OSError) as error:  # a time-out too: the status says the most, and it came
         whole = False
+        end = f"{TIMEOUT}idle" if isinstance(error, TimeoutError) else "reset" if is_reset(error) else "cut"
     finally:
         response.close()
+        if recording is not None:
+            recording.end(end)
     return bytes(body[: BODY_BYTES + 1]), whole

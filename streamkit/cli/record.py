@@ -1,0 +1,106 @@
+"""``streamkit record``: a reverse proxy that records each exchange with a provider."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, get_args
+
+from attrs import evolve
+
+from streamkit.cli.options import ONE, source
+from streamkit.cli.streams import say, visible
+from streamkit.dialects import source_named
+from streamkit.errors import UsageError
+from streamkit.recording.directory import RecorderLimits
+from streamkit.recording.recorder import Recorder
+from streamkit.recording.request_bodies import Bodies
+from streamkit.report import Status
+
+if TYPE_CHECKING:
+    from streamkit.recorder.proxy import Exchanged
+
+HELP = "record what goes over a proxy in front of a provider"
+DETAIL = f"""\
+Serves a reverse proxy in front of one provider, and records each exchange into a file *.stream.jsonl: the request, the answer
+read by read at its time, and how it ended. Bytes pass unchanged, as they come. Give your client the address that is printed in
+place of the provider's, and its usual key: keys pass, and are written nowhere. Prompts and answers are written.
+
+A line is printed for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT end
+it, with all files closed.
+
+examples:
+  streamkit record --to https://api.example.com --dir recordings
+  streamkit record --to https://api.example.com --dir recordings --dialect {ONE} --bodies shape
+"""
+DEFAULTS = RecorderLimits()
+
+
+def add_to(commands: Any) -> None:
+    """Add ``streamkit record`` and its options to the parser's commands."""
+    command = commands.add_parser("record", help=HELP, description=DETAIL)
+    command.add_argument("--to", required=True, metavar="URL", help="the provider: scheme and host, perhaps a path")
+    command.add_argument(
+        "--dir", required=True, metavar="DIR", help="where recordings go; it is made if it is not there"
+    )
+    command.add_argument("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
+    command.add_argument(
+        "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
+    )
+    command.add_argument(
+        "--dialect",
+        type=source,
+        metavar="DIALECT",
+        help="the provider, or the dialect that it speaks (default: each path tells, or else the answer)",
+    )
+    command.add_argument(
+        "--bodies",
+        choices=get_args(Bodies),
+        default="full",
+        help="what is kept of requests: all, the names of members with types as values, or nothing (default: full)",
+    )
+    command.add_argument(
+        "--max-file-bytes",
+        type=int,
+        default=DEFAULTS.file_bytes,
+        metavar="N",
+        help=f"where a recording ends, though the answer goes on (default: {DEFAULTS.file_bytes})",
+    )
+    command.set_defaults(run=run)
+
+
+def line_of(exchanged: Exchanged) -> str:
+    """What is printed of an exchange."""
+    status = "---" if exchanged.status is None else str(exchanged.status)
+    file = "not recorded" if exchanged.file is None else exchanged.file.name
+    figures = f"{exchanged.reads} reads, {exchanged.bytes} bytes, {1000 * exchanged.seconds:.0f} ms"
+    return f"{status} {exchanged.method} {exchanged.path}: {figures}, {exchanged.end}; {file}"
+
+
+async def run(options: argparse.Namespace) -> Status:
+    """Serve the proxy until a signal ends it. Raises UsageError for what can't be served or recorded."""
+    from streamkit.recorder.proxy import Proxy, base_url  # noqa: PLC0415 - a server, which others do without
+    from streamkit.recorder.serving import serve  # noqa: PLC0415
+
+    try:
+        limits = evolve(DEFAULTS, file_bytes=options.max_file_bytes)
+    except ValueError as error:
+        raise UsageError("--max-file-bytes needs a number of at least 4096") from error
+    dialect, provider = (None, None) if options.dialect is None else source_named(options.dialect)
+
+    def tell(exchanged: Exchanged) -> None:
+        print(visible(line_of(exchanged)), flush=True)
+
+    to = base_url(options.to)
+    proxy = Proxy(
+        to,
+        Recorder(options.dir, bodies=options.bodies, limits=limits, warn=say),
+        tell,
+        dialect=None if dialect is None else dialect.name,
+        provider="" if provider is None else provider.name,
+    )
+
+    def announce(url: str) -> None:
+        print(f"streamkit records {to} into {options.dir}; ask {url} in its place. Ctrl-C ends it.", flush=True)
+
+    is_saved = await serve(proxy, (options.host, options.port), announce)
+    return Status.DONE if is_saved else Status.FAILED
