@@ -29,14 +29,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import Interrupted, SourceFailed, StreamError, UsageError
+from streamkit.errors import Interrupted, SourceFailed, StreamError, TimedOut, UsageError
 from streamkit.limits import MIB
 from streamkit.recording.recorder import OpenRecording, Recorder
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import Handler, client_dialect, expected, no_socket, wants_socket
 from streamkit.web.hosts import Hosts, is_foreign
 from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
-from streamkit.web.refusals import Refused, error_response, shown, with_status
+from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import client_session
@@ -102,6 +102,7 @@ class Proxy:
     provider: str = ""
     timeouts: Timeouts = TIMEOUTS
     _session: ClientSession = field(init=False, repr=False)
+    _asking: set[asyncio.Task[object] | None] = field(init=False, factory=set)  # that wait for an answer's headers
     _live: set[TimedSource] = field(init=False, factory=set)
     _is_stopping: bool = field(init=False, default=False)
 
@@ -119,6 +120,8 @@ class Proxy:
 
     async def _stop(self, _app: web.Application) -> None:
         self._is_stopping = True
+        for task in filter(None, self._asking):
+            task.cancel()
         for source in self._live:
             source.fail(Interrupted("the recorder is shutting down"))
 
@@ -145,7 +148,7 @@ class Proxy:
         response = await self._ask(request.method, url, headers, body)
         if isinstance(response, SourceFailed):
             recording.end(end_of(response, answered=False))
-            return error_response(failure_from(response), client_dialect(request))
+            raise _unanswered(request, response)
         line.status = response.status
         recording.response(response.status, response.headers.items())
         source = iter_upstream(response, timeouts=self.timeouts)
@@ -163,6 +166,8 @@ class Proxy:
         self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse | SourceFailed:
         """The provider's answer, its body unread, or why there is none."""
+        task = asyncio.current_task()
+        self._asking.add(task)
         try:
             async with asyncio.timeout(self.timeouts.first_byte_s):
                 return await self._session.request(
@@ -176,6 +181,8 @@ class Proxy:
                 )
         except (ClientError, OSError) as error:
             return not_answered(error, self.timeouts)
+        finally:
+            self._asking.discard(task)
 
 
 async def _answer(
@@ -245,6 +252,12 @@ class _Line:
                 file=self._file,
             )
         )
+
+
+def _unanswered(request: web.Request, error: SourceFailed) -> Refused:
+    """What a client is told where the provider did not answer (RFC 9110 §15.6.3, §15.6.5)."""
+    failed, status = failure_from(error), 504 if isinstance(error, TimedOut) else 502
+    return Refused(with_status(failed.type, failed.message, status, client_dialect(request)))
 
 
 def _guarded(hosts: Hosts) -> Middleware:
