@@ -359,8 +359,9 @@ class Attempts:
 
 
 def _recording(recorder: Recorder, target: Target) -> OpenRecording:
-    dialect, provider = target.upstream.wire, target.upstream.provider
-    return recorder.open(dialect=dialect.name, provider="" if provider is None else provider.name)
+    upstream, provider = target.upstream, target.upstream.provider
+    is_exact = upstream.transport == "http"  # messages of a WebSocket are recorded as the stream that they become
+    return recorder.open(dialect=upstream.wire.name, provider="" if provider is None else provider.name, exact=is_exact)
 
 
 def _end_unread(outcome: str, report: StreamReport) -> str:

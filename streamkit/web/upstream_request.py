@@ -104,6 +104,7 @@ async def open_answer(
                     client_headers=client_headers,
                     features=upstream.wire.features(request),
                     trace_headers=trace_headers,
+                    recording=recording,
                 )
                 return _opened(upstream, opened)
             response = await send(

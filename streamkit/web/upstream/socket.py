@@ -41,6 +41,8 @@ from streamkit.events import ProviderFailed
 from streamkit.framing.sse import KEEP_ALIVE
 from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.recording.recorder import OpenRecording
+from streamkit.web.recording_ends import WHOLE
 from streamkit.web.source import TimedSource, because
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
@@ -79,22 +81,26 @@ async def ask(
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
     trace_headers: Mapping[str, str] = NO_HEADERS,
+    recording: OpenRecording | None = None,
 ) -> SocketAnswer:
     """Ask what ``body`` asks, and return once the first message is there. Whoever gets a source closes it.
 
     ``started`` is the loop's time from which ``first_byte_s`` and ``total_s`` run; the other arguments and what is raised are
-    those of ``send``. The connections are those of ``session``'s connector.
+    those of ``send``. A recording has the answer as the stream that its messages become, which is not what came byte for
+    byte. The connections are those of ``session``'s connector.
     """
     endpoint = upstream.socket_endpoint
     url = address(upstream, model, stream=True)
     headers = request_headers(upstream, client_dialect, client_headers, features=features, trace_headers=trace_headers)
     headers = await authorised(upstream, "GET", url, headers, b"")
     headers = {name: value for name, value in headers.items() if name not in _OF_A_BODY}
+    if recording is not None:
+        recording.request("GET", URL(url, encoded=True).raw_path_qs, headers.items(), body)
     times = upstream.timeouts
     total_s = math.inf if times.total_s is None else times.total_s
     try:
         async with asyncio.timeout_at(started + min(times.first_byte_s, total_s)):
-            return await _opened(session, upstream, endpoint, url, headers, body, started)
+            return await _opened(session, upstream, endpoint, url, headers, body, started, recording)
     except (ClientError, OSError) as error:
         failed = not_answered(error, times)
     raise failed  # out here, so that a cause that shows the request's headers is not its context
@@ -108,6 +114,7 @@ async def _opened(
     headers: Mapping[str, str],
     body: bytes,
     started: float,
+    recording: OpenRecording | None,
 ) -> SocketAnswer:
     handshake = _Handshake()
     try:
@@ -122,7 +129,10 @@ async def _opened(
             )
     except _NotSwitchedError as refused:
         answer = refused.response
-        return SocketAnswer(await _not_switched(answer, upstream), answer.status, answer.headers, headers)
+        if recording is not None:
+            recording.response(answer.status, answer.headers.items())
+        failed = await _not_switched(answer, upstream, recording)
+        return SocketAnswer(failed, answer.status, answer.headers, headers)
     messages = _Messages(socket, handshake.response, endpoint)
     try:
         await socket.send_frame(endpoint.message(body), WSMsgType.TEXT)
@@ -131,9 +141,15 @@ async def _opened(
         await messages.aclose()
         raise
     refusal = endpoint.refusal(first)
+    if recording is not None:
+        recording.response(200 if refusal is None else refusal.status, handshake.response.headers.items())
     if refusal is None:
         source = TimedSource(messages, upstream.timeouts, started=started, name=upstream.name)
+        source.recording = recording
         return SocketAnswer(source, 200, handshake.response.headers, headers)
+    if recording is not None:
+        recording.read(refusal.body)
+        recording.end(WHOLE)
     await messages.aclose()
     cut = redactor([upstream], headers)
     told = cut(refusal.body.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -181,9 +197,11 @@ def _handshaking(session: ClientSession, upstream: Upstream, handshake: _Handsha
     )
 
 
-async def _not_switched(response: ClientResponse, upstream: Upstream) -> ProviderFailed:
+async def _not_switched(
+    response: ClientResponse, upstream: Upstream, recording: OpenRecording | None
+) -> ProviderFailed:
     """What an answer says that did not open the socket; it is closed."""
-    failed = await error_of(response, upstream)
+    failed = await error_of(response, upstream, recording=recording)
     if response.status >= 300 and response.status not in _NO_SOCKET:
         return failed
     message = (
