@@ -307,6 +307,29 @@ ROWS: Final = {
             (Query(f"sum by (kind) ({of('store_errors_total')})", "{{kind}}"),),
         ),
     ),
+    "Recording": (
+        Panel(
+            "Exchanges since the start",
+            "How many exchanges with upstreams are recorded, and how many are not, or not to their end, and why.",
+            "short",
+            (
+                Query(f"sum({of('recorder_files_total')})", "recorded"),
+                Query(f"sum by (why) ({of('recorder_unrecorded_total')})", "not recorded: {{why}}"),
+            ),
+        ),
+        Panel(
+            "Bytes written since the start",
+            "How much the recordings of each gateway take of its disk.",
+            "bytes",
+            (Query(f"sum by (instance) ({of('recorder_bytes_total')})", "{{instance}}"),),
+        ),
+        Panel(
+            "Reads left out since the start",
+            "How many reads are in no recording, since the disk was too slow.",
+            "short",
+            (Query(f"sum by (instance) ({of('recorder_dropped_total')})", "{{instance}}"),),
+        ),
+    ),
 }
 
 

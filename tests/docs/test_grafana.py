@@ -32,7 +32,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.events import VerdictKind
-from streamkit.gateway.app import gateway_app, private_app
+from streamkit.gateway.app import GATEWAY, gateway_app, private_app
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import ANSWERS
 from streamkit.web.resume.settings import RESUMING
@@ -105,15 +105,18 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched() -> AsyncIterator[Watched]:
+async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     async with EvilUpstream(*[SLOW, REPAIRED, status(503), good("openai-chat")] * 2) as evil:
-        config = config_of([upstream_at(evil, "openai-chat")], server={"keep_alive_s": 0.05, "stall_report_s": 0.05})
+        recordings = tmp_path / "recordings"
+        server = {"keep_alive_s": 0.05, "stall_report_s": 0.05, "record": str(recordings)}
+        config = config_of([upstream_at(evil, "openai-chat")], server=server)
         metrics = Metrics()
         app = gateway_app(config, metrics)
         async with serving(app) as port, serving(private_app(metrics)) as private:
             url = f"http://127.0.0.1:{port}"
 
             async def play() -> None:
+                recordings.rmdir()  # so that nothing can be recorded
                 path, body = asking("ollama")
                 await ask(url, path, body=orjson.dumps({**body, "options": {"top_k": 5}}))  # Chat has no place for it
                 path, body = asking("anthropic", tools=True)
@@ -129,16 +132,19 @@ async def watched() -> AsyncIterator[Watched]:
                 resuming.store.lost["behind"] += 1
                 resuming.store.errors = resuming.store.lost
                 metrics.answers_kept(resuming.counts, resuming.store)
+                recorder = app[GATEWAY].recorder
+                await eventually(lambda: recorder.unrecorded["disk_error"] > 0)
+                metrics.recorded(recorder)
 
             yield Watched(f"http://127.0.0.1:{private}/metrics", play)
 
 
 @pytest.fixture(scope="module")
-def page() -> bytes:
+def page(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """``/metrics`` of a gateway on which everything happened."""
 
     async def read() -> bytes:
-        async with watched() as gateway, ClientSession() as session:
+        async with watched(tmp_path_factory.mktemp("watched")) as gateway, ClientSession() as session:
             await gateway.play()
             async with session.get(gateway.url) as response:
                 return await response.read()
@@ -348,7 +354,7 @@ def test_the_alerts_fire_when_they_should_and_only_then():
 async def test_prometheus_has_an_answer_to_every_query_of_the_dashboard(tmp_path):
     """Scraped before and after everything happened a second time, so that every counter grows in between."""
     port = free_port()
-    async with watched() as gateway, ClientSession(f"http://127.0.0.1:{port}") as session:
+    async with watched(tmp_path) as gateway, ClientSession(f"http://127.0.0.1:{port}") as session:
         await gateway.play()
         async with prometheus(tmp_path, port, gateway.url.split("/")[2]):
 

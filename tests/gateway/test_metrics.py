@@ -198,6 +198,19 @@ def test_a_store_elsewhere_is_counted_with_what_it_says_of_itself():
     assert of(metrics, "logs_lost_total", "why") == {"behind": 1}
 
 
+def test_what_is_recorded_is_counted_as_it_grows():
+    recorder = SimpleNamespace(files=2, bytes=100, dropped=0, unrecorded=Counter(disk_error=1))
+    metrics = Metrics()
+    metrics.recorded(recorder)
+    recorder.files, recorder.bytes, recorder.dropped = 3, 150, 7
+    recorder.unrecorded["directory_full"] = 2
+    for _ in range(2):
+        metrics.recorded(recorder)
+    found = series(exposition(metrics))
+    assert [found[f"streamkit_recorder_{name}_total",] for name in ("files", "bytes", "dropped")] == [3, 150, 7]
+    assert of(metrics, "recorder_unrecorded_total", "why") == {"disk_error": 1, "directory_full": 2}
+
+
 def test_a_client_that_is_none_of_ours_has_a_label_too():
     assert of(observed(record(client="")), "requests_total", "client") == {"_none": 1}
 
@@ -243,6 +256,10 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
         "streamkit_stops",
         "streamkit_streams_active",
         "streamkit_sockets_open",
+        "streamkit_recorder_files",
+        "streamkit_recorder_bytes",
+        "streamkit_recorder_dropped",
+        "streamkit_recorder_unrecorded",
     }
     assert exposition(None) == b""
 
