@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from streamkit.recording.recording import SUFFIX
 from streamkit.text.quoting import quoted
 
 #: Why an exchange, or the rest of one, is in no file.
-Unrecorded: TypeAlias = Literal["directory_full", "disk_error", "slow_disk"]
+Unrecorded: TypeAlias = Literal["directory_full", "disk_error", "slow_disk", "fault"]
 #: How often it is counted what is in the directory, in seconds.
 COUNT_S: Final = 10.0
 
@@ -67,13 +67,15 @@ class Directory:
         self._all_files = self._all_bytes = 0
         self._counted_at: float | None = None
 
-    def make(self, dialect: str) -> tuple[Path, int]:
-        """A new file and its descriptor. Raises OSError, and DirectoryFullError."""
+    def make(self, began: datetime, dialect: str) -> tuple[Path, int]:
+        """A new file and its descriptor; names are in the order in which exchanges began, which is told in UTC.
+
+        Raises OSError, and DirectoryFullError.
+        """
         self._count()
         if self._all_files >= self.limits.files or not self.has_room(0):
             raise DirectoryFullError
-        at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-        name = "-".join(filter(None, [f"{at}Z", secrets.token_hex(8), dialect]))
+        name = "-".join(filter(None, [f"{began:%Y%m%dT%H%M%S.%f}Z", secrets.token_hex(8), dialect]))
         path = self._path / f"{name}{SUFFIX}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.files += 1
@@ -90,10 +92,13 @@ class Directory:
         self._all_bytes += size
         self._warned.clear()
 
-    def failed(self, why: Unrecorded, error: OSError | None = None) -> None:
-        """Something is not recorded."""
+    def failed(self, why: Unrecorded, error: Exception | None = None) -> None:
+        """An exchange is not recorded, or not to its end. Of an error that is none of the system's only the kind is told."""
         self.unrecorded[why] += 1
-        reason = _REASONS[why].format(self.limits) if error is None else error.strerror or type(error).__name__
+        if error is None:
+            reason = _REASONS[why].format(self.limits)
+        else:
+            reason = getattr(error, "strerror", None) or type(error).__name__
         if reason not in self._warned:
             self._warned.add(reason)
             self._warn(f"exchanges are not recorded in {quoted(str(self._path))}: {reason}")

@@ -159,7 +159,7 @@ class _Parsed:
     def take(self, number: int, line: bytes) -> None:
         try:
             self._take(line)
-        except (ValueError, TypeError, KeyError, binascii.Error) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
             raise BadRecording(self._name, number, f"the line can't be read: {_reason(error)}") from error
 
     def _take(self, line: bytes) -> None:

@@ -83,7 +83,7 @@ class RecordingWriter:
     dropped_bytes: int = 0
     is_over: bool = False  #: nothing more is written
     path: Path | None = None  #: of the file, once there is one
-    _at: str = field(init=False, factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    _began: datetime = field(init=False, factory=lambda: datetime.now(UTC))
     _id: str = field(init=False, factory=lambda: random_id("rec_"))
     _request: RecordedRequest | None = field(init=False, default=None)
     _removed: list[str] = field(init=False, factory=list)
@@ -103,6 +103,14 @@ class RecordingWriter:
         """Something happened ``at`` seconds behind the request."""
         if self.is_over:
             return
+        try:
+            self._take(at, step)
+        except Exception as error:  # noqa: BLE001 - a fault in one exchange is counted, and the others are recorded
+            self.directory.failed("fault", error)
+            self.flush()
+            self._close()
+
+    def _take(self, at: float, step: Step) -> None:
         if isinstance(step, bytes):
             self._read(at, step)
         elif isinstance(step, Asked):
@@ -180,7 +188,7 @@ class RecordingWriter:
             request = request_line(evolve(self._request, body=None))
         head = head_line(
             id=self._id,
-            at=self._at.replace("+00:00", "Z"),
+            at=f"{self._began:%Y-%m-%dT%H:%M:%S.%f}Z",
             streamkit=_VERSION,
             dialect=dialect,
             provider=self.provider,
@@ -189,7 +197,7 @@ class RecordingWriter:
         )
         self._request = None
         try:
-            self.path, self._descriptor = self.directory.make(dialect)
+            self.path, self._descriptor = self.directory.make(self._began, dialect)
         except DirectoryFullError:
             self.directory.failed("directory_full")
         except OSError as error:

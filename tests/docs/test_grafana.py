@@ -116,7 +116,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
             url = f"http://127.0.0.1:{port}"
 
             async def play() -> None:
-                recordings.rmdir()  # so that nothing can be recorded
+                shutil.rmtree(recordings, ignore_errors=True)  # so that nothing can be recorded
                 path, body = asking("ollama")
                 await ask(url, path, body=orjson.dumps({**body, "options": {"top_k": 5}}))  # Chat has no place for it
                 path, body = asking("anthropic", tools=True)

@@ -269,7 +269,7 @@ async def test_the_dialect_is_the_paths_or_the_answers_unless_it_is_named(tmp_pa
         await ask(proxy.url, path, body=b"{}")
         kept = await proxy.recorded()
     assert (kept.dialect, kept.provider) == found
-    assert re.fullmatch(rf"\d{{8}}T\d{{6}}\.\d{{3}}Z-[0-9a-f]{{16}}-{found[0]}\.stream\.jsonl", proxy.told[0].file.name)
+    assert re.fullmatch(rf"\d{{8}}T\d{{6}}\.\d{{6}}Z-[0-9a-f]{{16}}-{found[0]}\.stream\.jsonl", proxy.told[0].file.name)
 
 
 async def test_a_stream_is_whole_though_its_file_is_full_or_the_disk_is_slow(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_files_are_the_users_alone_and_are_named_by_time_digits_and_dialect(tmp_
 
 def test_a_file_that_is_there_is_never_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr("streamkit.recording.directory.secrets.token_hex", lambda _: "0" * 16)
-    monkeypatch.setattr("streamkit.recording.directory.datetime", Frozen)
+    monkeypatch.setattr("streamkit.recording.writer.datetime", Frozen)
     with Recording(tmp_path) as recording:
         assert recording.exchange() is not None
         before = recording.everything()
@@ -103,11 +104,18 @@ def test_a_file_that_is_there_is_never_written_to(tmp_path, monkeypatch):
 
 class Frozen:
     @staticmethod
-    def now(_zone):
-        return Frozen()
+    def now(zone):
+        return datetime(2026, 11, 26, tzinfo=zone)
 
-    def strftime(self, _form):
-        return "20261126T000000.000000"
+
+def test_names_are_in_the_order_in_which_exchanges_began(tmp_path):
+    with Recording(tmp_path) as recording:
+        opened = [recording.recorder.open(dialect=None) for _ in range(5)]
+        for exchange in reversed(opened):
+            exchange.request("GET", "/", (), None)
+            exchange.end("unreachable")
+    found = [read_recording(path) for path in sorted(tmp_path.iterdir())]
+    assert [each.at for each in found] == sorted({each.at for each in found})
 
 
 def test_times_are_those_of_the_loop_however_late_the_thread_is(tmp_path):
@@ -274,6 +282,16 @@ def test_a_full_disk_is_said_once_and_counted(tmp_path, monkeypatch):
         assert recording.recorder.bytes == 0
     assert list(tmp_path.iterdir()) == []
     assert recording.said == [f"exchanges are not recorded in '{tmp_path}': No space left on device"]
+
+
+def test_a_fault_in_one_exchange_is_counted_and_others_are_recorded(tmp_path, monkeypatch):
+    with Recording(tmp_path) as recording:
+        with monkeypatch.context() as patched:
+            patched.setattr(writing, "read_line", {}.__getitem__)
+            assert recording.exchange([b"x"]).end is None
+        assert recording.recorder.unrecorded == {"fault": 1}
+        assert recording.exchange([b"x"]).ending == "whole"
+    assert recording.said == [f"exchanges are not recorded in '{tmp_path}': KeyError"]
 
 
 def test_a_directory_that_can_not_be_is_refused(tmp_path):

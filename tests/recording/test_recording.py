@@ -21,7 +21,17 @@ from streamkit.recording import (
 )
 from streamkit.recording.lines import lines_of
 
-ENDS = ["whole", "cut", "reset", "client_left", "timeout:idle", "shut_down", "unreachable", "truncated_by_recorder"]
+ENDS = [
+    "withheld",
+    "whole",
+    "cut",
+    "reset",
+    "client_left",
+    "timeout:idle",
+    "shut_down",
+    "unreachable",
+    "truncated_by_recorder",
+]
 SECONDS = st.integers(0, 10**8).map(lambda hundredths_of_ms: hundredths_of_ms / 10**5)
 BODIES = st.one_of(
     st.none(),
