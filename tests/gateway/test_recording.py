@@ -137,6 +137,17 @@ async def test_a_client_that_leaves_and_a_gateway_that_ends_are_told_apart(tmp_p
     assert [read_recording(file).ending for file in files(tmp_path)] == ["client_left", "shut_down"]
 
 
+async def test_a_gateway_that_ends_before_an_upstream_answers_says_so(tmp_path):
+    async with EvilUpstream(Script((Hang(),))) as evil:
+        config = config_of([upstream_at(evil, DIALECT)], server={"record": str(tmp_path), "grace_s": 0.0})
+        async with gateway(config) as running:
+            waiting = asyncio.create_task(asked(running.url))
+            await evil.request()
+        await waiting
+    (found,) = [read_recording(file) for file in files(tmp_path)]
+    assert (found.ending, found.response) == ("shut_down", None)
+
+
 async def test_planted_keys_stand_in_no_file(tmp_path):
     echo = Script((Send(head(200, STREAM) + chunk(b"data: x\n\n" + KEY.encode()) + END_OF_CHUNKS),))
     told = f"no such key: {KEY} {HEADER}".encode()

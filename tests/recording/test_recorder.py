@@ -207,6 +207,20 @@ def test_a_file_ends_before_it_is_too_long_and_the_exchange_goes_on(tmp_path):
     assert 6 <= len(found.reads) < 8 <= found.end.reads + 1
 
 
+def test_reads_behind_the_end_of_a_file_are_queued_no_more(tmp_path):
+    with Recording(tmp_path, limits=evolve(LIMITS, file_bytes=8192)) as recording:
+        opened = recording.recorder.open()
+        opened.request("GET", "/", (), None)
+        until = time.monotonic() + 10
+        while not opened.is_over and time.monotonic() < until:
+            opened.read(b"x" * 1000)
+            time.sleep(0.001)
+        queued = recording.recorder.queued_bytes
+        opened.read(b"x")
+        assert (opened.is_over, recording.recorder.queued_bytes) == (True, queued)
+        opened.end("whole")
+
+
 def test_a_body_that_is_longer_than_a_file_is_left_out(tmp_path):
     with Recording(tmp_path, limits=evolve(LIMITS, file_bytes=8192)) as recording:
         found = recording.exchange([b"data: 1\n\n"], body=b'"' + b"x" * 10_000 + b'"')
@@ -313,6 +327,7 @@ def test_what_was_put_back_is_recorded_once(tmp_path):
             opened.read(again)
         opened.end("whole")
         opened.end("cut")
+        assert opened.ending == "whole"
     (path,) = tmp_path.iterdir()
     found = read_recording(path)
     assert [read.data for read in found.reads] == [b"abc", b"de", b"f"]

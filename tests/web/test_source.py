@@ -682,3 +682,67 @@ async def test_aiohttps_own_time_out_is_our_error_too(which):
             _ = [data async for data in source]
         await source.aclose()
         assert isinstance(caught.value.__cause__, TimeoutError)
+
+
+# -- what a recording is told ------------------------------------------------------------------------------------------
+
+
+class Told:
+    """What stands in for a recording: reads, and the first end."""
+
+    def __init__(self) -> None:
+        self.reads: list[bytes] = []
+        self.ending = ""
+
+    def read(self, data: bytes) -> None:
+        self.reads.append(data)
+
+    def end(self, kind: str) -> None:
+        self.ending = self.ending or kind
+
+
+async def ended(source: TimedSource, *, reads: int | None = None) -> Told:
+    """Read so many times, or to the end, and close."""
+    told = source.recording = Told()
+    with contextlib.suppress(SourceFailed):
+        async for _ in source:
+            if len(told.reads) == reads:
+                break
+    await source.aclose()
+    return told
+
+
+@virtual
+async def test_a_recording_is_told_of_the_reads_and_of_how_they_ended():
+    silent = Timeouts(first_byte_s=5, idle_s=5, total_s=None)
+    whole = await ended(TimedSource(Paced((1, b"a"), (1, b"b")), silent))
+    assert (whole.reads, whole.ending) == ([b"a", b"b"], "whole")
+    assert (await ended(TimedSource(Paced((1, b"a"), (1, b"b")), silent), reads=1)).ending == "client_left"
+    assert (await ended(TimedSource(Paced(silent=True), silent))).ending == "timeout:first_byte"
+    assert (await ended(TimedSource(Paced((1, b"a"), silent=True), silent))).ending == "timeout:idle"
+    total = Timeouts(first_byte_s=5, idle_s=5, total_s=6)
+    assert (await ended(TimedSource(Paced((1, b"a"), (4, b"b"), silent=True), total))).ending == "timeout:total"
+
+
+@virtual
+async def test_a_recording_is_told_why_a_source_failed_though_nobody_read_it():
+    source = TimedSource(Paced((1, b"a"), silent=True), Timeouts())
+    told = source.recording = Told()
+    assert await anext(source) == b"a"
+    source.fail(Interrupted("stop"))
+    await source.aclose()
+    assert told.ending == "shut_down"
+
+
+@virtual
+@pytest.mark.parametrize("pause_s", [0, 2])
+async def test_a_recording_tells_a_body_that_stays_open_behind_its_terminator(pause_s):
+    source = TimedSource(Paced((1, b"data: [DONE]\n\n"), silent=True), Timeouts())
+    told = source.recording = Told()
+    assert await anext(source)
+    source.expect_end(soon=True)
+    await asyncio.sleep(pause_s)  # the second runs out while it is waited for, or before
+    with pytest.raises(StopAsyncIteration):
+        await anext(source)
+    await source.aclose()
+    assert told.ending == "timeout:drain"
