@@ -147,6 +147,7 @@ class Gateway:
         keys = [*(key.reveal() for key in server.keys), *self.config.resume.secrets]
         keys += [key for upstream in upstreams for key in keys_of(upstream)]
         recorder = self.recorder = Recorder(server.record, keys=keys, bodies=server.record_bodies, warn=log.warning)
+        log.info("exchanges with upstreams are recorded", extra={"fields": {"record": server.record}})
         counting = asyncio.create_task(self._count_recorded(recorder))
         yield
         counting.cancel()

@@ -146,8 +146,8 @@ class Server:
     #: 60 s, Google's for 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
     #: A directory in which each exchange with an upstream is recorded, in a file of its own; empty: nothing is. Prompts and
-    #: answers stand there; keys do not. It is made for this user alone if it is not there. A file may have 64 MiB, and the
-    #: directory 10,000 files and 4 GiB: beyond that nothing more is recorded.
+    #: answers stand there; keys do not. A path that is not absolute begins where the gateway is started. The directory is made
+    #: for this user alone if it is not there; a file may have 64 MiB, and all of them 10,000 files and 4 GiB.
     record: str = ""
     #: What is recorded of requests' bodies: all (`full`), their members with the names of types in place of values (`shape`),
     #: or nothing (`none`).

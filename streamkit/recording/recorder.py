@@ -25,6 +25,9 @@ from streamkit.text.known_keys import KnownKeys
 
 #: How often what came is written, in seconds.
 WRITE_S: Final = 0.02
+#: How long is written in one turn, and the pause behind it, in seconds: the loop waits for as long as the interpreter is held.
+TURN_S: Final = 0.0003
+PAUSE_S: Final = 0.0002
 #: What an item of the queue takes beside its bytes.
 ITEM_BYTES: Final = 200
 #: How long the end of a recorder waits for what is still to be written, in seconds.
@@ -128,7 +131,11 @@ class Recorder:
     def _write(self) -> None:
         """Write what there is of each exchange."""
         written: dict[OpenRecording, None] = {}
+        turn_ends = time.monotonic() + TURN_S
         for _ in range(len(self.queue)):
+            if time.monotonic() > turn_ends:
+                time.sleep(PAUSE_S)
+                turn_ends = time.monotonic() + TURN_S
             recording, at, step = self.queue.popleft()
             size = len(step) if isinstance(step, bytes) else len(step.body or b"") if isinstance(step, Asked) else 0
             writer = recording.writer

@@ -46,6 +46,7 @@ class KnownKeys:
         self.keys = frozenset(named | {quote(key, safe="", errors="surrogateescape") for key in named})
         self._runs = tuple({max(_RUN.findall(key) or [""], key=len).encode() for key in self.keys})
         self._begun = tuple((_bytes(key)[:BEGUN_BYTES], _bytes(key)) for key in self.keys)
+        self._letters = frozenset(b"".join(map(_bytes, self.keys)))
         #: Bytes that the longest of them takes, however it is written.
         self.longest_bytes = max((len(_bytes(key)) * _ESCAPED_BYTES for key in self.keys), default=0)
 
@@ -67,12 +68,18 @@ class KnownKeys:
 
         A beginning is ``BEGUN_BYTES`` long at least, and is found where it is written as it is.
         """
+        if not data or data[-1] not in self._letters:  # as of most reads, which end with a line
+            return len(data)
         return min((place for begun, key in self._begun for place in _begun_at(data, begun, key)), default=len(data))
 
     def _may_be_in(self, data: bytes) -> bool:
-        return any(
-            data.find(run, start, end) >= 0 for run in self._runs for start, end in _windows(len(data), len(run))
-        )
+        if len(data) > WINDOW_BYTES:
+            windows = range(0, len(data), WINDOW_BYTES)
+            return any(data.find(run, at, at + WINDOW_BYTES + len(run)) >= 0 for run in self._runs for at in windows)
+        for run in self._runs:  # noqa: SIM110 - a generator takes four times as long, and each read is looked at
+            if run in data:
+                return True
+        return False
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
@@ -82,12 +89,6 @@ class KnownKeys:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _windows(size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Parts of so many bytes, each with what may be cut at its end."""
-    for start in range(0, max(size, 1), WINDOW_BYTES):
-        yield start, start + WINDOW_BYTES + overlap
 
 
 def _begun_at(data: bytes, begun: bytes, key: bytes) -> Iterator[int]:
