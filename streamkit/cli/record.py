@@ -73,7 +73,8 @@ def line_of(exchanged: Exchanged) -> str:
     status = "---" if exchanged.status is None else str(exchanged.status)
     file = "not recorded" if exchanged.file is None else exchanged.file.name
     figures = f"{exchanged.reads} reads, {exchanged.bytes} bytes, {1000 * exchanged.seconds:.0f} ms"
-    return f"{status} {exchanged.method} {exchanged.path}: {figures}, {exchanged.end}; {file}"
+    other = f" ({exchanged.file_end})" if exchanged.file is not None and exchanged.file_end != exchanged.end else ""
+    return f"{status} {exchanged.method} {exchanged.path}: {figures}, {exchanged.end}; {file}{other}"
 
 
 async def run(options: argparse.Namespace) -> Status:

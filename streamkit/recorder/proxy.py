@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -69,6 +68,7 @@ class Exchanged:
     seconds: float
     end: str  #: a word of ``recording.End.kind``
     file: Path | None  #: None: it is in no file
+    file_end: str  #: the end that stands there, which is another where the recorder ended it
 
 
 def base_url(text: str) -> str:
@@ -219,14 +219,15 @@ class _Line:
     _seconds: float = field(init=False, default=0.0)
     _end: str = field(init=False, default="")
     _file: Path | None = field(init=False, default=None)
+    _file_end: str = field(init=False, default="")
     _is_saved: bool = field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         self._started = self._loop.time()
 
-    def saved(self, file: Path | None) -> None:
+    def saved(self, file: Path | None, end: str) -> None:
         """The file is closed; told by the thread that writes."""
-        self._loop.call_soon_threadsafe(partial(self._told, file))
+        self._loop.call_soon_threadsafe(self._told, file, end)
 
     def ended(self, end: str) -> None:
         """The exchange is over."""
@@ -234,8 +235,8 @@ class _Line:
         if self._is_saved:
             self._write()
 
-    def _told(self, file: Path | None) -> None:
-        self._file, self._is_saved = file, True
+    def _told(self, file: Path | None, end: str) -> None:
+        self._file, self._file_end, self._is_saved = file, end, True
         if self._end:
             self._write()
 
@@ -250,6 +251,7 @@ class _Line:
                 seconds=self._seconds,
                 end=self._end,
                 file=self._file,
+                file_end=self._file_end,
             )
         )
 

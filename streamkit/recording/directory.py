@@ -52,7 +52,7 @@ class DirectoryFullError(Exception):
 class Directory:
     """One directory, which is made if it is not there. Raises UsageError where it can't be, or can't be written.
 
-    ``warn`` is told of what can't be written, once for each reason until it is well again. It is for one thread, but for
+    ``warn`` is told of what can't be written, once for each reason. It is for one thread, but for
     ``failed``.
     """
 
@@ -90,7 +90,6 @@ class Directory:
         """So many bytes were written."""
         self.bytes += size
         self._all_bytes += size
-        self._warned.clear()
 
     def failed(self, why: Unrecorded, error: Exception | None = None) -> None:
         """An exchange is not recorded, or not to its end. Of an error that is none of the system's only the kind is told."""
@@ -139,8 +138,8 @@ def usable_directory(name: str | Path) -> Path:
     path = Path(name)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:  # a name with U+0000
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"the directory {quoted(str(path))} for recordings can't be made: {reason}") from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise UsageError(f"the directory {quoted(str(path))} for recordings can't be written: permission denied")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
+from urllib.parse import unquote_plus
 
 from streamkit.dialects import endpoints, key_headers
 from streamkit.dialects.http import RATE_LIMIT_PREFIXES, REQUEST_ID_HEADERS, RETRY_HEADERS
@@ -73,7 +74,8 @@ def keys_in(headers: Headers, target: str = "") -> Iterator[str]:
                 yield _NAMED.sub("", part, count=1)
     for pair in target.partition("?")[2].split("&"):
         if _names_key(pair):
-            yield pair.partition("=")[2]
+            value = pair.partition("=")[2]
+            yield from {value, unquote_plus(value)}
 
 
 def _names_key(pair: str) -> bool:

@@ -32,8 +32,8 @@ PAUSE_S: Final = 0.0002
 ITEM_BYTES: Final = 200
 #: How long the end of a recorder waits for what is still to be written, in seconds.
 CLOSE_S: Final = 5.0
-#: Is told where an exchange was recorded, in the thread that writes; None: nowhere.
-Saved: TypeAlias = Callable[[Path | None], None]
+#: Is told where an exchange was recorded, None: nowhere, and the end that stands in the file; in the thread that writes.
+Saved: TypeAlias = Callable[[Path | None, str], None]
 
 
 class Recorder:
@@ -149,7 +149,7 @@ class Recorder:
             if isinstance(step, Ended):
                 self._open -= 1
                 if recording.saved is not None:
-                    recording.saved(writer.path)
+                    recording.saved(writer.path, writer.ending)
         for recording in written:
             recording.writer.flush()
 
@@ -211,4 +211,4 @@ class OpenRecording:
         if self._started is not None:
             self._recorder.put(self, time.monotonic() - self._started, Ended(kind))
         elif self.saved is not None:
-            self.saved(None)
+            self.saved(None, "")

@@ -33,7 +33,8 @@ from streamkit.recording.request_bodies import Bodies, kept_body
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
 
-#: Left free in a file for its last line.
+#: Left free in a file for its first line, and for its last.
+HEAD_BYTES: Final = 512
 END_BYTES: Final = 512
 #: So much is written at once.
 PENDING_BYTES: Final = MIB
@@ -83,9 +84,10 @@ class RecordingWriter:
     dropped_bytes: int = 0
     is_over: bool = False  #: nothing more is written
     path: Path | None = None  #: of the file, once there is one
+    ending: str = ""  #: the end that stands in it
     _began: datetime = field(init=False, factory=lambda: datetime.now(UTC))
     _id: str = field(init=False, factory=lambda: random_id("rec_"))
-    _request: RecordedRequest | None = field(init=False, default=None)
+    _request: bytes | None = field(init=False, default=None)  # its line, as long as there is no file
     _removed: list[str] = field(init=False, factory=list)
     _descriptor: int | None = field(init=False, default=None)
     _detector: Detector | None = field(init=False, default=None)
@@ -159,7 +161,7 @@ class RecordingWriter:
         cut_path = self._cut(path)
         body = None if asked.body is None else kept_body(asked.body, self.bodies)
         body = body and self.keys.cut(body)
-        self._request = RecordedRequest(
+        request = RecordedRequest(
             method=asked.method,
             path=cut_path,
             headers=shown,
@@ -171,6 +173,11 @@ class RecordingWriter:
             "request.path": had_keys or cut_path != path,
             "request.body": body != asked.body,
         }
+        self._request = request_line(request)
+        if body and HEAD_BYTES + len(self._request) + END_BYTES > self.directory.limits.file_bytes:
+            self._request = request_line(evolve(request, body=None))
+            removed["request.body"] = True
+        self._size = HEAD_BYTES + len(self._request)
         self._removed = [what for what, is_removed in removed.items() if is_removed]
         if self.dialect is None:
             self._detector = Detector()
@@ -182,10 +189,6 @@ class RecordingWriter:
         self._detector = None
         if self._request is None:
             return
-        request = request_line(self._request)
-        if len(request) > self.directory.limits.file_bytes - 4 * END_BYTES and self._request.body is not None:
-            self._removed = [*self._removed, "request.body"] if "request.body" not in self._removed else self._removed
-            request = request_line(evolve(self._request, body=None))
         head = head_line(
             id=self._id,
             at=f"{self._began:%Y-%m-%dT%H:%M:%S.%f}Z",
@@ -195,7 +198,7 @@ class RecordingWriter:
             exact=self.is_exact,
             removed=self._removed,
         )
-        self._request = None
+        request, self._request = self._request, None
         try:
             self.path, self._descriptor = self.directory.make(self._began, dialect)
         except DirectoryFullError:
@@ -206,7 +209,6 @@ class RecordingWriter:
             self.is_over = True
             return
         self._lines[:0] = [head, request]
-        self._size += len(head) + len(request)
         self._pending += len(head) + len(request)
 
     def _answered(self, at: float, answered: Answered) -> None:
@@ -275,6 +277,7 @@ class RecordingWriter:
         line = end_line(end)
         self._lines.append(line)
         self._pending += len(line)
+        self.ending = kind
         self.flush()
         self._close()
 

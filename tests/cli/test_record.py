@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from streamkit.cli import parser
 from streamkit.cli.record import line_of
@@ -22,13 +23,24 @@ from streamkit.recording import read_recording
 from tests.cli.command import COMMAND
 
 EXCHANGED = Exchanged(
-    method="POST", path="/v1/x", status=200, reads=3, bytes=40, seconds=1.2345, end="whole", file=Path("/a/b.stream.jsonl")
-)  # fmt: skip
+    method="POST",
+    path="/v1/x",
+    status=200,
+    reads=3,
+    bytes=40,
+    seconds=1.2345,
+    end="whole",
+    file=Path("/a/b.stream.jsonl"),
+    file_end="whole",
+)
 
 
 def test_a_line_says_what_became_of_an_exchange():
     assert line_of(EXCHANGED) == "200 POST /v1/x: 3 reads, 40 bytes, 1234 ms, whole; b.stream.jsonl"
-    lost = Exchanged(method="GET", path="/", status=None, reads=0, bytes=0, seconds=0, end="unreachable", file=None)
+    lost = Exchanged(
+        method="GET", path="/", status=None, reads=0, bytes=0, seconds=0, end="unreachable", file=None, file_end=""
+    )
+    assert line_of(evolve(EXCHANGED, file_end="withheld")).endswith("whole; b.stream.jsonl (withheld)")
     assert line_of(lost) == "--- GET /: 0 reads, 0 bytes, 0 ms, unreachable; not recorded"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import re
@@ -156,6 +157,16 @@ async def test_requests_without_a_body_pass_without_one(tmp_path, method):
     assert found.body == (b"" if method == "HEAD" else b"ok")
 
 
+async def test_an_answer_that_is_compressed_all_the_same_passes_as_it_is(tmp_path):
+    packed = gzip.compress(b"data: 1\n\n")
+    answer = Script((Send(head(200, {"Content-Encoding": "gzip", "Content-Length": str(len(packed))}) + packed),))
+    async with EvilUpstream(answer) as upstream, recording(upstream.url, tmp_path) as proxy:
+        came = await ask(proxy.url, PATH, body=b"{}")
+        found = await proxy.recorded()
+    assert bytes(came.body) == found.body == packed
+    assert came.headers["content-encoding"] == found.response.headers["content-encoding"] == "gzip"
+
+
 async def test_nothing_waits_for_what_comes_behind(tmp_path):
     """The client has each part while the provider still waits for it to say so."""
     heard = asyncio.Event()
@@ -253,7 +264,7 @@ async def test_planted_keys_are_passed_and_written_nowhere(tmp_path):
     assert sound.request.path == f"{PATH}?a=1"
     assert set(sound.removed) >= {"request.headers", "request.path", "request.body"}
     assert sound.body == b"".join(speech("openai-chat"))
-    assert (echoed.ending, proxy.told[1].end) == ("withheld", "whole")
+    assert (echoed.ending, proxy.told[1].file_end, proxy.told[1].end) == ("withheld", "withheld", "whole")
 
 
 @pytest.mark.parametrize(

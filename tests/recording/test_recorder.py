@@ -45,7 +45,7 @@ class Recording:
     ):
         """One exchange, read as it was written."""
         saved = []
-        opened = self.recorder.open(dialect=dialect, saved=saved.append)
+        opened = self.recorder.open(dialect=dialect, saved=lambda path, end: saved.append((path, end)))
         opened.request("POST", target, headers, body)
         opened.response(200, answer)
         for read in reads:
@@ -54,7 +54,10 @@ class Recording:
         until = time.monotonic() + 10
         while not saved and time.monotonic() < until:
             time.sleep(0.001)
-        return saved[0] and read_recording(saved[0])
+        ((path, ending),) = saved
+        found = path and read_recording(path)
+        assert found is None or ending == (found.end.kind if found.end is not None else "")
+        return found
 
     def everything(self) -> bytes:
         return b"".join(path.read_bytes() for path in self.directory.iterdir())
@@ -225,6 +228,14 @@ def test_a_body_that_is_longer_than_a_file_is_left_out(tmp_path):
     with Recording(tmp_path, limits=evolve(LIMITS, file_bytes=8192)) as recording:
         found = recording.exchange([b"data: 1\n\n"], body=b'"' + b"x" * 10_000 + b'"')
     assert (found.request.body, found.removed, found.ending) == (None, ("request.body",), "whole")
+
+
+def test_a_file_is_no_longer_though_its_dialect_is_found_late(tmp_path):
+    with Recording(tmp_path, limits=evolve(LIMITS, file_bytes=8192)) as recording:
+        found = recording.exchange([b"x" * 500] * 20, body=b'"' + b"y" * 5000 + b'"', dialect=None)
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_size <= 8192
+    assert (found.ending, len(found.request.body)) == ("truncated_by_recorder", 5002)
 
 
 def test_a_directory_with_enough_files_gets_no_other_which_is_said_once(tmp_path):
