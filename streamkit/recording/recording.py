@@ -180,11 +180,11 @@ class _Parsed:
             response = value["response"]
             self._removed += map(str, value.get("removed", ()))
             self._response = RecordedResponse(
-                t=seconds_of(value["t"]), status=int(response["status"]), headers=_headers(response)
+                t=_seconds(value["t"]), status=int(response["status"]), headers=_headers(response)
             )
         elif "end" in value:
             self._end = End(
-                t=seconds_of(value["t"]),
+                t=_seconds(value["t"]),
                 kind=str(value["end"]),
                 reads=int(value.get("reads", 0)),
                 bytes=int(value.get("bytes", 0)),
@@ -213,8 +213,8 @@ class _Parsed:
 def _read(value: list[Any]) -> Read:
     t, data = value
     if isinstance(data, str):
-        return Read(seconds_of(t), data.encode())
-    return Read(seconds_of(t), base64.b64decode(data["b64"], validate=True))
+        return Read(_seconds(t), data.encode())
+    return Read(_seconds(t), base64.b64decode(data["b64"], validate=True))
 
 
 def _request(value: dict[str, Any], line: bytes) -> RecordedRequest:
@@ -238,8 +238,7 @@ def _headers(value: dict[str, Any]) -> dict[str, str]:
     return {str(name).lower(): str(text) for name, text in dict(value.get("headers", {})).items()}
 
 
-def seconds_of(value: Any) -> float:
-    """A time of a file. Raises ValueError for what is none."""
+def _seconds(value: Any) -> float:
     seconds = float(value)
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a time is a number of seconds, not {quoted(value)}")

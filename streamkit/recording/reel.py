@@ -12,21 +12,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from typing import Any, Final
 
 from streamkit.detect import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect
 from streamkit.recording.lines import sha256_of
-from streamkit.recording.recording import (
-    BadRecording,
-    End,
-    Read,
-    RecordedRequest,
-    RecordedResponse,
-    Recording,
-    seconds_of,
-)
+from streamkit.recording.recording import BadRecording, End, Read, RecordedRequest, RecordedResponse, Recording
 from streamkit.text.quoting import quoted
 
 VERSION: Final = 1
@@ -98,12 +91,12 @@ def _recording(entry: dict[str, Any], dialect: str) -> Recording:
 
 
 def _read(event: dict[str, Any]) -> Read:
-    data = event["data"]
+    data, seconds = event["data"], event["t_offset_ms"] / 1000
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"a time is a number of milliseconds, not {quoted(event['t_offset_ms'])}")
     lines = (data if isinstance(data, str) else _text(data)).split("\n")
     name = f"event: {event['event']}\n" if event.get("event") else ""
-    return Read(
-        seconds_of(event["t_offset_ms"] / 1000), (name + "".join(f"data: {line}\n" for line in lines) + "\n").encode()
-    )
+    return Read(seconds, (name + "".join(f"data: {line}\n" for line in lines) + "\n").encode())
 
 
 def _body(stored: Any) -> bytes | None:
