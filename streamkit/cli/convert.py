@@ -8,12 +8,15 @@ from typing import Any
 from attrs import evolve
 
 from streamkit.cli.bodies import add_file, refuse, title_of
+from streamkit.cli.inputs import open_named, refused
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
-from streamkit.cli.streams import read, say, write
-from streamkit.dialects import DIALECTS, client_named
+from streamkit.cli.streams import say, write
+from streamkit.dialects import DIALECTS, client_named, encode
+from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
@@ -24,8 +27,12 @@ the dialects.
 When the input is cut or fails, all that arrived is written, then the output dialect's own error frame and no success
 terminator. What was repaired or lost is told on standard error.
 
-example:
-  streamkit convert --from {ONE} --to {OTHER} recording.sse
+A recording (*.stream.jsonl) has its dialect, and fails as it did when it was recorded: a connection that broke, a timeout, an
+error with a status. It is told by its beginning, also on standard input.
+
+examples:
+  streamkit convert --from {ONE} --to {OTHER} answer.sse
+  streamkit convert --to {OTHER} answer.stream.jsonl
 """
 #: The dialects that an option is about.
 USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.usage_on_request)
@@ -35,7 +42,7 @@ IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() i
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert`` and its options to the parser's commands."""
     command = commands.add_parser("convert", help=HELP, description=DETAIL)
-    add_dialects(command, source, "the dialect that comes in", client, "the dialect that goes out")
+    add_dialects(command, source, "the dialect that comes in", client, "the dialect that goes out", recordings=True)
     command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
     command.add_argument(
         "--no-usage",
@@ -47,7 +54,7 @@ def add_to(commands: Any) -> None:
     )
     add_policy(command)
     add_in_text(command)
-    add_file(command, "a recording")
+    add_file(command, "a recording, or the bytes of a stream")
     command.set_defaults(run=run)
 
 
@@ -58,21 +65,29 @@ async def run(options: argparse.Namespace) -> Status:
         profile = dialect.with_call_ids or profile
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
-    async with transcode(
-        read(options.file),
-        options.source,
-        options.target,
-        ReadOptions(policy=policy_of(options)),
-        profile=profile,
-        reencode=options.reencode,
-    ) as stream:
+    opened, options.source = await open_named(options.file, options.source)
+    failed, report = opened.refusal(options.source), StreamReport()
+    stream = (
+        pipe(refused(failed), accumulate_tool_calls(), encode(options.target, profile=profile), report=report)
+        if failed is not None
+        else transcode(
+            opened.source(report),
+            options.source,
+            options.target,
+            ReadOptions(policy=policy_of(options)),
+            report=report,
+            profile=profile,
+            reencode=options.reencode,
+        )
+    )
+    async with stream:
         async for chunk in stream:
             write(chunk)
-    report = stream.report
     if report.status is Status.NOT_THIS_DIALECT and report.error is not None:
         refuse(options, report.error)
     elif not options.quiet:
-        tell(report, f"{title_of(options)}: {report.frames} frames, {ending(report)}")
+        what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
+        tell(report, f"{title_of(options)}: {what}, {ending(report)}")
     return report.status
 
 

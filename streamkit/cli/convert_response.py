@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
+from streamkit.cli.bodies import add_body, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
+from streamkit.cli.inputs import open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.conversation.messages import Response
 from streamkit.errors import NotThisDialect, StreamError
 from streamkit.read_options import ReadOptions
-from streamkit.report import Status
+from streamkit.report import Status, StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 
 HELP = "translate one whole response body for a client of another dialect"
@@ -21,8 +23,11 @@ repaired or lost is told on standard error.
 A provider's error, and a response that was cut, become the client dialect's own error body, never an answer; the exit status
 is 4 or 3. What the model had said is then a loss.
 
-example:
+A recording (*.stream.jsonl) of such an answer has its dialect and its status.
+
+examples:
   streamkit convert-response --from {OTHER} --to {ONE} response.json
+  streamkit convert-response --to {ONE} answer.stream.jsonl
 """
 
 
@@ -30,7 +35,7 @@ def add_to(commands: Any) -> None:
     """Add ``streamkit convert-response`` and its options to the parser's commands."""
     command = commands.add_parser("convert-response", help=HELP, description=DETAIL)
     provider = "the provider's dialect, or the provider"
-    add_dialects(command, source, provider, client, "the client's dialect, or the client")
+    add_dialects(command, source, provider, client, "the client's dialect, or the client", recordings=True)
     add_policy(command)
     add_in_text(command)
     add_body(command)
@@ -39,13 +44,20 @@ def add_to(commands: Any) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Convert a whole response; the status says how the response ended."""
-    body = await body_of(options.file)
+    opened, options.source = await open_named(options.file, options.source)
+    failed, report = opened.refusal(options.source), StreamReport()
     try:
-        response = decode_response(body, options.source, ReadOptions(policy=policy_of(options)))
+        body = b"".join([chunk async for chunk in opened.source(report)])
+        if failed is None:
+            response = decode_response(body, options.source, ReadOptions(policy=policy_of(options)), report=report)
+        else:
+            report.provider_error = (failed.type, failed.message)
+            response = Response(options.source, report, error=failed)
     except StreamError as error:
         refuse(options, error)
         return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED
     write_body(encode_response(response, options.target), options)
     if not options.quiet:
-        tell(response.report, f"{title_of(options)}: {ending(response.report)}")
-    return response.report.status
+        status = "" if failed is None else f"status {failed.http_status}, "
+        tell(report, f"{title_of(options)}: {status}{ending(report)}")
+    return report.status

@@ -5,24 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import asdict
+
+from streamkit.cli.inputs import open_input, refused
 from streamkit.cli.options import AUTO, add_in_text, add_policy, client, policy_of, source_or_auto
-from streamkit.cli.picture import Palette, Picture
+from streamkit.cli.picture import Palette, Picture, Times
 from streamkit.cli.profile_table import profile_of, table
-from streamkit.cli.streams import STDIN, name_of, read, say, write, write_json
+from streamkit.cli.streams import STDIN, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
-from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
-from streamkit.events import ProviderFailed
+from streamkit.events import Event, ProviderFailed
 from streamkit.framing.frame import NOTHING
+from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import Policy
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of
-from streamkit.report import Status, describe
+from streamkit.recording.lines import TIME_DIGITS
+from streamkit.report import Status, StreamReport, describe
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.schema import ToolSchemas
 
 HELP = "show what a stream says"
@@ -39,14 +44,20 @@ and out. Time waited for the input is the source's, and no work. The times are t
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
+where its times are known, of a recording or of bytes that came live, "times": {"first_output_s", "last_output_s",
+   "greatest_gap_s", "stalls"}, in seconds since the request was sent, or since the command began; gaps above 5 s are stalls;
 and with --profile "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source;
 where "arguments" is the text as received, and "data_chars" the length of an image's or a file's base64.
 
 --web serves a page on loopback instead, until Ctrl-C, and prints its address: which events, repairs and losses came of which
 bytes, and with --to what is written of them. A stream that comes on standard input is shown as it comes, with its times.
 
+A recording (*.stream.jsonl) has its dialect and its times, and fails as it did when it was recorded. It is told by its
+beginning, also on standard input.
+
 examples:
   curl -N … | streamkit inspect
+  streamkit inspect answer.stream.jsonl
   streamkit inspect --web --to DIALECT recording.sse
 """
 #: Members of the JSON form, in their order.
@@ -63,7 +74,7 @@ def add_to(commands: Any) -> None:
         default=AUTO,
         type=source_or_auto,
         metavar="DIALECT",
-        help="the dialect (default: auto)",
+        help="the dialect (default: a recording's own, else auto)",
     )
     add_policy(command)
     add_in_text(command)
@@ -139,39 +150,47 @@ async def inspect(
 ) -> Status:
     """Read one file and show it; returns its status."""
     try:
-        source: AsyncIterable[bytes] = read(path)
-        if dialect == AUTO:
-            dialect, source = await detect(source)
+        opened, dialect = await open_input(path, dialect)
     except NotThisDialect as error:
         say(f"{name_of(path)}: {error}")
         return Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT
     except SourceFailed as error:
         say(str(error))
         return Status.FAILED
-    picture = Picture(palette)
-    async with events_of(source, dialect, ReadOptions(policy=policy, tools=tools), timings=profile) as stream:
-        collector = Collector(dialect, stream.report)
+    report = StreamReport()
+    source, failed = opened.source(report), opened.refusal(dialect)
+    picture = Picture(palette, lambda: source.now, is_timed=opened.recording is not None)
+    stream: Pipe[list[Event]] = (
+        pipe(refused(failed), accumulate_tool_calls(), report=report, timings=profile)
+        if failed is not None
+        else events_of(source, dialect, ReadOptions(policy=policy, tools=tools), report=report, timings=profile)
+    )
+    async with stream:
+        collector = Collector(dialect, report)
         try:
             async for batch in stream:
                 collector.feed(batch)
-                picture.feed(batch)
+                picture.feed(batch, ended=source.ended_at is not None)
         except StreamError as error:
-            stream.report.failed(error)
+            if report.clean:
+                report.repair("fault_after_end")
+            else:
+                report.failed(error)
     response = collector.finish()
-    report = stream.report
     if report.error is not None:
         say(f"{name_of(path)}: {describe(report.error)}")
     if as_json:
-        write_json(as_object(path, response))
+        write_json(as_object(path, response, picture.times))
     elif report.status is not Status.NOT_THIS_DIALECT:
         shown = picture.draw(name_of(path), response) + (table(report.timings) if profile else "")
         write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
     return report.status
 
 
-def as_object(path: str, response: Response) -> dict[str, Any]:
+def as_object(path: str, response: Response, times: Times | None) -> dict[str, Any]:
     """The JSON form of one file."""
     report = response.report
+    timed = {} if times is None else {"times": _rounded(asdict(times))}
     profile = {"profile": profile_of(report.timings)} if report.timings else {}
     return {
         "file": path,
@@ -182,8 +201,14 @@ def as_object(path: str, response: Response) -> dict[str, Any]:
         "error": _error(response.error or report.error),
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
+        **timed,
         **profile,
     }
+
+
+def _rounded(members: dict[str, Any]) -> dict[str, Any]:
+    """Seconds as a recording has them."""
+    return {name: round(value, TIME_DIGITS) if isinstance(value, float) else value for name, value in members.items()}
 
 
 def _members(value: object, names: Sequence[str]) -> dict[str, Any]:

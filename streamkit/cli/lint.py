@@ -9,15 +9,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import asdict, frozen
 
+from streamkit.cli.inputs import open_input
 from streamkit.cli.options import AUTO, dialect_or_auto
-from streamkit.cli.streams import STDIN, name_of, read, say, visible, write, write_json
-from streamkit.detect import RereadSource, detect
-from streamkit.dialects import dialect_named
+from streamkit.cli.streams import STDIN, name_of, say, visible, write, write_json
+from streamkit.dialects import source_named
 from streamkit.dialects.linting.explain import (
     CASES,
     CUT,
@@ -56,8 +56,12 @@ exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a cle
 where "case" is a number of the page of field failures, "streamkit" the kinds of repair that the frame took, or else what would
 become of it, and "other_repairs" are those that no broken rule explains.
 
-example:
+A recording (*.stream.jsonl) has its dialect. A stream that broke off when it was recorded is broken; an answer with another
+status than 200 is no stream, and the exit status is 4.
+
+examples:
   curl -N … | streamkit lint --dialect DIALECT
+  streamkit lint answer.stream.jsonl
 """
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
 #: Lines with their ends, of CR, LF or CRLF; the last may lack it.
@@ -68,7 +72,11 @@ def add_to(commands: Any) -> None:
     """Add ``streamkit lint`` and its options to the parser's commands."""
     command = commands.add_parser("lint", help=HELP, description=DETAIL, epilog=None)
     command.add_argument(
-        "--dialect", default=AUTO, type=dialect_or_auto, metavar="DIALECT", help="the dialect (default: auto)"
+        "--dialect",
+        default=AUTO,
+        type=dialect_or_auto,
+        metavar="DIALECT",
+        help="the dialect (default: a recording's own, else auto)",
     )
     command.add_argument("--json", action="store_true", help="one JSON object a file")
     command.add_argument(
@@ -86,21 +94,30 @@ async def run(options: argparse.Namespace) -> Status:
 async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     """Check one file and tell; returns its status."""
     try:
-        source: RereadSource | AsyncGenerator[bytes, None] = read(path)
-        if dialect == AUTO:
-            dialect, source = await detect(source)
-        check = Check(dialect)
-        try:
-            async for chunk in source:
-                check.feed(chunk)
-        finally:
-            await source.aclose()
+        opened, dialect = await open_input(path, dialect)
     except NotThisDialect as error:
         say(f"{name_of(path)}: {error}")
         return Status.FAILED if error.found == NOTHING else Status.NOT_THIS_DIALECT
     except SourceFailed as error:
         say(str(error))
         return Status.FAILED
+    failed = opened.refusal(dialect)
+    if failed is not None:
+        what = f"the provider answered with status {failed.http_status}, {failed.type}: {failed.message}"
+        say(f"{name_of(path)}: no stream: {what}")
+        return Status.PROVIDER_ERROR
+    check = Check(dialect)
+    source = opened.source(check.report)
+    try:
+        async for chunk in source:
+            check.feed(chunk)
+    except SourceFailed as error:
+        say(f"{name_of(path)}: {error}")
+        if not check.report.bytes_in:
+            return Status.FAILED
+        check.break_off(error)
+    finally:
+        await source.aclose()
     status = check.finish()
     if status is Status.NOT_THIS_DIALECT:
         say(f"{name_of(path)}: {describe(check.fault)}" if check.fault else "")
@@ -128,7 +145,7 @@ class Check:
     """A stream under the dialect's checker, and beside it the machines that would read it."""
 
     def __init__(self, dialect: str) -> None:
-        self.dialect = dialect_named(dialect)
+        self.dialect = source_named(dialect)[0]
         self.report = StreamReport()
         self.found: list[Found] = []
         self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
@@ -149,6 +166,11 @@ class Check:
             for frame in self._parser.feed(line):
                 self._take(frame)
         self.fault = self.fault or self._parser.fault
+
+    def break_off(self, error: SourceFailed) -> None:
+        """The source failed: nothing follows. Behind the end that takes nothing back."""
+        if not self.report.terminated:
+            self.fault = self.fault or error
 
     def finish(self) -> Status:
         """The verdict on the whole stream."""

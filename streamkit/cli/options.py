@@ -41,10 +41,15 @@ source, client = _known(source_named), _known(client_named)
 source_or_auto, dialect_or_auto = _known(source_named, AUTO), _known(dialect_named, AUTO)
 
 
-def add_dialects(command: Any, source: Named, comes: str, target: Named, goes: str) -> None:
-    """Add ``--from`` and ``--to``, each with its type and its help."""
+def add_dialects(
+    command: Any, source: Named, comes: str, target: Named, goes: str, *, recordings: bool = False
+) -> None:
+    """Add ``--from`` and ``--to``, each with its type and its help. A command that reads recordings needs no ``--from``."""
+    if recordings:
+        comes += " (default: a recording's own)"
     for name, dest, kind, what in (("--from", "source", source, comes), ("--to", "target", target, goes)):
-        command.add_argument(name, dest=dest, required=True, type=kind, metavar="DIALECT", help=what)
+        is_needed = name == "--to" or not recordings
+        command.add_argument(name, dest=dest, required=is_needed, type=kind, metavar="DIALECT", help=what)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:

@@ -1,14 +1,15 @@
 """A stream as a picture: a lane for each thing that grew, calls with their verdicts, and what was repaired.
 
-The lanes' horizontal axis is time where the stream came live, else the order of the deltas; the height of a cell is how much
-arrived in it.
+The lanes' horizontal axis is time where the stream came live or was recorded, else the order of the deltas; the height of a
+cell is how much arrived in it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TextIO
 
 from attrs import define, field, frozen
@@ -17,11 +18,14 @@ from streamkit.cli.streams import shorten, visible
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted
 from streamkit.report import LOSSES, REPAIRS, Status, describe
+from streamkit.tool_calls.accumulate import says_something
 
 BARS = "▁▂▃▄▅▆▇█"
 ASCII_BARS = ".:-=+*#@"
-#: A stream that took less was read from a file: its times say nothing.
+#: Bytes that took less were read from a file: their times say nothing.
 LIVE_SECONDS = 0.2
+#: A longer gap between two outputs, in seconds, is a stall, as the gateway counts it by default.
+STALL_S = 5.0
 COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
 KINDS: dict[type[Event], str] = {TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal"}
 VERDICT_COLOURS = {
@@ -55,17 +59,44 @@ class _Lane:
     marks: list[tuple[int, float, int]] = field(factory=list)  #: delta number, seconds, characters
 
 
-class Picture:
-    """Collects what the lanes need while a stream is read, then draws it."""
+@frozen
+class Times:
+    """When the model said something, as the gateway counts it (observe.md O17 to O19). In seconds since the stream began."""
 
-    def __init__(self, palette: Palette) -> None:
+    first_output_s: float
+    last_output_s: float
+    greatest_gap_s: float | None  #: between two outputs; None: there was one
+    stalls: int  #: gaps above ``STALL_S``
+
+
+class Picture:
+    """Collects what the lanes need while a stream is read, then draws it.
+
+    ``clock`` gives the seconds since the stream began. ``is_timed``: they are true, however few they are.
+    """
+
+    def __init__(self, palette: Palette, clock: Callable[[], float], *, is_timed: bool = False) -> None:
         self.palette = palette
         self._lanes: dict[Any, _Lane] = {}  # by kind, choice and call
-        self._began = time.monotonic()
+        self._clock = clock
+        self._least_s = 0.0 if is_timed else LIVE_SECONDS
         self._deltas = 0
+        self._outputs: list[float] = []  # when each read came in which the model said something
 
-    def feed(self, events: list[Event]) -> None:
-        now = time.monotonic() - self._began
+    @property
+    def times(self) -> Times | None:
+        """None where nothing was output, or its times say nothing."""
+        outputs = self._outputs
+        if not outputs or not outputs[-1] or outputs[-1] < self._least_s:
+            return None
+        gaps = [later - earlier for earlier, later in pairwise(outputs)]
+        return Times(outputs[0], outputs[-1], max(gaps, default=None), sum(gap > STALL_S for gap in gaps))
+
+    def feed(self, events: list[Event], *, ended: bool = False) -> None:
+        """Draw these, too. ``ended``: they came of the end, which is no output."""
+        now = self._clock()
+        if not ended and says_something(events) and now not in self._outputs[-1:]:
+            self._outputs.append(now)
         for event in events:
             match event:
                 case TextDelta() | ReasoningDelta() | RefusalDelta():
@@ -99,21 +130,19 @@ class Picture:
             return []
         labels = min(28, max(len(visible(lane.name)) for lane in self._lanes.values()))
         cells = max(20, width - labels - 4)
+        times = self.times
         elapsed = max(mark[1] for lane in self._lanes.values() for mark in lane.marks)
-        is_live = elapsed >= LIVE_SECONDS
-        span = elapsed if is_live else max(1, self._deltas - 1)
-        heights = {
-            key: _heights(lane, cells, span or 1, position=1 if is_live else 0) for key, lane in self._lanes.items()
-        }
+        span, position = (max(1, self._deltas - 1), 0) if times is None else (elapsed or 1, 1)
+        heights = {key: _heights(lane, cells, span, position=position) for key, lane in self._lanes.items()}
         top = max(max(row) for row in heights.values()) or 1
         lines = [""]
         for key, lane in self._lanes.items():
             bar = "".join(self._cell(height, top) for height in heights[key]).rstrip()
             label = shorten(lane.name, labels).ljust(labels)
             lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[key[0]])}")
-        end = f"{elapsed:.1f} s" if is_live else f"{self._deltas} deltas"
+        end = f"{self._deltas} deltas" if times is None else _seconds(elapsed)
         lines.append(f"  {'':{labels}}  {self.palette.paint('0' + end.rjust(cells - 1), '2')}")
-        return lines
+        return lines if times is None else [*lines, f"  {_told(times)}"]
 
     def _cell(self, height: int, top: int) -> str:
         bars = self.palette.bars
@@ -172,7 +201,8 @@ class Picture:
         if report.error is not None:
             lines.append("  " + paint(f"failed: {visible(describe(report.error))}", "31"))
         elif response.error is not None:
-            error = f"the provider reported {response.error.type}: {response.error.message}"
+            status = "" if response.error.http_status is None else f" (status {response.error.http_status})"
+            error = f"the provider reported {response.error.type}{status}: {response.error.message}"
             lines.append("  " + paint(visible(error), "31"))
         elif report.status is Status.CUT:
             lines.append("  " + paint("cut: the stream ended before its completion point", "31"))
@@ -187,6 +217,17 @@ def _heights(lane: _Lane, cells: int, span: float, *, position: int) -> list[int
     for mark in lane.marks:
         row[min(cells - 1, int(mark[position] / span * (cells - 1)))] += max(1, mark[2])
     return row
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3f} s"
+
+
+def _told(times: Times) -> str:
+    told = f"first output after {_seconds(times.first_output_s)}"
+    if times.greatest_gap_s is not None:
+        told += f", greatest gap {_seconds(times.greatest_gap_s)}"
+    return f"{told}, stalls above {STALL_S:g} s: {times.stalls}" if times.stalls else told
 
 
 def _count(count: int | None) -> str:

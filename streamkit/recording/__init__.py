@@ -15,6 +15,7 @@ from streamkit.recording.recording import (
     RecordedResponse,
     Recording,
     is_recording,
+    may_be_recording,
     parse_recording,
     read_recording,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "RecordedResponse",
     "Recording",
     "is_recording",
+    "may_be_recording",
     "parse_recording",
     "read_recording",
 ]

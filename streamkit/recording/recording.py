@@ -125,6 +125,11 @@ def is_recording(beginning: bytes) -> bool:
     return beginning.startswith(_BEGINNING)
 
 
+def may_be_recording(beginning: bytes) -> bool:
+    """Whether more bytes behind these, of which ``is_recording`` is not true, could make it so."""
+    return len(beginning) < len(_BEGINNING) and _BEGINNING.startswith(beginning)
+
+
 def read_recording(path: str | Path) -> Recording:
     """The recording in a file. Raises BadRecording, and OSError where it can't be read."""
     return parse_recording(Path(path).read_bytes(), name=str(path))

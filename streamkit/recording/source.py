@@ -47,14 +47,16 @@ _TIMEOUTS: Final[dict[str, type[TimedOut]]] = {
 class RecordedSource:
     """An async iterator over the reads of a recording. Raises ``failure`` behind the last one, if there is any.
 
-    Where a client left behind the terminator, which the ``report`` of the pipe tells, it had all of the answer.
+    Where a client left behind the terminator, which the ``report`` of the pipe tells, it had all of the answer. Of a recording
+    that lacks reads none is given: the rest is an answer that nobody gave.
     """
 
     def __init__(self, recording: Recording, report: StreamReport | None = None) -> None:
-        self.now = 0.0  #: seconds since the request was sent
+        self.now = 0.0  #: when the last read that was taken had come, in seconds since the request was sent
+        self.ended_at: float | None = None  #: the same of the end, once it was reached
         self._recording = recording
         self._report = report
-        self._reads = iter(recording.reads)
+        self._reads = iter(() if recording.end is not None and recording.end.dropped else recording.reads)
 
     def __aiter__(self) -> RecordedSource:
         return self
@@ -64,8 +66,7 @@ class RecordedSource:
             self.now = read.t
             return read.data
         recording, report = self._recording, self._report
-        if recording.end is not None:
-            self.now = max(self.now, recording.end.t)
+        self.ended_at = self.now if recording.end is None else max(self.now, recording.end.t)
         failed = failure(recording)
         if failed is None or (recording.ending == "client_left" and report is not None and report.terminated):
             raise StopAsyncIteration

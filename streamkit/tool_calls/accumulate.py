@@ -145,7 +145,7 @@ class ToolCallAccumulator:
                 except StreamError as error:
                     self._fails(error)
                     self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
-        if not report.has_output and _says_something(out):
+        if not report.has_output and says_something(out):
             report.has_output = report.spoken = True
         self._passes = report.spoken and not self._failed
         return join_deltas(out) if self.join and len(out) > 1 else out
@@ -683,7 +683,7 @@ def accumulate_tool_calls(
     )
 
 
-def _says_something(events: Sequence[Any]) -> bool:
+def says_something(events: Sequence[Any]) -> bool:
     """Whether the model said anything: a start, a count of tokens or a stop reason is nothing that a client waits for."""
     for event in events:
         kind = type(event)

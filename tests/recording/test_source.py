@@ -19,14 +19,14 @@ READS = (Read(0.5, b"a"), Read(1.25, b"b"))
 DONE = next(vector for vector in VECTORS if vector.dialect == "openai-chat" and vector.clean and vector.text)
 
 
-def recorded(kind, *, t=61.25, reads=READS, **members):
+def recorded(kind, *, t=61.25, reads=READS, **members) -> Recording:
     return Recording(id="1", reads=reads, end=End(t=t, kind=kind, **members))
 
 
 async def test_the_reads_come_as_they_were_cut_each_at_its_time():
     source = RecordedSource(recorded("whole"))
     assert [(chunk, source.now) async for chunk in source] == [(b"a", 0.5), (b"b", 1.25)]
-    assert source.now == 61.25
+    assert (source.now, source.ended_at) == (1.25, 61.25)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ async def test_the_reads_come_as_they_were_cut_each_at_its_time():
         (recorded("shut_down"), Interrupted, "the server was shutting down"),
         (recorded("truncated_by_recorder"), SourceFailed, "the recording ends before the answer did: it would have been too large"),
         (recorded("withheld"), SourceFailed, "the recording ends before the answer did: a key came next"),
-        (recorded("whole", dropped=3), SourceFailed, "the recording lacks 3 reads, which came faster than they could be kept"),
+        (recorded("whole", dropped=3, reads=()), SourceFailed, "the recording lacks 3 reads, which came faster than they could be kept"),
         (Recording(id="1", reads=READS), SourceFailed, "the recording has no end: its recorder was stopped"),
     ],
 )  # fmt: skip
@@ -55,6 +55,11 @@ async def test_what_ended_it_is_raised(recording, kind, message):
         await anext(source)
     assert (type(caught.value), str(caught.value)) == (kind, message)
     assert failure(recorded("whole")) is None
+
+
+async def test_what_is_left_of_a_recording_that_lacks_reads_is_not_given():
+    with pytest.raises(SourceFailed):
+        await anext(RecordedSource(recorded("whole", dropped=1)))
 
 
 @pytest.mark.parametrize("kind", ["cut", "reset", "client_left", "timeout:idle", "shut_down"])
