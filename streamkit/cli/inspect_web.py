@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
 
 from attrs import define
 
-from streamkit.cli.options import AUTO
-from streamkit.cli.streams import STDIN, STDIN_DESCRIPTOR, name_of, read, say
-from streamkit.detect import detect
+from streamkit.cli.inputs import open_input
+from streamkit.cli.streams import STDIN, STDIN_DESCRIPTOR, name_of, say
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
 from streamkit.gateway.listening import listening, url_of
@@ -19,7 +21,8 @@ from streamkit.inspector.app import inspector_app, new_token, url_with
 from streamkit.inspector.captures import Captures
 from streamkit.inspector.recordings import follow
 from streamkit.read_options import ReadOptions
-from streamkit.report import Status
+from streamkit.recording import Recording
+from streamkit.report import Status, StreamReport
 
 LOOPBACK = "127.0.0.1"
 #: Seconds after which a connection without a request is closed.
@@ -39,25 +42,40 @@ class _Shown:
     async def add(self, path: str) -> None:
         """Read one file, or standard input as it comes, into a capture."""
         try:
-            source: AsyncIterable[bytes] = read(path)
-            dialect = self.dialect
-            if dialect == AUTO:
-                dialect, source = await detect(source)
+            opened, dialect = await open_input(path, self.dialect)
+            source, failed = opened.source(StreamReport()), opened.refusal(dialect)
             capture = self.captures.open(
                 str(len(self.statuses)),
+                clock=lambda: source.now if source.ended_at is None else source.ended_at,
                 about={"file": name_of(path)},
                 client=self.client,
                 encodes=True,
-                timed=_is_live(path),
+                **_times(path, opened.recording),
             )
             self.statuses.append(Status.DONE)
-            await follow(source, capture, dialect, self.options)
+            if failed is None:
+                await follow(source, capture, dialect, self.options)
+            else:
+                capture.attempt(capture.about["file"], dialect, self.options)
+                capture.end(
+                    {"ending": "error", "status": failed.http_status, "error": f"{failed.type}: {failed.message}"}
+                )
         except NotThisDialect as error:
             say(f"{name_of(path)}: {error}")
             self.statuses.append(Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT)
         except SourceFailed as error:
             say(str(error))
             self.statuses.append(Status.FAILED)
+
+
+def _times(path: str, recording: Recording | None) -> dict[str, Any]:
+    """What a capture says of its times: whether there are any, and when they began."""
+    if recording is None:
+        return {"timed": _is_live(path)}
+    began = {}
+    with suppress(ValueError):  # what else stands there is no time
+        began["began"] = datetime.fromisoformat(recording.at).timestamp()
+    return {"timed": any(read.t for read in recording.reads), **began}
 
 
 def _is_live(path: str) -> bool:

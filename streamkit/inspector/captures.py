@@ -73,6 +73,7 @@ class Capture:
     version: int = 0  #: grows with each change
     is_kept: bool = True  #: False once others took its place: nothing is added then
     _store: Captures = field(repr=False)
+    _clock: Callable[[], float] = field(repr=False)
     _started: float = field(repr=False)
     _unread: int = 0  # bytes that will be read again
 
@@ -101,7 +102,7 @@ class Capture:
         self._changed()
 
     def _now(self) -> float:
-        return self._store.clock() - self._started
+        return self._clock() - self._started
 
     def _add(self, kind: StepKind, data: bytes) -> bool:
         """Keep a step, unless it is one too many; whether it is kept."""
@@ -154,13 +155,16 @@ class Captures:
         """The stream with that id, if it is still kept."""
         return self._kept.get(capture_id)
 
-    def open(self, capture_id: str, **facts: Any) -> Capture:
-        """A new stream; ``facts`` are members of ``Capture``."""
+    def open(self, capture_id: str, *, clock: Callable[[], float] | None = None, **facts: Any) -> Capture:
+        """A new stream; ``facts`` are members of ``Capture``. ``clock`` gives the seconds since it began, if not now."""
         if (same := self._kept.get(capture_id)) is not None:
             self._drop(same)
         while len(self._kept) >= self._captures:
             self._drop(self._oldest())
-        capture = self._kept[capture_id] = Capture(id=capture_id, store=self, started=self.clock(), **facts)
+        started = self.clock() if clock is None else 0.0
+        capture = self._kept[capture_id] = Capture(
+            id=capture_id, store=self, clock=clock or self.clock, started=started, **facts
+        )
         self.wake()
         return capture
 

@@ -1,4 +1,4 @@
-"""Recordings as captures. Bytes of a file have no times: it is shown frame by frame, over its bytes.
+"""Recordings as captures. Raw bytes of a file have no times: they are shown frame by frame, over bytes.
 
 Source: observe.md O38.
 """
@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from typing import Final
 
 from streamkit.dialects import source_named
+from streamkit.errors import SourceFailed
 from streamkit.inspector.captures import Capture
 from streamkit.inspector.reading import Reading
 from streamkit.limits import DEFAULT_LIMITS
@@ -29,32 +30,43 @@ ENDINGS: Final[Mapping[Status, str]] = {
 async def follow(source: AsyncIterable[bytes], capture: Capture, dialect: str, options: ReadOptions) -> None:
     """Put all of ``source`` into ``capture``, as it comes; in one that is not timed, each frame for itself.
 
-    The source is closed. Raises what it raises, and UsageError for an unknown name.
+    The source is closed. Raises what it raises, unless the stream was whole before, and UsageError for an unknown name.
     """
     reading = Reading(dialect, options)
     capture.attempt(capture.about.get("file", ""), dialect, options)
     chunks = source if capture.timed else frames(source, dialect)
     try:
-        async for chunk in chunks:
-            capture.read(chunk)
-            reading.feed(chunk)
+        try:
+            async for chunk in chunks:
+                capture.read(chunk)
+                reading.feed(chunk)
+        except SourceFailed as error:
+            if not reading.report.terminated:
+                capture.end({"ending": ENDINGS[Status.FAILED], "error": str(error)})
+                raise
         reading.finish()
         capture.end({"ending": ENDINGS[reading.report.status]})
     finally:
         if capture.ended is None:
-            capture.end({"ending": "failed"})
+            capture.end({"ending": ENDINGS[Status.FAILED]})
         await close_each(chunks, source)
 
 
 async def frames(source: AsyncIterable[bytes], dialect: str) -> AsyncGenerator[bytes, None]:
-    """The bytes of each frame of ``dialect``; together they are those of the source."""
+    """The bytes of each frame of ``dialect``; together they are those of the source. Raises what it raises."""
     parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
     held, begin = b"", 0  # what is not yielded yet, and with which byte that begins
-    async for chunk in source:
-        held += chunk
-        for frame in parser.feed(chunk):
-            if frame.offset > begin:
-                yield held[: frame.offset - begin]
-                held, begin = held[frame.offset - begin :], frame.offset
+    failed = None
+    try:
+        async for chunk in source:
+            held += chunk
+            for frame in parser.feed(chunk):
+                if frame.offset > begin:
+                    yield held[: frame.offset - begin]
+                    held, begin = held[frame.offset - begin :], frame.offset
+    except SourceFailed as error:
+        failed = error
     if held:
         yield held
+    if failed is not None:
+        raise failed

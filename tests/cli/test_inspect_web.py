@@ -4,11 +4,32 @@ import json
 import re
 import signal
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from urllib.request import Request, urlopen
 
+import orjson
 import pytest
 
+from streamkit.cli.inspect_web import _Shown
+from streamkit.cli.options import AUTO
+from streamkit.gateway.app import gateway_app
+from streamkit.gateway.metrics import Metrics
+from streamkit.inspector.captures import Captures
+from streamkit.inspector.playback import Feed
+from streamkit.read_options import DEFAULT_OPTIONS
 from tests.cli.command import DEMO, run, start
+from tests.cli.recorded import in_reads, recorded
+from tests.gateway.running import asking, config_of, upstream_at
+from tests.sampling import by_turns
+from tests.web.evil import EvilUpstream
+from tests.web.faults import good, reset_mid_line, truncated_chunked
+from tests.web.raw_client import ask
+from tests.web.serving import eventually
+from tests.web.serving import serving as serving_app
+
+#: How an upstream's answer ends, as a recording says it.
+SCRIPTS = {"whole": partial(good, delay_s=0.002), "cut": truncated_chunked, "reset": reset_mid_line}
 
 
 @contextmanager
@@ -26,9 +47,11 @@ def serving(*arguments):
             pipe.close()
 
 
-def fed(url, token, kind):
-    """The messages of the first stream, up to one of that kind."""
-    with urlopen(Request(f"{url}/feed?stream=0", headers={"Authorization": f"Bearer {token}"}), timeout=20) as lines:
+def fed(url, token, kind, stream=0):
+    """The messages of a stream, up to one of that kind."""
+    with urlopen(
+        Request(f"{url}/feed?stream={stream}", headers={"Authorization": f"Bearer {token}"}), timeout=20
+    ) as lines:
         for line in lines:
             message = json.loads(line)
             yield message
@@ -60,6 +83,74 @@ def test_a_stream_on_standard_input_is_shown_as_it_comes():
         process.stdin.close()
         *_, end, _ = fed(url, token, "ended")
         assert end["status"] == "done"
+
+
+def test_recordings_are_shown_over_their_own_times(tmp_path):
+    reads = in_reads(DEMO.read_bytes(), 500)
+    body = b'{"error":{"message":"Slow down.","type":"rate_limit_error"}}'
+    contents = [
+        recorded(reads, t=9.0),
+        recorded(reads[:4], end="timeout:idle", t=61.25),
+        recorded([(0.2, body)], status=429),
+        recorded([(0.0, DEMO.read_bytes())]),
+    ]
+    paths = [tmp_path / f"{number}.stream.jsonl" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    with serving("--to", "anthropic", *map(str, paths)) as (url, token, _):
+        came = list(fed(url, token, "ended"))
+        cut = list(fed(url, token, "ended", stream=1))
+        streams = came[0]["changed"]
+    assert [(each["at"], each["text"]) for each in came if each["type"] == "read"] == [
+        (at, data.decode("utf-8", "backslashreplace")) for at, data in reads
+    ]
+    assert {each["at"] for each in came if each["type"] == "write"} <= {at for at, _ in reads} | {9.0}
+    assert [(each["at"], each["status"]) for each in cut if each["type"] == "end"] == [(61.25, "cut")]
+    assert [(each["timed"], each["seconds"], each["ended"]) for each in streams] == [
+        (True, 9.0, {"ending": "whole"}),
+        (True, 61.25, {"ending": "failed", "error": "The upstream fell silent and sent nothing within 60 s"}),
+        (True, 0.0, {"ending": "error", "status": 429, "error": "rate_limit: Slow down."}),
+        (False, 0.0, {"ending": "whole"}),
+    ]
+    assert streams[0]["began"] == datetime(2026, 11, 22, 18, 1, 20, 955000, UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "end"), by_turns(["openai-chat", "anthropic", "ollama", "gemini", "bedrock"], SCRIPTS, 1, "lanes")
+)
+async def test_the_lanes_of_a_recording_are_those_of_the_live_stream(dialect, end, tmp_path):
+    """The page draws its lanes from what it is sent of a stream: reads with their times and events, and the end."""
+    script = SCRIPTS[end](dialect)
+    live = Captures()
+    async with EvilUpstream(script) as evil:
+        app = gateway_app(config_of([upstream_at(evil, dialect)]), Metrics(), captures=live)
+        async with serving_app(app, handler_cancellation=True) as port:
+            path, body = asking("anthropic")
+            await ask(f"http://127.0.0.1:{port}", path, body=orjson.dumps(body))
+            (capture,) = live
+            await eventually(lambda: capture.ended is not None)
+    reads = [(step.at, step.data) for step in capture.steps if step.kind == "read"]
+    file = tmp_path / "a.stream.jsonl"
+    file.write_bytes(recorded(reads, dialect, end=end, t=capture.seconds))
+    shown = _Shown(AUTO, DEFAULT_OPTIONS, None, Captures(), [])
+    await shown.add(str(file))
+    (replayed,) = shown.captures
+    assert lanes(shown.captures, replayed) == lanes(live, capture)
+    assert reads
+
+
+def lanes(captures, capture):
+    feed, text = Feed(captures, capture.id), b""
+    while data := feed.take():
+        text += data
+    found = [message for message in map(json.loads, text.splitlines()) if message["type"] in ("read", "end")]
+    for message in found:
+        del message["losses"]  # of what was written
+        if message["type"] == "end":
+            del message["at"]  # when the client had all
+        for event in message["events"]:
+            event.pop("id", None)  # made ids are others each time
+    return found
 
 
 @pytest.mark.parametrize(("arguments", "status"), [(["/no/such/file"], 1), ([__file__], 5)])

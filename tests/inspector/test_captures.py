@@ -39,6 +39,17 @@ def test_what_happened_is_kept_with_its_time_and_the_bytes_themselves():
         ("keep-alive", 1.0, b": \n\n"),
     ]
     assert capture.steps[1].data is chunk  # no copy
+
+
+def test_a_stream_may_have_a_clock_of_its_own():
+    now = [0.0]
+    capture = Captures(clock=lambda: 99.0).open("one", clock=lambda: now[0])
+    capture.attempt("up", "openai-chat", DEFAULT_OPTIONS)
+    now[0] = 0.5
+    capture.read(CHUNK)
+    now[0] = 60.0
+    capture.end({})
+    assert ([step.at for step in capture.steps], capture.seconds) == ([0.0, 0.5], 60.0)
     assert [attempt.upstream for attempt in capture.attempts] == ["up"]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.errors import SourceFailed
 from streamkit.inspector.captures import Captures
 from streamkit.inspector.recordings import follow, frames
 from streamkit.read_options import DEFAULT_OPTIONS
@@ -44,3 +45,23 @@ async def test_it_says_how_it_ended(body, ending):
     capture = Captures().open("one")
     await follow(in_reads(body), capture, "openai-chat", DEFAULT_OPTIONS)
     assert capture.ended == {"ending": ending}
+
+
+async def failing(body):
+    yield body
+    raise SourceFailed("the connection to the upstream broke")
+
+
+@pytest.mark.parametrize("timed", [True, False])
+async def test_one_whose_source_fails_has_all_that_came_before_and_says_why(timed):
+    capture = Captures().open("one", timed=timed)
+    with pytest.raises(SourceFailed):
+        await follow(failing(DEMO.read_bytes()[:2000]), capture, "openai-chat", DEFAULT_OPTIONS)
+    assert b"".join(step.data for step in capture.steps) == DEMO.read_bytes()[:2000]
+    assert capture.ended == {"ending": "failed", "error": "the connection to the upstream broke"}
+
+
+async def test_what_breaks_behind_the_terminator_takes_nothing_back():
+    capture = Captures().open("one")
+    await follow(failing(DEMO.read_bytes()), capture, "openai-chat", DEFAULT_OPTIONS)
+    assert capture.ended == {"ending": "whole"}
