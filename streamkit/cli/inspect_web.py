@@ -57,6 +57,9 @@ class _Shown:
                 await follow(source, capture, dialect, self.options)
             else:
                 capture.attempt(capture.about["file"], dialect, self.options)
+                with suppress(SourceFailed):  # an error that broke off is one all the same
+                    async for _ in source:
+                        pass  # its clock goes to the end
                 capture.end(
                     {"ending": "error", "status": failed.http_status, "error": f"{failed.type}: {failed.message}"}
                 )

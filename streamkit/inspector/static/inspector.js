@@ -312,13 +312,14 @@ function foundItem({ what, kind, times, meaning, places }) {
 
 function attempts(stream) {
   const told = stream.ended?.attempts ?? [];
-  redraw("attempts", JSON.stringify([stream.attempts, told]), () =>
+  const last = stream.ended === null ? "under way" : stateOf(stream); // where nobody says what became of each
+  redraw("attempts", JSON.stringify([stream.attempts, told, last]), () =>
     $("attempts").replaceChildren(
       ...stream.attempts.map(({ upstream, dialect }, number) => {
-        const { outcome, seconds: took, detail } = told[number] ?? {};
-        const kind = outcome === undefined ? "live" : ["success", "answered"].includes(outcome) ? "good" : "bad";
+        const { outcome = last, seconds: took, detail } = told[number] ?? {};
+        const kind = outcome === "under way" ? "live" : ["success", "answered", "whole"].includes(outcome) ? "good" : "bad";
         const item = element("li", "", element("b", "", visibleLine(upstream)), ` ${visibleLine(dialect)} `);
-        item.append(element("span", `badge ${kind}`, visibleLine(outcome ?? "under way")));
+        item.append(element("span", `badge ${kind}`, visibleLine(outcome)));
         if (took !== undefined) item.append(` ${seconds(took)}`);
         if (detail) item.append(element("p", "sub", visibleLine(detail)));
         return item;
