@@ -16,7 +16,17 @@ from importlib.metadata import version
 from inspect import iscoroutinefunction
 from typing import Any
 
-from streamkit.cli import convert, convert_request, convert_response, dialects, inspect, lint, record, serve
+from streamkit.cli import (
+    convert,
+    convert_recording,
+    convert_request,
+    convert_response,
+    dialects,
+    inspect,
+    lint,
+    record,
+    serve,
+)
 from streamkit.cli.streams import say
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
@@ -46,7 +56,17 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="streamkit", description="Parse, check and translate the streams of LLM providers.")
     top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (convert, convert_request, convert_response, inspect, lint, dialects, record, serve):
+    for command in (
+        convert,
+        convert_request,
+        convert_response,
+        convert_recording,
+        inspect,
+        lint,
+        dialects,
+        record,
+        serve,
+    ):
         command.add_to(commands)
     return top
 

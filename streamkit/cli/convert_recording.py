@@ -1,0 +1,71 @@
+"""``streamkit convert-recording``: raw streams and other tools' files as recordings."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from streamkit.cli.options import AUTO, OTHER, source_or_auto
+from streamkit.cli.streams import say, write
+from streamkit.errors import UsageError
+from streamkit.recording import SUFFIX, Recording
+from streamkit.recording.lines import lines_of
+from streamkit.recording.loading import load
+from streamkit.report import Status
+
+HELP = "write recordings of raw streams and of other tools' files"
+DETAIL = f"""\
+Reads the bytes of a stream (server-sent events, JSON Lines, Amazon's event stream), cassettes of reel-vcr (JSON Lines) and
+fixtures of aimock (JSON), and writes each answer as a recording, *{SUFFIX}, which the other commands read. The paths of
+the new files are printed; a file that is there stays as it is, and the command fails.
+
+They are marked as not exact: raw bytes have no times, a cassette has events and not the bytes that came, and a fixture says
+what is meant, which is written in the dialect that is named. Cassettes have their requests, so that these can be replayed.
+
+examples:
+  streamkit convert-recording -o recordings cassette.jsonl
+  streamkit convert-recording -o recordings --dialect {OTHER} fixtures.json
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add ``streamkit convert-recording`` and its options to the parser's commands."""
+    command = commands.add_parser("convert-recording", help=HELP, description=DETAIL)
+    command.add_argument("--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; it is made")
+    command.add_argument(
+        "--dialect",
+        type=source_or_auto,
+        default=AUTO,
+        metavar="DIALECT",
+        help="the dialect of the answers (default: auto); fixtures of aimock need one",
+    )
+    command.add_argument("files", nargs="+", metavar="FILE", help="what is to be converted")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Convert each file. Raises BadRecording, UsageError, and OSError."""
+    folder = Path(options.out)
+    for file in map(Path, options.files):
+        recordings = load(file, dialect="" if options.dialect == AUTO else options.dialect)
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = file.name.removesuffix(SUFFIX) if file.name.endswith(SUFFIX) else file.stem
+        for number, recording in enumerate(recordings, 1):
+            path = folder / f"{stem}{SUFFIX if len(recordings) == 1 else f'-{number}{SUFFIX}'}"
+            _keep(recording, path)
+            write(f"{path}\n".encode(errors="surrogateescape"))
+        if not recordings:
+            say(f"{file}: it has no answers")
+    return Status.DONE
+
+
+def _keep(recording: Recording, path: Path) -> None:
+    """Write a new file that nobody else may read. Raises UsageError where there is one."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise UsageError(f"{path} is there already") from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.writelines(lines_of(recording))
