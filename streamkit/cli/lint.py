@@ -112,13 +112,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
         async for chunk in source:
             check.feed(chunk)
     except SourceFailed as error:
-        say(f"{name_of(path)}: {error}")
-        if not check.report.bytes_in:
-            return Status.FAILED
         check.break_off(error)
     finally:
         await source.aclose()
     status = check.finish()
+    if isinstance(check.fault, SourceFailed):
+        say(f"{name_of(path)}: {check.fault}")
+        if not check.report.bytes_in:
+            return Status.FAILED
     if status is Status.NOT_THIS_DIALECT:
         say(f"{name_of(path)}: {describe(check.fault)}" if check.fault else "")
     elif as_json:
@@ -153,6 +154,7 @@ class Check:
         self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
         self._counted: Counter[str] = Counter()  # the repairs that are explained
         self.fault: Exception | None = None  #: the first in the stream
+        self._broken: SourceFailed | None = None  # what ended the source
         self._offset = 0  # of the latest frame, and its number
         self._frame = -1
         self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
@@ -168,9 +170,8 @@ class Check:
         self.fault = self.fault or self._parser.fault
 
     def break_off(self, error: SourceFailed) -> None:
-        """The source failed: nothing follows. Behind the end that takes nothing back."""
-        if not self.report.terminated:
-            self.fault = self.fault or error
+        """The source failed: nothing follows. Behind the completion point that takes nothing back."""
+        self._broken = error
 
     def finish(self) -> Status:
         """The verdict on the whole stream."""
@@ -181,7 +182,7 @@ class Check:
         stopped = self._reader.fault is not None
         if not stopped:
             self._reader.finish()
-            self.fault = self.fault or self._reader.fault
+            self.fault = self.fault or self._reader.fault or (None if self.report.clean else self._broken)
             violations += self._unreadable(self._reader.fault, self._frame)
         violations += self._unreadable(self._parser.fault, -1)
         if self.fault is not None:
@@ -190,7 +191,7 @@ class Check:
             return Status.NOT_THIS_DIALECT
         self._explain(violations, STOPPED if stopped else self._end())
         errors = any(violation.severity == "error" for violation in self.violations)
-        if not errors and not self.report.repairs:
+        if not errors and not self.report.repairs and self.fault is None:
             return Status.DONE
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 

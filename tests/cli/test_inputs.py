@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from streamkit.cli import inputs
 from streamkit.cli.picture import STALL_S
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import StreamError
@@ -18,6 +19,7 @@ from tests.cli.command import DEMO, run, start
 from tests.cli.recorded import in_reads, recorded
 from tests.sampling import drawn, few, name_of
 from tests.vectors import VECTORS
+from tests.vectors.vector import sse
 
 DATA = DEMO.read_bytes()
 READS = in_reads(DATA, 200)
@@ -84,6 +86,34 @@ def test_a_recording_is_told_by_its_beginning_however_slowly_that_comes(tmp_path
     assert found == {**of_file, "file": "-"}
 
 
+async def test_a_recording_that_comes_in_small_pieces_is_put_together(monkeypatch):
+    content = recorded(READS)
+    monkeypatch.setattr(
+        inputs, "read", lambda _path: pieces([content[at : at + 5] for at in range(0, len(content), 5)])
+    )
+    opened, dialect = await inputs.open_input("-")
+    assert (opened.recording, dialect) == (parse_recording(content), "openai-chat")
+
+
+async def test_bytes_have_the_times_at_which_they_came_however_late_they_are_taken(monkeypatch):
+    clock = [10.0]
+    reads = [b"{", b'"streamkit_', b": a comment\n\n", DATA]  # the first two could begin a recording
+    monkeypatch.setattr(inputs, "read", lambda _path: pieces(reads, clock))
+    monkeypatch.setattr(inputs.time, "monotonic", lambda: clock[0])
+    opened, _ = await inputs.open_input("-", "openai-chat")
+    clock[0] = 99.0
+    source = opened.source(StreamReport())
+    assert [(chunk, source.now) async for chunk in source] == list(zip(reads, [1.0, 2.0, 3.0, 90.0], strict=True))
+    assert source.ended_at == 90.0
+
+
+async def pieces(reads, clock=None):
+    for read in reads:
+        if clock is not None:
+            clock[0] += 1
+        yield read
+
+
 def test_what_begins_as_a_recording_and_is_none_is_read_as_bytes():
     done = run("inspect", stdin=b'{"streamkit_rec')
     assert (done.returncode, done.stdout) == (5, b"")
@@ -128,6 +158,17 @@ def test_what_broke_behind_the_terminator_takes_nothing_back(end):
     assert (done.returncode, objects(done)[0]["clean"], objects(done)[0]["repairs"]) == (0, True, repairs)
     assert run("convert", "--to", "anthropic", stdin=content).returncode == 0
     assert run("lint", stdin=content).stdout == b"(standard input): openai-chat, clean\n"
+
+
+def test_the_completion_point_is_what_counts_for_lint_too():
+    said, stop = (
+        sse({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, **choice}]})
+        for choice in ({"delta": {"content": "Hi"}, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"})
+    )  # fmt: skip
+    for body, status, told in (said, 1, ENDS["reset"]), (said + stop, 0, ""), (said + stop[:-1], 6, ""):
+        done = run("lint", stdin=recorded([(0.5, body)], end="reset"))
+        assert done.returncode == status
+        assert done.stderr.decode() == (told and f"streamkit: (standard input): {told}\n")
 
 
 @pytest.mark.parametrize(

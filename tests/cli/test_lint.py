@@ -23,7 +23,8 @@ from streamkit.dialects.linting.explain import (
     UNFINISHED,
 )
 from streamkit.dialects.linting.explain import CASES as EXPLAINED
-from streamkit.dialects.linting.grammar import READING_RULES
+from streamkit.dialects.linting.grammar import READING_RULES, PayloadChecker
+from streamkit.errors import SourceFailed
 from streamkit.report import REPAIRS, STREAM_REPAIRS, Status
 from streamkit.testing import cuts
 from tests.cli.command import DEMO, run
@@ -55,6 +56,14 @@ def test_a_cut_stream_is_broken():
     done = run("lint", "--dialect", "openai-chat", stdin=DATA[:1500])
     assert done.returncode == 1
     assert b"truncated" in done.stdout
+
+
+def test_a_source_that_failed_breaks_a_stream_of_which_no_rule_is_known():
+    check = Check("openai-chat")
+    check._linter = PayloadChecker()  # that of a dialect without a grammar
+    check.feed(sse(ROLE))
+    check.break_off(SourceFailed("gone"))
+    assert (check.finish(), check.violations) == (Status.FAILED, [])
 
 
 def test_a_broken_frame_is_named_with_its_byte():

@@ -64,8 +64,15 @@ async def test_blocks_come_in_their_order():
 
 
 async def test_arguments_that_are_no_json_stay_so():
+    response = await said(loaded({"toolCalls": [{"name": "f", "arguments": '{"a": }'}]}, "ollama"))  # which has objects
+    assert response.tool_calls[0].arguments == '{"_raw_arguments":"{\\"a\\": }"}'
     response = await said(loaded({"toolCalls": [{"name": "f", "arguments": '{"a": }'}]}))
     assert (response.tool_calls[0].arguments, response.tool_calls[0].verdict.kind) == ('{"a": }', "malformed")
+
+
+def test_a_call_that_is_not_whole_is_written_as_one():
+    found = loaded({"toolCalls": [{"name": "f", "arguments": '{"a": '}]}, "openai-responses")
+    assert b'"type":"function_call","status":"incomplete"' in found.body
 
 
 @pytest.mark.parametrize(

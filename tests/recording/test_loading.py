@@ -36,6 +36,12 @@ def test_the_dialect_of_raw_bytes_is_found_out(dialect):
     assert found.response.headers == {"content-type": DIALECTS[found.dialect].media_type}
 
 
+def test_the_dialect_may_be_said_late():
+    body = next(vector.body for vector in VECTORS if vector.dialect == "anthropic" and vector.clean)
+    (found,) = parse_any(20_000 * b": ping\n\n" + body)
+    assert found.dialect == "anthropic"
+
+
 @pytest.mark.parametrize("size", [10, 300_000])
 def test_what_is_nothing_that_is_read_is_refused(size):
     with pytest.raises(BadRecording) as caught:
