@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientSession, web
 
+from streamkit.errors import IdleTimeout
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.metrics import Metrics
@@ -14,8 +15,11 @@ from streamkit.inspector.captures import Captures
 from streamkit.inspector.recordings import follow
 from streamkit.read_options import DEFAULT_OPTIONS
 from streamkit.recipes import transcode
+from streamkit.recording import parse_recording
+from streamkit.recording.source import RecordedSource
 from tests import corpora
 from tests.cli.command import DEMO
+from tests.cli.recorded import in_reads, recorded
 from tests.gateway.running import asking
 from tests.inspector.browser import browsing, keep_picture
 from tests.vectors.vector import sse
@@ -281,3 +285,26 @@ async def test_pages_of_other_sites_read_nothing():
             assert await page.title() == "refused,refused"
             assert "Reykjav" not in await page.frames[1].content()
         assert not captures.watchers
+
+
+@pytest.mark.exhaustive
+async def test_a_recording_is_drawn_over_its_own_times(tmp_path):
+    reads = [(at + (7 if at > 2 else 0), data) for at, data in in_reads(DEMO.read_bytes(), 200)]
+    recording = parse_recording(recorded(reads[:12], end="timeout:idle", t=70.0))
+    source = RecordedSource(recording)
+    captures = Captures()
+    capture = captures.open("0", clock=lambda: source.ended_at or source.now, about={"file": "slow"})
+    with pytest.raises(IdleTimeout):
+        await follow(source, capture, "openai-chat", DEFAULT_OPTIONS)
+    async with serving(inspector_app(captures, TOKEN), handler_cancellation=True) as port, browsing() as browser:
+        page = await browser.open(f"http://127.0.0.1:{port}/#{TOKEN}")
+        await page.get_by_role("heading", name="slow").wait_for()
+        facts = page.locator("#facts")
+        await facts.get_by_text("The upstream fell silent and sent nothing within 59.8 s").wait_for()
+        known = re.sub(r"\s+", " ", await facts.inner_text())
+        for fact in "state failed", "duration 70.00 s", "first output 1.00 s", "stalls 2", "reads 12":
+            assert fact in known
+        assert await page.get_by_text("under way").count() == 0
+        times = await page.get_by_role("grid", name="Bytes and events").get_by_role("gridcell").all_inner_texts()
+        assert any(cell.startswith("9.25 s") for cell in times)
+        assert browser.said == []
