@@ -124,6 +124,7 @@ BROKEN = [
     vector("a call that is cut", START, *tool(0, "t", "f", "{}")[:-1], calls=(Call("f", "{}", "truncated"),), stop=None, losses={"ollama": {"call_withheld": 1}}),
     vector("a call that ended before the cut", START, *tool(0, "t", "f", '{"x":1}'), calls=(Call("f", '{"x":1}', "complete"),), stop=None),
     vector("a clean-looking end without a stop reason", START, *block(0, "Hi"), STOP, text="Hi", stop=None),
+    vector("an error behind a start with all of a call's input", START, begin(0, "tool_use", id="t", name="f", input={"x": 1}), {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, calls=(Call("f", '{"x":1}', "truncated"),), stop=None, provider_error="busy"),
     vector("an error", START, *block(0, "Hi"), {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, text="Hi", stop=None, provider_error="busy"),
     vector("a frame that is no JSON", named(START, *block(0, "Hi")) + b"event: message_stop\ndata: {oops}\n\n", text="Hi", stop=None, fault="BrokenFrame"),
     vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),

@@ -184,6 +184,8 @@ BROKEN = [
     vector("an error", START, *text(0, "Hi"), failed(), text="Hi", stop=None, provider_error="busy"),
     vector("an error alone", failed(), stop=None, provider_error="busy"),
     vector("an error and a call", START, *tool(0, "a", "f", "{}"), failed(), calls=(Call("f", "{}"),), stop=None, provider_error="busy"),
+    vector("an error behind a start with all of a call's arguments", START, call(0, "a", "f", {"x": 1}), failed(), calls=(Call("f", '{"x":1}', "truncated"),), stop=None, provider_error="busy"),
+    vector("a failed end behind a start with all of a call's arguments", START, call(0, "a", "f", {"x": 1}), finish("failed", errors=[{"code": "api_error", "message": "gone"}]), calls=(Call("f", '{"x":1}', "truncated"),), stop=None, provider_error="gone", repairs={"block_unclosed": 1}),
     vector("an error behind the end", START, *text(0, "Hi"), finish(), failed(), text="Hi", stop=None, provider_error="busy", repairs={"after_end": 1}),
     vector("text behind an error", START, failed(), *text(0, "Hi"), stop=None, provider_error="busy", repairs={"after_error": 1}),
     vector("an error of a proxy", START, *text(0, "Hi"), b'{"error":{"message":"gone"}}', text="Hi", stop=None, provider_error="gone", repairs={"error_shape": 1}),

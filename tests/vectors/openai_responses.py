@@ -246,6 +246,7 @@ BROKEN = [
     vector("a flat error", START, *HI, FLAT, text="Hello", stop=None, provider_error="gone"),
     vector("an error, and the response that failed", START, *HI, NESTED, FAILED, text="Hello", stop=None, provider_error="gone"),
     vector("a response that failed", START, *HI, FAILED, text="Hello", stop=None, provider_error="gone"),
+    vector("an error behind a start with all of a call's arguments", START, added(0, "function_call", call_id="c1", name="f", arguments=X), NESTED, calls=(Call("f", X, "truncated", id="c1"),), stop=None, provider_error="gone"),
     vector("an error at once", NESTED, stop=None, provider_error="gone"),
     turn("cancelled", *HI, end=last("cancelled", kind="response.completed"), text="Hello", stop=None, repairs={"stop_conflict": 1}, provider_error="the provider gave the finish reason 'cancelled'"),
     vector("a frame that is no JSON", numbered(START, *HI) + b"event: response.completed\ndata: {oops}\n\n", text="Hello", stop=None, fault="BrokenFrame"),

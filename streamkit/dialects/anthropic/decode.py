@@ -199,9 +199,6 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def close(self) -> None:
         self._read_start(ended=False)
-        for block in self.blocks.values():  # the input ended inside a block whose start brought a whole input
-            if block.whole_input is not None:
-                self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
         self._settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
@@ -293,6 +290,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Emit what the open blocks started with, since nothing more comes."""
         for block in self.blocks.values():
             self._settle(block)
+            self._whole_input(block)
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
@@ -359,9 +357,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
         block = self.blocks[index]
         if block.start is not None:
             self._settle(block)
+        self._whole_input(block)
+        super().close_block(index)
+
+    def _whole_input(self, block: Block) -> None:
+        """Emit the whole input that a call started with."""
         if block.whole_input is not None:
             self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
-        super().close_block(index)
+            block.whole_input = None
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
         extras = without_defaults(others_of(start, CALL_FIELDS))

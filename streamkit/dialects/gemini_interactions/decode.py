@@ -157,7 +157,11 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self.read_and_keep(reader, document, members, f"{kind}.")
 
     def close(self) -> None:
-        for block in self.blocks.values():  # the input ended inside a call whose start had all of it
+        self._settle_starts()
+
+    def _settle_starts(self) -> None:
+        """Emit the arguments that open calls started with, since nothing more comes."""
+        for block in self.blocks.values():
             self._whole_input(block)
 
     # -- the interaction -------------------------------------------------------------------------------------------
@@ -207,6 +211,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         reason = self.stop_reason(native, STOP_REASONS)
         error = errors[0] if errors else self._step_error
         if reason == "error" and error:
+            self._settle_starts()
             self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
             errors = errors[1:]
         else:
@@ -229,6 +234,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._step_path = ("step",)
 
     def _error(self, document: dict[str, Any]) -> None:
+        self._settle_starts()
         error = document.get("error")
         failed = provider_failed(error or document, VENDOR, ERROR_TYPES)
         if isinstance(error, dict) and document.keys() - {"event_type", "error"}:

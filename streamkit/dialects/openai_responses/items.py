@@ -90,13 +90,12 @@ class ItemReader(TextReader):
 
     def close(self) -> None:
         """End the input: what an item's start alone brought is passed on."""
-        for item in self._open:  # the input ended behind a start that brought all arguments, or text
-            self._whole_input(item, item.start)
         self.settle_starts()
 
     def settle_starts(self) -> None:
         """Say what waits in open items, and that calls are over: no delta follows, and no whole."""
         for item in self._open:
+            self._whole_input(item, item.start)
             for part in item.parts.values():
                 self.settle(part)
         self.end_lacking()
