@@ -146,6 +146,7 @@ REPAIRED = [
     run("text as an object", begin("m-1"), delta("m-1", {"text": "Hi"}), end("m-1"), text="Hi", repairs={"text_as_object": 1}),
     vector("counts that are none", START, *text("m-1", "Hi"), finish(usage=[{"inputTokens": 9.5, "outputTokens": -1, "totalTokens": 13.0}]), text="Hi", repairs={"field_invalid": 1}, losses={"ag-ui": {"unknown_event": 1}}),
     vector("usage that is no list", START, *text("m-1", "Hi"), finish(usage=USAGE[0]), text="Hi", repairs={"list_missing": 1}),
+    vector("a call behind the end", START, *text("m-1", "Hi"), finish(), {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "f"}, {"type": "TOOL_CALL_ARGS", "toolCallId": "a", "delta": "{}"}, text="Hi", repairs={"after_end": 2}),
     vector("more behind the end", START, *text("m-1", "Hi"), finish(), *text("m-2", "!"), text="Hi", repairs={"after_end": 3}),
     vector("[DONE]", START, *text("m-1", "Hi"), finish(), b"[DONE]", text="Hi", repairs={"foreign_terminator": 1}),
     run("an event that nobody knows", *text("m-1", "Hi"), event("SOMETHING", a=1), text="Hi", losses={"ag-ui": {"unknown_event": 1}}),

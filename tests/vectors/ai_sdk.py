@@ -147,6 +147,7 @@ VECTORS = [
     vector("cut in a call", sse(START, STEP, call_start("a"), piece("a", '{"x"')), calls=(Call("f", '{"x"', "truncated", id="a"),), stop=None),
     vector("an end in an error", answer(text("Hi"), end=finish("error")), text="Hi", stop=None, provider_error="the provider gave the finish reason 'error'"),
     vector("more behind the end", HELLO + sse(*text("!", name="t9")), text="Hello", repairs={"after_end": 3}),
+    vector("a call behind the end", HELLO + sse(call_start("a"), piece("a", "{}")), text="Hello", repairs={"after_end": 2}),
     vector("a delta of a part that never began", answer({"type": "text-delta", "id": "t0", "delta": "Hi"}), text="Hi", repairs={"block_unopened": 1}),
     vector("no type that anyone knows", sse(START, STEP, {"type": "text-end", "id": "t0"}, b"{oops}"), stop=None, repairs={"block_unopened": 1}, fault="BrokenFrame"),
 ]  # fmt: skip

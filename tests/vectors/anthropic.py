@@ -114,6 +114,8 @@ REPAIRED = [
     ),
     message("input that came with the start as text", begin(0, "tool_use", id="t", name="f", input='{"x":1}'), stop(0), reason="tool_use", calls=(Call("f", '{"x":1}'),), stop="tool_calls", repairs={"arguments_not_object": 1}),
     vector("more after message_stop", START, *block(0, "Hi"), finish("end_turn"), STOP, *block(1, "!"), text="Hi", repairs={"after_end": 3}),
+    vector("a block behind message_stop that starts with its text", START, *block(0, "Hi"), finish("end_turn"), STOP, begin(1, "text", text="!"), text="Hi", repairs={"after_end": 1}),
+    vector("a call behind message_stop that starts with its input", START, *block(0, "Hi"), finish("end_turn"), STOP, begin(1, "tool_use", id="t", name="f", input={"x": 1}), text="Hi", repairs={"after_end": 1}),
     vector("a bare error", START, *block(0, "Hi"), {"type": "", "error": {"message": "gone"}}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
     message("stop with calls", *tool(0, "t", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     message("one index for two calls", *tool(0, "t", "f", "{}"), *tool(0, "u", "g", "{}"), reason="tool_use", calls=(Call("f", "{}"), Call("g", "{}")), stop="tool_calls", repairs={"index_reused": 1}),

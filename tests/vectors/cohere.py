@@ -111,6 +111,7 @@ REPAIRED = [
     message("a second start", START, *block(0, "Hi"), text="Hi", repairs={"response_restarted": 1}),
     vector("no start", *block(0, "Hi"), finish(), text="Hi"),
     message("complete with calls", *tool(0, "a", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
+    vector("a block behind message-end that starts with its text", START, *block(0, "Hi"), finish(), begin(1, "text", text="!"), text="Hi", repairs={"after_end": 1}),
     vector("more after message-end", START, *block(0, "Hi"), finish(), *block(1, "!"), text="Hi", repairs={"after_end": 3}),
     message("content as text", begin(0), event("content-delta", 0, content="Hi"), end(0), text="Hi", repairs={"object_missing": 1}),
     message("content in a list of one", begin(0), event("content-delta", 0, content=[{"text": "Hi"}]), end(0), text="Hi", repairs={"list_unasked": 1}),

@@ -165,6 +165,7 @@ REPAIRED = [
     run("text as an object", begin(0, "model_output"), delta(0, "text", text={"text": "Hi"}), end(0), text="Hi", repairs={"text_as_object": 1}),
     run("a content that is text", begin(0, "model_output", content="Hi"), end(0), text="Hi", repairs={"object_missing": 1}),
     vector("counts that are none", START, *text(0, "Hi"), event("interaction.completed", interaction=interaction("completed", usage={"total_input_tokens": 9.5, "total_output_tokens": -1, "total_tokens": 13})), text="Hi", repairs={"field_invalid": 2}),
+    vector("a call behind the end that starts with its arguments", START, *text(0, "Hi"), finish(), call(1, "a", "f", {"x": 1}), text="Hi", repairs={"after_end": 1}),
     vector("more behind the end", START, *text(0, "Hi"), finish(), *text(1, "!"), text="Hi", repairs={"after_end": 3}),
     vector("[DONE]", START, *text(0, "Hi"), finish(), b"[DONE]", text="Hi", repairs={"foreign_terminator": 1}),
     run("an event that nobody knows", *text(0, "Hi"), event("novelty", a=1), text="Hi", losses={OWN: {"unknown_event": 1}}),

@@ -81,6 +81,7 @@ class FrameDecoder:
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
+    _went_on = False  # frames came behind the terminator
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
 
@@ -225,6 +226,8 @@ class FrameDecoder:
             self.close()
         except NeedsRepair as error:
             self._fails(error, begin)
+        if self._went_on:
+            self.out[begin:] = [event for event in self.out[begin:] if type(event) in BEHIND_END]
 
     def take_back(self, behind: int) -> int:
         """A machine further on failed at an event of the last batch: the frames behind it, and their repairs, do not count.
@@ -346,6 +349,9 @@ class FrameDecoder:
         """
         if not counted:
             self.report.repair("after_end")
+        if not self._went_on:
+            self.close()  # what waits came before the end
+            self._went_on = True
         before = len(self.out)
         kept = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
         with suppress(SecondResponse):  # it is passed over with the rest
