@@ -21,6 +21,7 @@ from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker, Violation
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
+from streamkit.dialects.quirks.changes import Change
 from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
@@ -227,6 +228,9 @@ class Dialect:
     #: it calls asking for an answer (``gen_ai.operation.name``).
     gen_ai_provider: str = ""
     gen_ai_operation: str = "chat"
+    #: What its servers may do otherwise: by kind of repair, a change of a conforming stream that needs it. See
+    #: ``quirks/changes.py``.
+    quirks: Mapping[str, Change] = field(factory=dict)
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

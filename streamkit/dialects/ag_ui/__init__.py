@@ -7,6 +7,7 @@ from streamkit.dialects.ag_ui.encode import AgUiEncoder, settings_of
 from streamkit.dialects.ag_ui.errors import ERRORS
 from streamkit.dialects.ag_ui.http import HTTP_HALF
 from streamkit.dialects.ag_ui.lint import AgUiLinter
+from streamkit.dialects.ag_ui.quirks import QUIRKS
 from streamkit.dialects.ag_ui.request_in import AgUiRequestReader
 from streamkit.dialects.ag_ui.request_out import AgUiRequestWriter
 from streamkit.dialects.ag_ui.wire import TOOLS, VENDOR
@@ -27,4 +28,5 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     settings=settings_of,
     tools=TOOLS,
+    quirks=QUIRKS,
 )

@@ -7,6 +7,7 @@ from streamkit.dialects.ai_sdk.encode import AISDKEncoder, settings_of
 from streamkit.dialects.ai_sdk.errors import ERRORS
 from streamkit.dialects.ai_sdk.http import HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
+from streamkit.dialects.ai_sdk.quirks import QUIRKS
 from streamkit.dialects.ai_sdk.request_in import AISDKRequestReader
 from streamkit.dialects.ai_sdk.request_out import AISDKRequestWriter
 from streamkit.dialects.ai_sdk.sources import CITATIONS, SEARCHES
@@ -30,6 +31,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    quirks=QUIRKS,
     clients=CLIENTS,
     settings=settings_of,
 )

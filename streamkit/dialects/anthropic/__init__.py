@@ -8,6 +8,7 @@ from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
 from streamkit.dialects.anthropic.http import HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.anthropic.quirks import QUIRKS
 from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
 from streamkit.dialects.anthropic.request_out import AnthropicRequestWriter, features_of
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
@@ -33,6 +34,7 @@ DIALECT = Dialect(
     features=features_of,
     bodies=Bodies.of(AnthropicRequestReader, AnthropicRequestWriter, AnthropicBodyDecoder, AnthropicResponseWriter),
     prefill=Prefill(),  # Claude 4.6 and newer refuse it with a 400
+    quirks=QUIRKS,
     providers=(VERTEX,),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

@@ -8,6 +8,7 @@ from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
+from streamkit.dialects.bedrock.quirks import QUIRKS
 from streamkit.dialects.bedrock.request_in import BedrockRequestReader
 from streamkit.dialects.bedrock.request_out import BedrockRequestWriter
 from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
@@ -31,4 +32,5 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: not (media.url or "").startswith("s3://"),
     tools=TOOLS,
+    quirks=QUIRKS,
 )

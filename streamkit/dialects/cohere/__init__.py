@@ -8,6 +8,7 @@ from streamkit.dialects.cohere.encode import CohereEncoder
 from streamkit.dialects.cohere.errors import ERRORS
 from streamkit.dialects.cohere.http import HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
+from streamkit.dialects.cohere.quirks import QUIRKS
 from streamkit.dialects.cohere.request_in import CohereRequestReader
 from streamkit.dialects.cohere.request_out import CohereRequestWriter
 from streamkit.dialects.cohere.response import CohereResponseWriter
@@ -26,4 +27,5 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,
+    quirks=QUIRKS,
 )

@@ -10,6 +10,7 @@ from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
+from streamkit.dialects.gemini.quirks import QUIRKS
 from streamkit.dialects.gemini.request_in import GeminiRequestReader
 from streamkit.dialects.gemini.request_out import GeminiRequestWriter
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
@@ -38,6 +39,7 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     continued=continued,
+    quirks=QUIRKS,
     providers=(
         Provider(
             name="vertex-gemini", title="Gemini on Google's Vertex AI", auth="google", gen_ai_provider="gcp.vertex_ai"

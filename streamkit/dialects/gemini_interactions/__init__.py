@@ -9,6 +9,7 @@ from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder
 from streamkit.dialects.gemini_interactions.errors import ERRORS
 from streamkit.dialects.gemini_interactions.http import HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
+from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.request_in import InteractionsRequestReader
 from streamkit.dialects.gemini_interactions.request_out import InteractionsRequestWriter
 from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
@@ -32,4 +33,5 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     model_place=ModelPlace("status", within="interaction"),
+    quirks=QUIRKS,
 )

@@ -8,6 +8,7 @@ from streamkit.dialects.mistral.encode import MistralEncoder
 from streamkit.dialects.mistral.errors import ERRORS
 from streamkit.dialects.mistral.http import HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
+from streamkit.dialects.mistral.quirks import QUIRKS
 from streamkit.dialects.mistral.request_in import MistralRequestReader
 from streamkit.dialects.mistral.request_out import MistralRequestWriter
 from streamkit.dialects.mistral.response import MistralResponseWriter
@@ -36,4 +37,5 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     tools=TOOLS,
     prefill=Prefill(message={"prefix": True}),
+    quirks=QUIRKS,
 )

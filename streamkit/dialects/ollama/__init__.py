@@ -8,6 +8,7 @@ from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
+from streamkit.dialects.ollama.quirks import QUIRKS
 from streamkit.dialects.ollama.request_in import OllamaRequestReader
 from streamkit.dialects.ollama.request_out import OllamaRequestWriter
 from streamkit.dialects.ollama.response import OllamaResponseWriter
@@ -37,6 +38,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     prefill=Prefill(),
     with_call_ids=OllamaClient(call_ids=True),
+    quirks=QUIRKS,
     clients=(
         OllamaClient(name="zed", title="Zed, the editor: one key in a call"),
         OllamaClient(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),

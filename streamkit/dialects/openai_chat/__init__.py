@@ -9,6 +9,7 @@ from streamkit.dialects.openai_chat.errors import ERRORS
 from streamkit.dialects.openai_chat.http import HTTP_HALF
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
+from streamkit.dialects.openai_chat.quirks import QUIRKS
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
 from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
@@ -37,6 +38,7 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     tools=TOOLS,
     citations=CITATIONS,
+    quirks=QUIRKS,
     providers=PROVIDERS,
     clients=CLIENTS,
 )

@@ -9,6 +9,7 @@ from streamkit.dialects.openai_responses.encode import ResponsesEncoder, setting
 from streamkit.dialects.openai_responses.errors import ERRORS
 from streamkit.dialects.openai_responses.http import HTTP_HALF
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
+from streamkit.dialects.openai_responses.quirks import QUIRKS
 from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
 from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
@@ -37,6 +38,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    quirks=QUIRKS,
     providers=(
         Provider(
             name="azure-responses", title="Azure OpenAI, `…/openai/v1`", auth="azure", gen_ai_provider="azure.ai.openai"

@@ -1,0 +1,49 @@
+"""What agents that speak AG-UI do otherwise, one change for each repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.quirks.calls import Fragments
+from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, reword, turn
+from streamkit.dialects.quirks.common import EVENTS, bare_input, end_quirks, event_quirks, stray_errors, text_quirks
+
+TEXT: Final = "TEXT_MESSAGE_CONTENT"
+ARGS: Final = "TOOL_CALL_ARGS"
+NAME: Final = "toolCallName"
+ID: Final = "toolCallId"
+FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every("type", ARGS), key=ID, text="delta")
+ENDED: Final = every("type", "RUN_FINISHED")
+ERROR: Final = every("type", "RUN_ERROR")
+FOREIGN: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+REASON: Final = "metadata.finishReason"
+
+edit, add = EVENTS.edit, EVENTS.add
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **event_quirks(done_mark=False),
+    **stray_errors(ERROR),
+    **text_quirks(EVENTS, first("type", TEXT), "delta"),
+    **end_quirks(EVENTS, first("type", "TEXT_MESSAGE_START"), put("messageId", "msg_more"), end=ENDED, error=None),
+    "number_out_of_range": edit(first("type", TEXT), put("timestamp", 10**400)),
+    "payload_in_list": EVENTS.each(first("type", TEXT), lambda payload: ([payload],)),
+    "field_invalid": edit(every("usage"), put("usage.0.outputTokens", -1)),
+    "error_shape": edit(ERROR, lambda error: put("error", {"message": error.pop("message")})(error), cut("type")),
+    "text_as_object": edit(every("type", TEXT), turn("delta", lambda text: {"text": text})),
+    "list_missing": edit(every("usage"), turn("usage", lambda usage: usage[0])),
+    "arguments_not_text": FRAGMENTS.one(json.loads),
+    "calls_unanswered": EVENTS.when(ERROR, EVENTS.drop(every("type", "TOOL_CALL_RESULT"))),
+    "block_unopened": EVENTS.drop(first("type", "TEXT_MESSAGE_START")),
+    "block_unclosed": EVENTS.when(ENDED, EVENTS.drop(last("type", "TOOL_CALL_END"))),
+    "block_reopened": add(first(NAME)),
+    "response_restarted": add(first("type", "RUN_STARTED")),
+    "index_missing": edit(every("type", TEXT), cut("messageId")),
+    "call_nameless": edit(first(NAME), cut(NAME)),
+    "custom_input_bare": FRAGMENTS.one(bare_input),
+    "stop_with_calls": edit(every(REASON, "tool_calls"), put(REASON, "stop")),
+    "stop_unknown_with_calls": edit(every(REASON, "tool_calls"), put(REASON, "done_calling")),
+    "calls_without_call": EVENTS.unless(every(NAME), edit(every(REASON, "stop"), put(REASON, "tool_calls"))),
+    "stop_reason_foreign": edit(every(REASON), reword(REASON, FOREIGN)),
+}

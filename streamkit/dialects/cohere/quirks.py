@@ -1,0 +1,103 @@
+"""What servers of Cohere's events do otherwise, one change for each repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.quirks.calls import Fragments
+from streamkit.dialects.quirks.changes import (
+    Change,
+    Payload,
+    both,
+    cut,
+    every,
+    first,
+    last,
+    put,
+    reword,
+    turn,
+    value_at,
+)
+from streamkit.dialects.quirks.common import (
+    EVENTS,
+    bare_input,
+    end_quirks,
+    event_quirks,
+    stray_errors,
+    surrounded,
+    text_quirks,
+    without_event_lines,
+)
+
+MESSAGE: Final = "delta.message"
+CONTENT: Final = "delta.message.content"
+TEXT: Final = "delta.message.content.text"
+THINKING: Final = "delta.message.content.thinking"
+KIND: Final = "delta.message.content.type"
+NAME: Final = "delta.message.tool_calls.function.name"
+ARGUMENTS: Final = "delta.message.tool_calls.function.arguments"
+ID: Final = "delta.message.tool_calls.id"
+REASON: Final = "delta.finish_reason"
+FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key="index", text=ARGUMENTS)
+CALLED, STOPPED = every(REASON, "TOOL_CALL"), every(REASON, "COMPLETE")
+#: An error is one more reason, and ends the stream as any other.
+ENDED: Final = every(REASON, "COMPLETE", "TOOL_CALL", "MAX_TOKENS")
+FOREIGN: Final = {"TOOL_CALL": "tool_use", "COMPLETE": "end_turn", "MAX_TOKENS": "length"}
+CONTENTS: Final = "content-start", "content-delta", "content-end"
+ERROR: Final = every("delta.error")
+
+edit, add = EVENTS.edit, EVENTS.add
+
+
+def _thinking_as_text(payload: Payload) -> None:
+    content = value_at(payload, CONTENT)
+    kind = {"type": "text"} if "type" in content else {}
+    put(CONTENT, {**kind, "text": content["thinking"]})(payload)
+
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **event_quirks(done_mark=True),
+    **stray_errors(ERROR),
+    **text_quirks(EVENTS, first(TEXT), TEXT),
+    **end_quirks(EVENTS, first(KIND, "text"), put("index", 99), put(TEXT, "And more."), end=ENDED, error=None),
+    "event_name_missing": without_event_lines,
+    "event_type_missing": edit(every("type"), cut("type")),
+    "number_out_of_range": edit(first(TEXT), put("elapsed", 10**400)),
+    "payload_in_list": EVENTS.each(first(TEXT), lambda payload: ([payload],)),
+    "field_invalid": add(first(TEXT), put(MESSAGE, 5)),
+    "error_shape": edit(ERROR, turn("delta.error", lambda error: {"message": error})),
+    "index_invalid": edit(every("index"), turn("index", str)),
+    "thinking_in_text": both(
+        surrounded(EVENTS, first(THINKING), last(THINKING), THINKING),
+        edit(every(KIND, "thinking"), _thinking_as_text),
+        edit(every(THINKING), _thinking_as_text),
+    ),
+    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
+    "list_unasked": edit(every(TEXT), turn(CONTENT, lambda content: [content])),
+    "object_missing": edit(every(TEXT), turn(CONTENT, lambda content: content["text"])),
+    "arguments_not_text": FRAGMENTS.whole(ARGUMENTS, json.loads),
+    "block_unopened": EVENTS.drop(first(KIND, "text")),
+    "block_unclosed": EVENTS.when(ENDED, EVENTS.drop(last("type", "content-end"))),
+    "block_mismatch": edit(every(KIND, "thinking"), put(CONTENT, {"type": "text", "text": ""})),
+    "block_reopened": add(first(KIND, "text")),
+    "response_restarted": add(first("type", "message-start")),
+    "index_missing": edit(every(TEXT), cut("index")),
+    "index_reused": edit(every("type", *CONTENTS), put("index", 0)),
+    "id_missing": edit(every(NAME), cut(ID)),
+    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
+    "call_nameless": edit(first(NAME), cut(NAME)),
+    "arguments_repeated": FRAGMENTS.again(),
+    "arguments_cumulative": both(EVENTS.halve(first(ARGUMENTS), ARGUMENTS), FRAGMENTS.cumulative()),
+    "empty_object_prefix": edit(every(NAME), put(ARGUMENTS, "{}")),
+    "text_repeated": EVENTS.share(first(TEXT), TEXT, first(KIND, "text"), TEXT),
+    "arguments_late": EVENTS.when(
+        ENDED, EVENTS.move(last(ARGUMENTS), put(ARGUMENTS, "late"), behind=last("type", "tool-call-end"))
+    ),
+    "custom_input_bare": FRAGMENTS.one(bare_input),
+    "stop_with_calls": edit(CALLED, put(REASON, "COMPLETE")),
+    "stop_unknown_with_calls": edit(CALLED, put(REASON, "DONE_CALLING")),
+    "calls_without_call": EVENTS.unless(every(NAME), edit(STOPPED, put(REASON, "TOOL_CALL"))),
+    "stop_reason_foreign": edit(ENDED, reword(REASON, FOREIGN)),
+}

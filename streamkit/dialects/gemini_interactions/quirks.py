@@ -1,0 +1,71 @@
+"""What servers of Interactions events do otherwise, one change for each repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.quirks.calls import Fragments
+from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, reword, turn
+from streamkit.dialects.quirks.common import EVENTS, bare_input, end_quirks, event_quirks, stray_errors, text_quirks
+
+KIND: Final = "event_type"
+STEP: Final = "step"
+STEP_TYPE: Final = "step.type"
+TEXT: Final = "delta.text"
+THOUGHT: Final = "delta.content.text"
+NAME: Final = "step.name"
+ID: Final = "step.id"
+WHOLE: Final = "step.arguments"
+ARGUMENTS: Final = "delta.arguments"
+STATUS: Final = "interaction.status"
+FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key="index", text=ARGUMENTS)
+ENDED: Final = every(KIND, "interaction.completed")
+FOREIGN: Final = {"completed": "end_turn", "requires_action": "tool_calls", "incomplete": "length"}
+ERROR: Final = every(KIND, "error")
+CALLED, STOPPED = every(STATUS, "requires_action"), every(STATUS, "completed")
+#: What makes another step of the start of one.
+MORE: Final = put("index", 99), put("step.content", [{"type": "text", "text": "And more."}])
+
+edit, add = EVENTS.edit, EVENTS.add
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **event_quirks(done_mark=False),
+    **stray_errors(ERROR),
+    **text_quirks(EVENTS, first(TEXT), TEXT),
+    **end_quirks(EVENTS, first(STEP_TYPE, "model_output"), *MORE, end=ENDED, error=ERROR),
+    "event_type_missing": EVENTS.unless(ERROR, edit(every(KIND), cut(KIND))),
+    "number_out_of_range": edit(first(TEXT), put("elapsed", 10**400)),
+    "payload_in_list": EVENTS.each(first(TEXT), lambda payload: ([payload],)),
+    "field_invalid": edit(every("interaction.usage"), put("interaction.usage.total_output_tokens", -1)),
+    "error_shape": edit(ERROR, cut(KIND)),
+    "index_invalid": edit(every("index"), turn("index", str)),
+    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
+    "list_unasked": edit(every(TEXT), turn("delta", lambda delta: [delta])),
+    "object_missing": edit(every(THOUGHT), turn("delta.content", lambda content: content["text"])),
+    "arguments_not_text": FRAGMENTS.one(json.loads),
+    "arguments_not_object": FRAGMENTS.whole(WHOLE, str),
+    "block_unopened": EVENTS.drop(first(STEP_TYPE, "model_output")),
+    "block_unclosed": EVENTS.when(ENDED, EVENTS.drop(last(KIND, "step.stop"))),
+    "block_mismatch": edit(every(STEP_TYPE, "thought"), put(STEP_TYPE, "model_output")),
+    "block_reopened": add(first(STEP_TYPE, "model_output")),
+    "response_restarted": add(first(KIND, "interaction.created")),
+    "index_missing": edit(every("index"), cut("index")),
+    "index_reused": edit(every("index"), put("index", 0)),
+    "id_missing": edit(every(NAME), cut(ID)),
+    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
+    "call_nameless": edit(first(NAME), cut(NAME)),
+    "arguments_repeated": FRAGMENTS.again(),
+    "arguments_cumulative": both(EVENTS.halve(first(ARGUMENTS), ARGUMENTS), FRAGMENTS.cumulative()),
+    "arguments_replaced": edit(every(NAME), put(WHOLE, {"draft": True})),
+    "empty_object_prefix": add(first(ARGUMENTS), put(ARGUMENTS, "{}"), behind=False),
+    "arguments_late": EVENTS.when(
+        ENDED, EVENTS.move(last(ARGUMENTS), put(ARGUMENTS, "late"), behind=last(KIND, "step.stop"))
+    ),
+    "custom_input_bare": FRAGMENTS.one(bare_input),
+    "stop_with_calls": edit(CALLED, put(STATUS, "completed")),
+    "stop_unknown_with_calls": edit(CALLED, put(STATUS, "done_calling")),
+    "calls_without_call": EVENTS.unless(every(NAME), edit(STOPPED, put(STATUS, "requires_action"))),
+    "stop_reason_foreign": edit(ENDED, reword(STATUS, FOREIGN)),
+}

@@ -1,0 +1,40 @@
+"""What servers of Mistral's chunks do otherwise, one change for each repair. Each call comes whole in one chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.openai_chat import quirks as chat
+from streamkit.dialects.quirks.changes import Change, both, every, first, last, put, turn, value_at
+from streamkit.dialects.quirks.common import EVENTS, end_quirks, stray_errors, surrounded, text_quirks
+
+#: A content that is text; thinking is a list of parts.
+TEXT: Final = first(chat.CONTENT, kind=str)
+ERROR: Final = every("object", "error")
+PARTS: Final = "choices.0.delta.content.0.thinking"
+THOUGHT: Final = "choices.0.delta.content.0.thinking.0.text"
+#: Those of Chat that mean the same to Mistral's readers.
+SHARED: Final = (
+    "sse_field_unknown", "comment_as_data", "last_event_unterminated", "payload_no_object", "number_out_of_range",
+    "field_invalid", "choice_index_missing", "index_invalid", "call_in_text", "list_missing", "list_unasked", "said_twice",
+    "id_missing", "id_duplicate", "call_ghost", "call_nameless", "custom_input_bare", "stop_with_calls",
+    "stop_unknown_with_calls", "calls_without_call", "stop_reason_foreign", "stop_conflict", "finish_derived",
+)  # fmt: skip
+
+edit = EVENTS.edit
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **{kind: chat.QUIRKS[kind] for kind in SHARED},
+    **stray_errors(ERROR),
+    **text_quirks(EVENTS, TEXT, chat.CONTENT),
+    **end_quirks(EVENTS, TEXT, end=every(chat.FINISH), error=ERROR),
+    "payload_in_list": EVENTS.each(TEXT, lambda payload: ([payload],)),
+    "error_shape": edit(ERROR, lambda error: put("error", error.pop("message"))(error)),
+    "thinking_in_text": both(
+        surrounded(EVENTS, first(THOUGHT), last(THOUGHT), THOUGHT),
+        edit(every(THOUGHT), lambda payload: put(chat.CONTENT, value_at(payload, THOUGHT))(payload)),
+    ),
+    "text_as_object": edit(every(THOUGHT), turn(THOUGHT, lambda text: {"text": text})),
+    "object_missing": edit(every(THOUGHT), turn(f"{PARTS}.0", lambda part: part["text"])),
+}

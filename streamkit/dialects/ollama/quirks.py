@@ -1,0 +1,85 @@
+"""What servers of Ollama's lines do otherwise, one change for each repair. Each call comes whole in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.quirks.changes import (
+    Change,
+    Changes,
+    Frames,
+    LineForm,
+    Payload,
+    both,
+    cut,
+    every,
+    first,
+    insert,
+    last,
+    put,
+    rename,
+    reword,
+    turn,
+    value_at,
+)
+from streamkit.dialects.quirks.common import ANY, call_text, compact, end_quirks, surrounded, text_quirks
+
+LINES: Final = Changes(LineForm())
+CONTENT: Final = "message.content"
+THINKING: Final = "message.thinking"
+CALLS: Final = "message.tool_calls"
+FUNCTION: Final = "message.tool_calls.0.function"
+NAME: Final = "message.tool_calls.0.function.name"
+ARGUMENTS: Final = "message.tool_calls.0.function.arguments"
+DONE: Final = every("done", True)
+FOREIGN: Final = {"stop": "end_turn", "length": "max_tokens"}
+ERROR: Final = every("error")
+
+edit, add = LINES.edit, LINES.add
+
+
+def _call_as_text(line: Payload) -> None:
+    function = value_at(line, FUNCTION)
+    line["message"] = {"role": "assistant", "content": call_text(function["name"], function["arguments"])}
+
+
+def _said_at_end(path: str, end: str) -> Change:
+    """Say in the last line all that came at a path, text or lists, once more."""
+
+    def change(frames: Frames) -> Frames:
+        said = [value_at(line, path) for line in LINES.having(every(path), frames)]
+        whole = said[0] if said else None
+        for more in said[1:]:
+            whole = whole + more
+        return edit(DONE, put(end, whole))(frames) if whole else frames
+
+    return change
+
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **text_quirks(LINES, first(CONTENT), CONTENT),
+    **end_quirks(LINES, first(CONTENT), end=DONE, error=ERROR),
+    "number_out_of_range": edit(first(CONTENT), put("elapsed", 10**400)),
+    "payload_no_object": LINES.when(ANY, insert(1, b"null\n")),
+    "payload_in_list": LINES.each(DONE, lambda line: ([line],)),
+    "field_invalid": edit(DONE, put("eval_count", "many")),
+    "error_shape": edit(ERROR, turn("error", lambda error: {"message": error})),
+    "boolean_invalid": edit(every("done", True, False), turn("done", lambda done: str(done).lower())),
+    "thinking_in_text": both(
+        surrounded(LINES, first(THINKING), last(THINKING), THINKING), edit(every(THINKING), rename(THINKING, "content"))
+    ),
+    "call_in_text": edit(every(NAME), _call_as_text),
+    "text_as_object": edit(every(CONTENT), turn(CONTENT, lambda text: {"text": text})),
+    "list_missing": edit(every(CALLS), turn(CALLS, lambda calls: calls[0])),
+    "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
+    "object_missing": edit(every(CONTENT), turn("message", lambda message: message["content"])),
+    "said_twice": edit(every(CONTENT), lambda line: put("response", value_at(line, CONTENT))(line)),
+    "arguments_not_object": edit(every(NAME), turn(ARGUMENTS, compact)),
+    "identity_blank": edit(every(NAME), put("message.tool_calls.0.id", " ")),
+    "id_duplicate": LINES.when(first(NAME, at=1), edit(every(NAME), put("message.tool_calls.0.id", "call_one"))),
+    "call_nameless": edit(first(NAME), cut(NAME)),
+    "arguments_repeated": _said_at_end(CALLS, CALLS),
+    "text_repeated": _said_at_end(CONTENT, CONTENT),
+    "stop_reason_foreign": edit(DONE, reword("done_reason", FOREIGN)),
+}

@@ -1,0 +1,133 @@
+"""What servers of Chat chunks do otherwise, one change for each repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.dialects.quirks.calls import Fragments
+from streamkit.dialects.quirks.changes import (
+    Change,
+    Frames,
+    Payload,
+    Step,
+    both,
+    cut,
+    every,
+    first,
+    last,
+    put,
+    rename,
+    reword,
+    turn,
+    value_at,
+)
+from streamkit.dialects.quirks.common import (
+    EVENTS,
+    bare_input,
+    call_text,
+    end_quirks,
+    event_quirks,
+    stray_errors,
+    surrounded,
+    text_quirks,
+)
+
+CHOICE: Final = "choices.0"
+DELTA: Final = "choices.0.delta"
+CONTENT: Final = "choices.0.delta.content"
+REASONING: Final = "choices.0.delta.reasoning_content"
+FINISH: Final = "choices.0.finish_reason"
+CALLS: Final = "choices.0.delta.tool_calls"
+CALL: Final = "choices.0.delta.tool_calls.0"
+INDEX: Final = "choices.0.delta.tool_calls.0.index"
+ID: Final = "choices.0.delta.tool_calls.0.id"
+FUNCTION: Final = "choices.0.delta.tool_calls.0.function"
+NAME: Final = "choices.0.delta.tool_calls.0.function.name"
+ARGUMENTS: Final = "choices.0.delta.tool_calls.0.function.arguments"
+FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key=INDEX, text=ARGUMENTS)
+#: The finish of a choice with calls, and of one without.
+CALLED, STOPPED = every(FINISH, "tool_calls"), every(FINISH, "stop")
+FOREIGN: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+GHOST: Final = {"index": 9, "id": "call_ghost", "type": "function", "function": {"arguments": ""}}
+
+edit, add = EVENTS.edit, EVENTS.add
+
+
+def _call_as_text(payload: Payload) -> None:
+    function = value_at(payload, FUNCTION)
+    put(DELTA, {"content": call_text(function["name"], function["arguments"])})(payload)
+
+
+def _message_at_end(text: str) -> Step:
+    """The finish brings a whole message in the place of a delta."""
+
+    def step(finish: Payload) -> None:
+        put("choices.0.message", {"role": "assistant", "content": text})(finish)
+        cut(DELTA)(finish)
+
+    return step
+
+
+def _last_delta_missing(frames: Frames) -> Frames:
+    """The finish brings the whole text, and its last delta never came."""
+    text = "".join(value_at(payload, CONTENT) for payload in EVENTS.having(every(CONTENT, kind=str), frames))
+    return both(edit(STOPPED, _message_at_end(text)), EVENTS.drop(last(CONTENT)))(frames)
+
+
+def _function_call(payload: Payload) -> None:
+    put("choices.0.delta.function_call", value_at(payload, FUNCTION))(payload)
+
+
+QUIRKS: Final[Mapping[str, Change]] = {
+    **event_quirks(done_mark=True),
+    **stray_errors(every("error")),
+    **text_quirks(EVENTS, first(CONTENT), CONTENT),
+    **end_quirks(EVENTS, first(CONTENT), end=every(FINISH), error=every("error")),
+    "number_out_of_range": edit(first(CONTENT), put("created", 10**400)),
+    "payload_in_list": EVENTS.each(first(CONTENT), lambda payload: ([payload],)),
+    "field_invalid": edit(first(CONTENT), turn("choices", lambda choices: [*choices, None])),
+    "error_shape": edit(every("error"), turn("error", lambda error: error["message"])),
+    "choice_index_missing": edit(every(CHOICE), cut("choices.0.index")),
+    "index_invalid": edit(every(CALL), turn(INDEX, str)),
+    "delta_missing": add(first(CONTENT), cut(DELTA), behind=False),
+    "thinking_in_text": both(
+        surrounded(EVENTS, first(REASONING), last(REASONING), REASONING),
+        edit(every(REASONING), rename(REASONING, "content")),
+    ),
+    "call_in_text": both(FRAGMENTS.whole(ARGUMENTS, json.loads), edit(every(NAME), _call_as_text)),
+    "text_as_object": edit(every(REASONING), turn(REASONING, lambda text: {"text": text})),
+    "list_missing": edit(every(CALLS), turn(CALLS, lambda calls: calls[0])),
+    "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
+    "content_as_list": edit(every(CONTENT), turn(CONTENT, lambda text: [{"type": "text", "text": text}])),
+    "said_twice": edit(every(FUNCTION), _function_call),
+    "arguments_not_text": FRAGMENTS.whole(ARGUMENTS, json.loads),
+    "identity_blank": edit(every(ARGUMENTS), put(ID, "")),
+    "index_missing": edit(every(CALL), cut(INDEX)),
+    "index_reused": edit(every(CALL), put(INDEX, 0)),
+    "index_changed": edit(every(NAME), turn(INDEX, lambda index: index + 7)),
+    "id_missing": edit(every(NAME), cut(ID)),
+    "id_repeated": FRAGMENTS.carry(ID),
+    "id_changed": edit(first(ARGUMENTS), put(ID, "call_other")),
+    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
+    "id_late": both(edit(every(NAME), cut(ID)), edit(last(ARGUMENTS), put(ID, "call_late"))),
+    "name_repeated": FRAGMENTS.carry(NAME),
+    "name_pieces": EVENTS.halve(first(NAME), NAME, then=[cut(ID)]),
+    "name_changed": EVENTS.halve(first(ARGUMENTS), ARGUMENTS, then=[put(NAME, "other")]),
+    "objects_split": both(EVENTS.drop(first(NAME, at=1)), edit(every(INDEX, 1), put(INDEX, 0))),
+    "call_ghost": add(last(ARGUMENTS), put(CALL, GHOST)),
+    "call_nameless": edit(first(NAME), cut(NAME)),
+    "arguments_repeated": FRAGMENTS.again(),
+    "arguments_cumulative": both(EVENTS.halve(first(ARGUMENTS), ARGUMENTS), FRAGMENTS.cumulative()),
+    "empty_object_prefix": edit(every(NAME), put(ARGUMENTS, "{}")),
+    "fragments_missing": _last_delta_missing,
+    "whole_differs": edit(STOPPED, _message_at_end("Something else.")),
+    "custom_input_bare": FRAGMENTS.one(bare_input),
+    "stop_with_calls": edit(CALLED, put(FINISH, "stop")),
+    "stop_unknown_with_calls": edit(CALLED, put(FINISH, "done_calling")),
+    "calls_without_call": EVENTS.unless(every(CALL), edit(STOPPED, put(FINISH, "tool_calls"))),
+    "stop_reason_foreign": edit(every(FINISH), reword(FINISH, FOREIGN)),
+    "stop_conflict": add(every(FINISH, "tool_calls", "length"), put(FINISH, "stop"), behind=False),
+    "finish_derived": edit(CALLED, put(FINISH, None)),
+}

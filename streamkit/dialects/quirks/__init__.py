@@ -1,0 +1,1 @@
+"""What the quirks of dialects are made of: changes of a conforming stream that a reader has to repair."""

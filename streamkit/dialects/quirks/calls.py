@@ -1,0 +1,133 @@
+"""Changes of the fragments in which the arguments of a call come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+
+from streamkit.dialects.quirks.changes import Change, Changes, Frames, Payload, Where, copied, put, value_at
+
+
+@frozen(kw_only=True)
+class Fragments:
+    """The calls of a stream: the payloads that ``start`` one, and those with a ``fragment`` of its arguments.
+
+    Payloads with the same value at the path ``key`` belong to one call; at the path ``text`` stands the text of a fragment.
+    """
+
+    changes: Changes
+    start: Where
+    fragment: Where
+    key: str
+    text: str
+
+    def carry(self, path: str) -> Change:
+        """Give each fragment the member at ``path`` that the start of its call has."""
+
+        def change(frames: Frames) -> Frames:
+            said: dict[Any, Any] = {}
+
+            def edit(payload: Payload) -> tuple[Payload]:
+                key = value_at(payload, self.key)
+                if self._starts(payload):
+                    said[key] = value_at(payload, path)
+                elif key in said:
+                    put(path, said[key])(payload)
+                return (payload,)
+
+            return self.changes.each(self._either, edit)(frames)
+
+        return change
+
+    def whole(self, path: str, make: Callable[[str], Any]) -> Change:
+        """Put what is made of a call's whole text at ``path`` of its start, and leave the fragments out."""
+
+        def change(frames: Frames) -> Frames:
+            texts = self._texts(frames)
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                text = texts.get(value_at(payload, self.key), "")
+                if not self._starts(payload):
+                    return ()
+                put(path, make(text))(payload)
+                return (payload,)
+
+            return self.changes.each(self._either, edit)(frames)
+
+        return change
+
+    def one(self, make: Callable[[str], Any]) -> Change:
+        """One fragment for each call, with what is made of its whole text; a call of which the same text is made stays."""
+
+        def change(frames: Frames) -> Frames:
+            made = {key: value for key, text in self._texts(frames).items() if (value := make(text)) != text}
+            left = dict(made)
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                key = value_at(payload, self.key)
+                if key not in made:
+                    return (payload,)
+                if key not in left:
+                    return ()
+                put(self.text, left.pop(key))(payload)
+                return (payload,)
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    def cumulative(self) -> Change:
+        """Let each fragment say all text so far."""
+
+        def change(frames: Frames) -> Frames:
+            texts: defaultdict[Any, str] = defaultdict(str)
+
+            def edit(payload: Payload) -> tuple[Payload]:
+                key = value_at(payload, self.key)
+                texts[key] += value_at(payload, self.text)
+                put(self.text, texts[key])(payload)
+                return (payload,)
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    def again(self) -> Change:
+        """Behind the last fragment of each call another one with its whole text."""
+
+        def change(frames: Frames) -> Frames:
+            texts, left = self._texts(frames), dict.fromkeys(self._texts(frames), 0)
+            for payload in self._fragments(frames):
+                left[value_at(payload, self.key)] += 1
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                key = value_at(payload, self.key)
+                left[key] -= 1
+                if left[key]:
+                    return (payload,)
+                return (payload, copied(payload, put(self.text, texts[key])))
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    @property
+    def _either(self) -> Where:
+        """The payloads that start a call, and those with a fragment of one."""
+        return Where("", lambda payload: self._starts(payload) or self.fragment.has(payload))
+
+    def _starts(self, payload: Payload) -> bool:
+        return self.start.has(payload)
+
+    def _fragments(self, frames: Frames) -> Iterator[Payload]:
+        return self.changes.having(self.fragment, frames)
+
+    def _texts(self, frames: Frames) -> dict[Any, str]:
+        """The whole argument text of each call."""
+        texts: defaultdict[Any, str] = defaultdict(str)
+        for payload in self._fragments(frames):
+            texts[value_at(payload, self.key)] += value_at(payload, self.text)
+        return texts

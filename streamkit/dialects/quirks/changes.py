@@ -1,0 +1,344 @@
+"""Changes of a stream's frames: the few that quirks are made of.
+
+A change takes the frames of a stream, each as its bytes, and gives others; where the stream lacks what it changes, it gives
+the same frames. It is a function of nothing but the frames, so that one stream always becomes the same other.
+
+A path names a member of a payload by its steps from the top, with a dot between them: ``choices.0.delta.content``. A step of
+digits is the place in a list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final, Protocol, TypeAlias
+
+from attrs import evolve, frozen
+
+from streamkit.framing.eventstream import EventStreamParser, serialize_eventstream
+
+Frames: TypeAlias = tuple[bytes, ...]
+Change: TypeAlias = Callable[[Frames], Frames]
+Payload: TypeAlias = dict[str, Any]
+#: What a payload becomes: any number of payloads, each in a frame like its own. The payload may be changed.
+Edit: TypeAlias = Callable[[Payload], Sequence[Any]]
+#: Changes a payload.
+Step: TypeAlias = Callable[[Payload], None]
+
+MISSING: Final = object()
+#: What stands in a text for the byte FF, as Python's error handler ``surrogateescape`` has it.
+BYTE_FF: Final = "\udcff"
+_DATA = re.compile(rb"^data: ?([^\r\n]*)", re.MULTILINE)
+
+
+class Form(Protocol):
+    """Where the payload stands in a frame."""
+
+    def load(self, frame: bytes) -> Payload | None:
+        """The payload; None for a frame without a JSON object."""
+
+    def dump(self, frame: bytes, payload: Any, /) -> bytes:
+        """The frame with another payload."""
+
+
+class EventForm:
+    """An SSE event with one line of data."""
+
+    def load(self, frame: bytes) -> Payload | None:
+        """See ``Form``."""
+        found = _DATA.search(frame)
+        return None if found is None else _object(found[1])
+
+    def dump(self, frame: bytes, payload: Any) -> bytes:
+        """See ``Form``."""
+        return _DATA.sub(lambda _found: b"data: " + _text(payload), frame, count=1)
+
+
+class LineForm:
+    """A line of NDJSON."""
+
+    def load(self, frame: bytes) -> Payload | None:
+        """See ``Form``."""
+        return _object(frame)
+
+    def dump(self, _frame: bytes, payload: Any) -> bytes:
+        """See ``Form``."""
+        return _text(payload) + b"\n"
+
+
+class MessageForm:
+    """A binary message of Amazon's event stream, whose headers stay."""
+
+    def load(self, frame: bytes) -> Payload | None:
+        """See ``Form``."""
+        found = EventStreamParser().feed(frame)
+        return _object(found[0].data) if len(found) == 1 else None
+
+    def dump(self, frame: bytes, payload: Any) -> bytes:
+        """See ``Form``."""
+        [message] = EventStreamParser().feed(frame)
+        return serialize_eventstream(message.headers, _text(payload))
+
+
+def _object(text: bytes) -> Payload | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _text(payload: Any) -> bytes:
+    """JSON in the fewest bytes, and bytes as they are. Half of a surrogate pair is escaped, but ``BYTE_FF`` is that byte."""
+    if isinstance(payload, bytes):
+        return payload
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").replace(b"\\udcff", b"\xff")
+
+
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+def value_at(payload: Any, path: str) -> Any:
+    """The value at a path; ``MISSING`` where there is none."""
+    for step in path.split(".") if path else ():
+        if isinstance(payload, dict):
+            payload = payload.get(step, MISSING)
+        elif isinstance(payload, list) and step.isdigit() and int(step) < len(payload):
+            payload = payload[int(step)]
+        else:
+            return MISSING
+    return payload
+
+
+def put(path: str, value: Any) -> Step:
+    """Give the member at ``path`` this value; all above it is there."""
+    return turn(path, lambda _old: value)
+
+
+def turn(path: str, change: Callable[[Any], Any]) -> Step:
+    """Give the member at ``path`` another value, made of the one it has."""
+    above, _, name = path.rpartition(".")
+
+    def step(payload: Payload) -> None:
+        parent = value_at(payload, above) if above else payload
+        key: Any = int(name) if isinstance(parent, list) else name
+        parent[key] = change(parent[key] if isinstance(parent, list) else parent.get(key, MISSING))
+
+    return step
+
+
+def reword(path: str, words: Mapping[str, str]) -> Step:
+    """Say the word at ``path`` in other words; one that is not among them stays."""
+    return turn(path, lambda word: words.get(word, word))
+
+
+def rename(path: str, name: str) -> Step:
+    """Give the member at ``path`` another name, behind all others of its object."""
+    above, _, old = path.rpartition(".")
+
+    def step(payload: Payload) -> None:
+        parent = value_at(payload, above)
+        parent[name] = parent.pop(old)
+
+    return step
+
+
+def cut(path: str) -> Step:
+    """Take the member at ``path`` out."""
+    above, _, name = path.rpartition(".")
+
+    def step(payload: Payload) -> None:
+        (value_at(payload, above) if above else payload).pop(name, None)
+
+    return step
+
+
+def copied(payload: Payload, *steps: Step) -> Payload:
+    """A changed copy of a payload."""
+    copy = deepcopy(payload)
+    for step in steps:
+        step(copy)
+    return copy
+
+
+# -- which frames ------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class Where:
+    """The payloads that have a value at ``path`` that ``fits``; of those, all, or those in ``part``."""
+
+    path: str
+    fits: Callable[[Any], bool]
+    part: slice = slice(None)
+
+    def has(self, payload: Payload) -> bool:
+        """Whether a payload has such a value."""
+        return self.fits(value_at(payload, self.path))
+
+
+def every(path: str, *values: Any, kind: type = object) -> Where:
+    """The payloads with something at ``path``: one of ``values``, or of that ``kind`` and neither None nor an empty text."""
+    if values:
+        return Where(path, lambda value: value in values)
+    return Where(path, lambda value: value is not MISSING and value not in ("", None) and isinstance(value, kind))
+
+
+def first(path: str, *values: Any, kind: type = object, at: int = 0) -> Where:
+    """The first of those; or the one number ``at``, from 0."""
+    return evolve(every(path, *values, kind=kind), part=slice(at, at + 1))
+
+
+def last(path: str, *values: Any, kind: type = object) -> Where:
+    """The last of those."""
+    return evolve(every(path, *values, kind=kind), part=slice(-1, None))
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def both(*changes: Change) -> Change:
+    """One change behind the other; nothing where the stream lacks what one of them changes."""
+
+    def change(frames: Frames) -> Frames:
+        now = frames
+        for one in changes:
+            before, now = now, one(now)
+            if now == before:
+                return frames
+        return now
+
+    return change
+
+
+@frozen
+class Changes:
+    """The changes of a stream in one form of frames."""
+
+    form: Form
+
+    def each(self, where: Where, edit: Edit) -> Change:
+        """Put in the place of each of those payloads what ``edit`` makes of it."""
+
+        def change(frames: Frames) -> Frames:
+            payloads = [self.form.load(frame) for frame in frames]
+            chosen = set(self._places(payloads, where))
+            changed: list[bytes] = []
+            for number, (frame, payload) in enumerate(zip(frames, payloads, strict=True)):
+                if number in chosen and payload is not None:
+                    before = deepcopy(payload)
+                    made = edit(payload)
+                    changed += [frame if one == before else self.form.dump(frame, one) for one in made]
+                else:
+                    changed.append(frame)
+            return tuple(changed)
+
+        return change
+
+    def edit(self, where: Where, *steps: Step) -> Change:
+        """Change those payloads."""
+
+        def edit(payload: Payload) -> Sequence[Any]:
+            for step in steps:
+                step(payload)
+            return (payload,)
+
+        return self.each(where, edit)
+
+    def add(self, where: Where, *steps: Step, behind: bool = True) -> Change:
+        """Put a changed copy behind each of those payloads, or before it."""
+
+        def edit(payload: Payload) -> Sequence[Any]:
+            copy = copied(payload, *steps)
+            return (payload, copy) if behind else (copy, payload)
+
+        return self.each(where, edit)
+
+    def drop(self, where: Where) -> Change:
+        """Leave those payloads out."""
+        return self.each(where, lambda _payload: ())
+
+    def halve(self, where: Where, path: str, *, then: Sequence[Step] = ()) -> Change:
+        """Cut the text at ``path`` into two payloads, the second of them changed by ``then``."""
+
+        def edit(payload: Payload) -> Sequence[Any]:
+            text = value_at(payload, path)
+            half = (len(text) + 1) // 2
+            return (copied(payload, put(path, text[:half])), copied(payload, put(path, text[half:]), *then))
+
+        return self.each(where, edit)
+
+    def when(self, where: Where, change: Change) -> Change:
+        """The change, of a stream that has such a payload."""
+        return lambda frames: change(frames) if self._has(frames, where) else frames
+
+    def unless(self, where: Where, change: Change) -> Change:
+        """The change, of a stream that has no such payload."""
+        return lambda frames: frames if self._has(frames, where) else change(frames)
+
+    def share(self, source: Where, path: str, target: Where, to: str) -> Change:
+        """Give the target payloads, at the path ``to``, the value that the first source payload has at ``path``."""
+
+        def change(frames: Frames) -> Frames:
+            payload = next(self.having(source, frames), None)
+            return frames if payload is None else self.edit(target, put(to, value_at(payload, path)))(frames)
+
+        return change
+
+    def move(self, source: Where, *steps: Step, behind: Where | None = None) -> Change:
+        """Put a changed copy of the first source frame behind the first of ``behind``, or behind all frames."""
+
+        def change(frames: Frames) -> Frames:
+            payloads = [self.form.load(frame) for frame in frames]
+            sources, places = self._places(payloads, source), [len(frames) - 1]
+            if behind is not None:
+                places = self._places(payloads, behind)
+            if not sources or not places:
+                return frames
+            number, place = sources[0], places[0] + 1
+            moved = self.form.dump(frames[number], copied(payloads[number] or {}, *steps))
+            return (*frames[:place], moved, *frames[place:])
+
+        return change
+
+    def rewrite(self, where: Where, edit: Callable[[bytes], bytes]) -> Change:
+        """Change the bytes of those frames."""
+
+        def change(frames: Frames) -> Frames:
+            chosen = set(self._places([self.form.load(frame) for frame in frames], where))
+            return tuple(edit(frame) if number in chosen else frame for number, frame in enumerate(frames))
+
+        return change
+
+    def having(self, where: Where, frames: Frames) -> Iterator[Payload]:
+        """The payloads that have what ``where`` wants, whichever part of them it takes."""
+        return (payload for payload in map(self.form.load, frames) if payload is not None and where.has(payload))
+
+    def _has(self, frames: Frames, where: Where) -> bool:
+        return bool(self._places([self.form.load(frame) for frame in frames], where))
+
+    def _places(self, payloads: Sequence[Payload | None], where: Where) -> list[int]:
+        """The numbers of those frames."""
+        found = [number for number, payload in enumerate(payloads) if payload is not None and where.has(payload)]
+        return found[where.part]
+
+
+# -- changes of bytes --------------------------------------------------------------------------------------------------
+
+
+def insert(number: int, frame: bytes) -> Change:
+    """Put a frame before that of this number; a negative one counts from behind the last."""
+
+    def change(frames: Frames) -> Frames:
+        place = number if number >= 0 else len(frames) + 1 + number
+        return (*frames[:place], frame, *frames[place:])
+
+    return change
+
+
+def rewrite(old: bytes, new: bytes) -> Change:
+    """Write other bytes wherever these stand in a frame."""
+    return lambda frames: tuple(frame.replace(old, new) for frame in frames)

@@ -1,0 +1,124 @@
+"""Quirks that are the same change in several dialects."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.dialects.quirks.changes import (
+    BYTE_FF,
+    Change,
+    Changes,
+    EventForm,
+    Frames,
+    Payload,
+    Step,
+    Where,
+    both,
+    copied,
+    every,
+    insert,
+    put,
+    turn,
+    value_at,
+)
+
+EVENTS: Final = Changes(EventForm())
+#: Any payload: without one the stream is in another form, as Google's array.
+ANY: Final = every("")
+#: A character beyond U+FFFF, as UTF-16 has it.
+HIGH, LOW = "\ud83d", "\ude00"
+_EVENT_LINE: Final = re.compile(rb"^event: ?[^\r\n]*\r?\n", re.MULTILINE)
+
+
+def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Change]:
+    """Those of a text that comes in deltas alone: ``where`` is the first, which has it at the path ``text``."""
+
+    def halves(payload: Payload) -> tuple[Payload, ...]:
+        return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
+
+    return {
+        "invalid_utf8": changes.edit(where, turn(text, lambda said: said + BYTE_FF)),
+        "lone_surrogate": changes.edit(where, turn(text, lambda said: said + HIGH)),
+        "character_cut": changes.each(where, halves),
+    }
+
+
+def end_quirks(
+    changes: Changes, content: Where, *steps: Step, end: Where | None, error: Where | None
+) -> Mapping[str, Change]:
+    """Those behind the end, where content is said again, changed by the ``steps``.
+
+    ``end`` is what only a stream that ended well has, and ``error`` one that failed; None: nothing can follow it.
+    """
+    again = changes.move(content, *steps)
+    behind_end: Mapping[str, Change] = {} if end is None else {"after_end": changes.when(end, again)}
+    behind_error: Mapping[str, Change] = {} if error is None else {"after_error": changes.when(error, again)}
+    return {**behind_end, **behind_error}
+
+
+def event_quirks(*, done_mark: bool, end: bytes = b"\n\n") -> Mapping[str, Change]:
+    """Those of server-sent events, each of which ``end`` ends. ``done_mark``: ``[DONE]`` ends the dialect's own streams."""
+    changes: dict[str, Change] = {
+        "sse_field_unknown": _unknown_field,
+        "comment_as_data": insert(1, b"data: : keep-alive" + end),
+        "last_event_unterminated": unterminated,
+        "payload_no_object": insert(1, b"data: null" + end),
+    }
+    if not done_mark:
+        changes["foreign_terminator"] = insert(-1, b"data: [DONE]" + end)
+    return {kind: EVENTS.when(ANY, change) for kind, change in changes.items()}
+
+
+def stray_errors(error: Where) -> Mapping[str, Change]:
+    """An error beside the format of server-sent events."""
+    return {
+        "sse_error_field": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"error: ", 1)),
+        "sse_bare_json": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"", 1)),
+    }
+
+
+def without_event_lines(frames: Frames) -> Frames:
+    """Leave out the lines that name the events."""
+    return tuple(map(without_event_line, frames))
+
+
+def without_event_line(frame: bytes) -> bytes:
+    """The frame without the line that names its event."""
+    return _EVENT_LINE.sub(b"", frame)
+
+
+def surrounded(changes: Changes, first: Where, last: Where, text: str, *, tag: str = "think") -> Change:
+    """Put tags around a text that comes in deltas."""
+    opened = changes.edit(first, turn(text, lambda said: f"<{tag}>{said}"))
+    return both(opened, changes.edit(last, turn(text, lambda said: f"{said}</{tag}>")))
+
+
+def call_text(name: Any, arguments: Any) -> str:
+    """A call as Hermes and Qwen write it into their text."""
+    return f"\n<tool_call>{compact({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+def compact(value: Any) -> str:
+    """JSON in the fewest characters."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def bare_input(arguments: str) -> str:
+    """The one string of a custom tool's arguments (``{"input": "…"}``); arguments of another form stay."""
+    document = json.loads(arguments)
+    match document:
+        case {"input": str(text)} if len(document) == 1:
+            return text
+    return arguments
+
+
+def unterminated(frames: Frames) -> Frames:
+    """Leave out what ends the last event."""
+    return (*frames[:-1], *(frame.rstrip(b"\r\n") for frame in frames[-1:]))
+
+
+def _unknown_field(frames: Frames) -> Frames:
+    return tuple(frame if number else b"status: 200\n" + frame for number, frame in enumerate(frames))

@@ -1,0 +1,95 @@
+"""Quirks by name, and those of an answer's form and end, which no single stream's bytes can show."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from streamkit.conversation.replay import replay
+from streamkit.dialects import DIALECTS
+from streamkit.errors import SourceFailed, UsageError
+from streamkit.mock.answer import Answer
+from streamkit.mock.quirks import KINDS, quirk_named, quirks_of
+from streamkit.recipes import transcode
+from streamkit.report import STREAM_REPAIRS, StreamReport
+from streamkit.testing import FaultySource
+from streamkit.translation.bodies import decode_response
+from tests.laws.quirky import Said, conforming, said
+from tests.whole_answers import ANSWERING_WHOLE
+
+
+def test_the_table_describes_every_repair_in_their_order():
+    assert list(KINDS) == list(STREAM_REPAIRS)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.built_in)
+def test_the_quirks_of_a_dialect_are_repairs_in_their_order(dialect):
+    assert DIALECTS[dialect].quirks.keys() <= STREAM_REPAIRS.keys()
+    assert [kind for kind in STREAM_REPAIRS if kind in quirks_of(dialect)] == list(quirks_of(dialect))
+
+
+def test_an_unknown_kind_is_refused_with_those_that_there_are():
+    with pytest.raises(UsageError, match="ollama has no quirk 'no_such': there are body_for_stream, stream_for_body,"):
+        quirk_named("no_such", "ollama")
+
+
+def test_what_only_some_dialects_do_is_refused_for_others():
+    assert quirk_named("terminal_renamed", "openai-responses").kind == "terminal_renamed"
+    with pytest.raises(UsageError, match="anthropic has no quirk 'terminal_renamed'"):
+        quirk_named("terminal_renamed", "anthropic")
+
+
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
+@pytest.mark.parametrize("name", ["calls", "text"])
+def test_a_stream_becomes_the_body_that_says_the_same_and_back(dialect, name):
+    streamed = conforming(dialect, name)
+    meant, _ = said(streamed)
+    body = quirk_named("body_for_stream", dialect).apply(streamed)
+    assert (body.streamed, body.content_type, len(body.frames)) == (False, "application/json", 1)
+    report = StreamReport()
+    read = Said.of(replay(decode_response(body.body, dialect, report=report)))
+    assert report.repairs == {}
+    assert evolve(read, clean=True) == meant
+    again = quirk_named("stream_for_body", dialect).apply(body)
+    assert (again.streamed, again.content_type) == (True, DIALECTS[dialect].media_type)
+    read, report = said(again)
+    assert report.repairs == {}
+    assert read == meant
+
+
+@pytest.mark.parametrize("kind", ["body_for_stream", "fault_after_end"])
+def test_a_stream_that_failed_has_no_end_to_change(kind):
+    failed = conforming("openai-chat", "error")
+    assert quirk_named(kind, "openai-chat").apply(failed) == failed
+
+
+def test_an_error_over_http_stays():
+    refused = Answer(
+        dialect="openai-chat", frames=(b"{}",), content_type="application/json", streamed=False, status=503
+    )
+    for quirk in quirks_of("openai-chat").values():
+        assert quirk.apply(refused) == refused
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.built_in)
+def test_the_connection_closes_behind_the_first_text(dialect):
+    answer = conforming(dialect, "text")
+    cut = quirk_named("continued", dialect).apply(answer)
+    assert (cut.end, cut.frames) == ("cut", answer.frames[: len(cut.frames)])
+    read, _ = said(cut)
+    assert read.text
+    assert not read.clean
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.built_in)
+async def test_the_connection_is_reset_behind_the_end(dialect):
+    answer = conforming(dialect, "calls")
+    reset = quirk_named("fault_after_end", dialect).apply(answer)
+    assert reset == evolve(answer, end="reset")
+    report = StreamReport()
+    source = FaultySource(reset.frames, fail_after=len(reset.frames), error=SourceFailed("reset"))
+    async with transcode(source, dialect, "openai-chat", report=report) as output:
+        async for _ in output:
+            pass
+    assert report.repairs == {"fault_after_end": 1}
+    assert report.clean
