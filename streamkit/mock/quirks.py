@@ -128,7 +128,7 @@ KINDS: Final[Mapping[str, Meaning]] = {
     "name_changed": Meaning("a later fragment of a call has another name", ("stream", "call")),
     "objects_split": Meaning(
         "the arguments of the second call come behind those of the first, without an id or a name",
-        ("stream", "calls"), also=("id_missing",), reader='`two_objects = "split"`',
+        ("stream", "calls"), also=("id_missing",), reader='`policy = "lenient"`',
     ),
     "call_ghost": Meaning("one more call comes, with neither a name nor arguments", ("stream", "call")),
     "call_nameless": Meaning("the first call has no name", ("stream", "call")),
@@ -165,8 +165,10 @@ def quirks_of(dialect: str) -> Mapping[str, Quirk]:
     """The quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``. Raises UsageError."""
     named = dialect_named(dialect)
     changes = {**_ANSWERS, **{kind: _of_frames(change) for kind, change in named.quirks.items()}}
+    if not named.answers_whole or named.frame_end == b"\n":
+        del changes["body_for_stream"]  # one line of JSON is a stream, too
     if not named.answers_whole:
-        changes = {kind: change for kind, change in changes.items() if kind not in _WHOLE}
+        del changes["stream_for_body"]
     return {kind: _quirk(kind, changes[kind]) for kind in STREAM_REPAIRS if kind in changes}
 
 
@@ -249,5 +251,3 @@ _ANSWERS: Final[Mapping[str, Callable[[Answer], Answer]]] = {
     "continued": _cut_in_text,
     "fault_after_end": _reset_behind_end,
 }
-#: Those of dialects whose answers may be whole.
-_WHOLE: Final = frozenset({"body_for_stream", "stream_for_body"})

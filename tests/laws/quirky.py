@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Tool
 from streamkit.conversation.restore import restore_tools
 from streamkit.dialects import DIALECTS
@@ -26,6 +27,7 @@ from streamkit.mock.answer import Answer
 from streamkit.pipeline import Chain
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import encode_response
 from tests.laws.running import chain_of, translate
 from tests.vectors.vector import sse
 
@@ -76,6 +78,17 @@ def conforming(dialect: str, name: str) -> Answer:
     reads = [part + b"\n\n" for part in ANSWERS[name].split(b"\n\n") if part]
     body, _ = translate("openai-chat", dialect, reads, passing=False, join=False)
     return Answer(dialect=dialect, frames=frames_of(dialect, body), content_type=DIALECTS[dialect].media_type)
+
+
+@cache
+def conforming_body(dialect: str, name: str) -> Answer:
+    """The same as a whole answer."""
+    report = StreamReport()
+    collector, chain = Collector(dialect, report), chain_of(dialect, report)
+    for events in chain.feed(conforming(dialect, name).body), chain.finish():
+        collector.feed(events)
+    body = encode_response(collector.finish(), dialect)
+    return Answer(dialect=dialect, frames=(body,), content_type="application/json", streamed=False)
 
 
 def frames_of(dialect: str, body: bytes) -> tuple[bytes, ...]:

@@ -14,7 +14,7 @@ from streamkit.recipes import transcode
 from streamkit.report import STREAM_REPAIRS, StreamReport
 from streamkit.testing import FaultySource
 from streamkit.translation.bodies import decode_response
-from tests.laws.quirky import Said, conforming, said
+from tests.laws.quirky import Said, conforming, conforming_body, said
 from tests.whole_answers import ANSWERING_WHOLE
 
 
@@ -29,7 +29,7 @@ def test_the_quirks_of_a_dialect_are_repairs_in_their_order(dialect):
 
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are():
-    with pytest.raises(UsageError, match="ollama has no quirk 'no_such': there are body_for_stream, stream_for_body,"):
+    with pytest.raises(UsageError, match="ollama has no quirk 'no_such': there are stream_for_body, continued,"):
         quirk_named("no_such", "ollama")
 
 
@@ -39,22 +39,36 @@ def test_what_only_some_dialects_do_is_refused_for_others():
         quirk_named("terminal_renamed", "anthropic")
 
 
-@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
+@pytest.mark.parametrize("dialect", [name for name in ANSWERING_WHOLE if "body_for_stream" in quirks_of(name)])
 @pytest.mark.parametrize("name", ["calls", "text"])
-def test_a_stream_becomes_the_body_that_says_the_same_and_back(dialect, name):
+def test_a_stream_becomes_the_body_that_says_the_same(dialect, name):
     streamed = conforming(dialect, name)
-    meant, _ = said(streamed)
     body = quirk_named("body_for_stream", dialect).apply(streamed)
     assert (body.streamed, body.content_type, len(body.frames)) == (False, "application/json", 1)
     report = StreamReport()
     read = Said.of(replay(decode_response(body.body, dialect, report=report)))
     assert report.repairs == {}
-    assert evolve(read, clean=True) == meant
-    again = quirk_named("stream_for_body", dialect).apply(body)
-    assert (again.streamed, again.content_type) == (True, DIALECTS[dialect].media_type)
-    read, report = said(again)
+    assert evolve(read, clean=True) == said(streamed)[0]
+
+
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
+@pytest.mark.parametrize("name", ["calls", "text"])
+def test_a_body_becomes_the_stream_that_says_the_same(dialect, name):
+    body = conforming_body(dialect, name)
+    streamed = quirk_named("stream_for_body", dialect).apply(body)
+    assert (streamed.streamed, streamed.content_type) == (True, DIALECTS[dialect].media_type)
+    assert len(streamed.frames) >= 2
+    read, report = said(streamed)
     assert report.repairs == {}
-    assert read == meant
+    assert read == said(conforming(dialect, name))[0]
+
+
+def test_a_body_of_one_line_is_a_stream_too():
+    """In a dialect of lines nobody can tell the one from the other."""
+    _, report = said(evolve(conforming_body("ollama", "calls"), streamed=True))
+    assert report.repairs == {}
+    assert report.clean
+    assert "body_for_stream" not in quirks_of("ollama")
 
 
 @pytest.mark.parametrize("kind", ["body_for_stream", "fault_after_end"])
