@@ -12,10 +12,11 @@ from typing import Final
 import pytest
 from attrs import evolve, frozen
 
+from streamkit.cli.lint import Check
 from streamkit.dialects import DIALECTS
-from streamkit.mock.quirks import quirks_of
+from streamkit.mock.quirks import KINDS, quirks_of
 from streamkit.policy import TOLERANT, Policy
-from streamkit.report import STREAM_REPAIRS
+from streamkit.report import STREAM_REPAIRS, Status
 from tests.laws.quirky import ANSWERS, Said, conforming, said
 from tests.sampling import few
 
@@ -110,6 +111,28 @@ def test_a_reader_makes_just_that_repair(case):
         assert report.repairs.keys() == {case.kind, *quirk.also}, name
         assert DIFFERENT.get(case.kind, Said.__eq__)(meant, read), (name, meant, read)
     assert changed
+
+
+@pytest.mark.parametrize(
+    "case",
+    few(
+        [case for case in CASES if not KINDS[case.kind].reader], 2, "l10 lint", kind=lambda case: case.dialect
+    ),
+)  # fmt: skip
+def test_lint_names_the_repair(case):
+    """But for what no reader repairs unless it is set to."""
+    quirk = quirks_of(case.dialect)[case.kind]
+    for name in ANSWERS:
+        answer = conforming(case.dialect, name)
+        quirky = quirk.apply(answer)
+        if quirky == answer:
+            continue
+        check = Check(case.dialect)
+        for frame in quirky.frames:
+            check.feed(frame)
+        assert check.finish() is not Status.DONE
+        assert check.report.repairs.keys() == {case.kind, *quirk.also}
+        assert case.kind in {kind for found in check.found for kind in found.explanation.repairs}
 
 
 def test_there_is_a_quirk_for_every_repair():
