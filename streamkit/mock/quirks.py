@@ -29,7 +29,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.mock.answer import Answer
 from streamkit.recipes import reading_machine
 from streamkit.report import STREAM_REPAIRS, StreamReport
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import quoted, quoted_all
 from streamkit.translation.bodies import decode_response, encode_response
 
 #: What an answer may hold. ``calls``: at least two. ``no call``: text, and a natural stop. ``custom call``: a call of a custom
@@ -162,8 +162,13 @@ KINDS: Final[Mapping[str, Meaning]] = {
 
 
 def quirks_of(dialect: str) -> Mapping[str, Quirk]:
-    """The quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``. Raises UsageError."""
+    """The quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``.
+
+    Raises UsageError for a dialect that there is not, and for one of a plugin that has a quirk for what is no repair.
+    """
     named = dialect_named(dialect)
+    if unknown := named.quirks.keys() - STREAM_REPAIRS.keys():
+        raise UsageError(f"{named.name} has quirks that no repair is named as: {quoted_all(sorted(unknown))}")
     changes = {**_ANSWERS, **{kind: _of_frames(change) for kind, change in named.quirks.items()}}
     if not named.answers_whole or named.frame_end == b"\n":
         del changes["body_for_stream"]  # one line of JSON is a stream, too

@@ -33,6 +33,13 @@ def test_an_unknown_kind_is_refused_with_those_that_there_are():
         quirk_named("no_such", "ollama")
 
 
+def test_a_quirk_that_no_repair_is_named_as_is_refused(monkeypatch):
+    odd = evolve(DIALECTS["ollama"], quirks={"no_such": lambda frames: frames})
+    monkeypatch.setattr("streamkit.mock.quirks.dialect_named", lambda _name: odd)
+    with pytest.raises(UsageError, match="ollama has quirks that no repair is named as: 'no_such'"):
+        quirks_of("ollama")
+
+
 def test_what_only_some_dialects_do_is_refused_for_others():
     assert quirk_named("terminal_renamed", "openai-responses").kind == "terminal_renamed"
     with pytest.raises(UsageError, match="anthropic has no quirk 'terminal_renamed'"):
