@@ -253,8 +253,8 @@ A quirk makes of an answer that conforms to its dialect one that a reader has to
 It is named as the [repair](repairs.md), and there is one for each kind that an answer can need.
 
 Every answer that has what stands under *holds* is changed; whether another one is depends on the dialect.
-`calls` are at least two, `no call` is a text with a natural stop, `length` a stop at the limit of tokens, `end` a stop without
-an error, `body` a whole answer; all others are quirks of streams.
+`call` is one with arguments, `calls` are at least two of them, `no call` is a text with a natural stop, `length` a stop at the
+limit of tokens, `end` a stop without an error, `body` a whole answer; all others are quirks of streams.
 
 Where a dialect is missing, its readers have nothing to repair there: it does without that member (Ollama's calls have no
 index), or nobody can tell (a whole answer of Ollama is a stream of one line)."""

@@ -29,11 +29,12 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.mock.answer import Answer
 from streamkit.recipes import reading_machine
 from streamkit.report import STREAM_REPAIRS, StreamReport
-from streamkit.text.quoting import quoted, quoted_all
+from streamkit.text.quoting import quoted_all
 from streamkit.translation.bodies import decode_response, encode_response
 
-#: What an answer may hold. ``calls``: at least two. ``no call``: text, and a natural stop. ``custom call``: a call of a custom
-#: tool, as a function of one text ``input``. ``length``: a stop at the limit of tokens. ``end``: a stop, and no error.
+#: What an answer may hold. ``call``: one with arguments; ``calls``: at least two. ``no call``: text, and a natural stop.
+#: ``custom call``: a call of a custom tool, as a function of one text ``input``. ``length``: a stop at the limit of tokens.
+#: ``end``: a stop, and no error.
 Need: TypeAlias = Literal[
     "stream", "body", "text", "reasoning", "call", "calls", "no call", "custom call", "usage", "length", "error", "end"
 ]
@@ -108,7 +109,7 @@ KINDS: Final[Mapping[str, Meaning]] = {
     "arguments_not_text": Meaning("the arguments of a call come as an object", ("stream", "call")),
     "arguments_not_object": Meaning("the arguments of a call come as text", ("stream", "call")),
     "block_unopened": Meaning("the start of a text is left out, or what ends it comes twice", ("stream", "text", "end")),
-    "block_unclosed": Meaning("what ends the last block or call is left out", ("stream", "text", "call", "end")),
+    "block_unclosed": Meaning("what ends the last block or call is left out", ("stream", "text", "calls", "end")),
     "block_mismatch": Meaning("a text comes in a block of another kind", ("stream", "text", "reasoning", "call")),
     "block_reopened": Meaning("the start of a block or call comes twice", ("stream", "text", "call")),
     "response_bare": Meaning("the members of a response stand in its events themselves"),
@@ -175,14 +176,6 @@ def quirks_of(dialect: str) -> Mapping[str, Quirk]:
     if not named.answers_whole:
         del changes["stream_for_body"]
     return {kind: _quirk(kind, changes[kind]) for kind in STREAM_REPAIRS if kind in changes}
-
-
-def quirk_named(kind: str, dialect: str) -> Quirk:
-    """The quirk of that kind. Raises UsageError for one that the dialect has not."""
-    quirks = quirks_of(dialect)
-    if kind not in quirks:
-        raise UsageError(f"{dialect} has no quirk {quoted(kind)}: there are {', '.join(quirks)}")
-    return quirks[kind]
 
 
 def _quirk(kind: str, apply: Callable[[Answer], Answer]) -> Quirk:

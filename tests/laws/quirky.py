@@ -128,7 +128,7 @@ class Said:
     @property
     def holds(self) -> Collection[str]:
         """What a stream with it holds, in the words of ``streamkit/mock/quirks.py``."""
-        names = [name for name, _ in self.calls]
+        names = [name for name, arguments in self.calls if arguments != "{}"]
         found = {
             "text": bool(self.text),
             "reasoning": bool(self.reasoning),

@@ -9,7 +9,7 @@ from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.mock.answer import Answer
-from streamkit.mock.quirks import KINDS, quirk_named, quirks_of
+from streamkit.mock.quirks import KINDS, quirks_of
 from streamkit.recipes import transcode
 from streamkit.report import STREAM_REPAIRS, StreamReport
 from streamkit.testing import FaultySource
@@ -28,11 +28,6 @@ def test_the_quirks_of_a_dialect_are_repairs_in_their_order(dialect):
     assert [kind for kind in STREAM_REPAIRS if kind in quirks_of(dialect)] == list(quirks_of(dialect))
 
 
-def test_an_unknown_kind_is_refused_with_those_that_there_are():
-    with pytest.raises(UsageError, match="ollama has no quirk 'no_such': there are stream_for_body, continued,"):
-        quirk_named("no_such", "ollama")
-
-
 def test_a_quirk_that_no_repair_is_named_as_is_refused(monkeypatch):
     odd = evolve(DIALECTS["ollama"], quirks={"no_such": lambda frames: frames})
     monkeypatch.setattr("streamkit.mock.quirks.dialect_named", lambda _name: odd)
@@ -40,17 +35,11 @@ def test_a_quirk_that_no_repair_is_named_as_is_refused(monkeypatch):
         quirks_of("ollama")
 
 
-def test_what_only_some_dialects_do_is_refused_for_others():
-    assert quirk_named("terminal_renamed", "openai-responses").kind == "terminal_renamed"
-    with pytest.raises(UsageError, match="anthropic has no quirk 'terminal_renamed'"):
-        quirk_named("terminal_renamed", "anthropic")
-
-
 @pytest.mark.parametrize("dialect", [name for name in ANSWERING_WHOLE if "body_for_stream" in quirks_of(name)])
 @pytest.mark.parametrize("name", ["calls", "text"])
 def test_a_stream_becomes_the_body_that_says_the_same(dialect, name):
     streamed = conforming(dialect, name)
-    body = quirk_named("body_for_stream", dialect).apply(streamed)
+    body = quirks_of(dialect)["body_for_stream"].apply(streamed)
     assert (body.streamed, body.content_type, len(body.frames)) == (False, "application/json", 1)
     report = StreamReport()
     read = Said.of(replay(decode_response(body.body, dialect, report=report)))
@@ -62,7 +51,7 @@ def test_a_stream_becomes_the_body_that_says_the_same(dialect, name):
 @pytest.mark.parametrize("name", ["calls", "text"])
 def test_a_body_becomes_the_stream_that_says_the_same(dialect, name):
     body = conforming_body(dialect, name)
-    streamed = quirk_named("stream_for_body", dialect).apply(body)
+    streamed = quirks_of(dialect)["stream_for_body"].apply(body)
     assert (streamed.streamed, streamed.content_type) == (True, DIALECTS[dialect].media_type)
     assert len(streamed.frames) >= 2
     read, report = said(streamed)
@@ -81,7 +70,7 @@ def test_a_body_of_one_line_is_a_stream_too():
 @pytest.mark.parametrize("kind", ["body_for_stream", "fault_after_end"])
 def test_a_stream_that_failed_has_no_end_to_change(kind):
     failed = conforming("openai-chat", "error")
-    assert quirk_named(kind, "openai-chat").apply(failed) == failed
+    assert quirks_of("openai-chat")[kind].apply(failed) == failed
 
 
 def test_an_error_over_http_stays():
@@ -95,7 +84,7 @@ def test_an_error_over_http_stays():
 @pytest.mark.parametrize("dialect", DIALECTS.built_in)
 def test_the_connection_closes_behind_the_first_text(dialect):
     answer = conforming(dialect, "text")
-    cut = quirk_named("continued", dialect).apply(answer)
+    cut = quirks_of(dialect)["continued"].apply(answer)
     assert (cut.end, cut.frames) == ("cut", answer.frames[: len(cut.frames)])
     read, _ = said(cut)
     assert read.text
@@ -105,7 +94,7 @@ def test_the_connection_closes_behind_the_first_text(dialect):
 @pytest.mark.parametrize("dialect", DIALECTS.built_in)
 async def test_the_connection_is_reset_behind_the_end(dialect):
     answer = conforming(dialect, "calls")
-    reset = quirk_named("fault_after_end", dialect).apply(answer)
+    reset = quirks_of(dialect)["fault_after_end"].apply(answer)
     assert reset == evolve(answer, end="reset")
     report = StreamReport()
     source = FaultySource(reset.frames, fail_after=len(reset.frames), error=SourceFailed("reset"))

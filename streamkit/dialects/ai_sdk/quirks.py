@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
 from streamkit.dialects.quirks.changes import Change, both, cut, every, first, put, reword, turn
 from streamkit.dialects.quirks.common import EVENTS, event_quirks, stray_errors, text_quirks, unterminated
 
 TEXT: Final = "text-delta"
-START: Final = "tool-input-start"
 INPUT: Final = "inputTextDelta"
-FRAGMENTS: Final = Fragments(
-    changes=EVENTS, start=every("type", START), fragment=every(INPUT), key="toolCallId", text=INPUT
-)
 ENDED: Final = every("type", "finish")
 ERROR: Final = every("type", "error")
 FOREIGN: Final = {"stop": "end_turn", "tool-calls": "tool_use", "length": "max_tokens"}

@@ -57,7 +57,10 @@ def _parts(*values: tuple[str, Any], named: bool = False, end: bool = True) -> C
 
     def parts(payload: Payload) -> list[Payload]:
         call = value_at(payload, CALL)
-        found = [(f"$.{name}", value) for name, value in call.pop("args", {}).items()]
+        found = [(f"$.{name}", value) for name, value in call.get("args", {}).items()]
+        if not found:
+            return [payload]
+        call.pop("args")
         made = [{"partialArgs": [part], "willContinue": True} for pair in [*found, *values] for part in _values(*pair)]
         later = {"name": call["name"]} if named else {}
         calls = [{**(later if number else call), **part} for number, part in enumerate(made)]

@@ -11,7 +11,6 @@ from streamkit.dialects.quirks.changes import Change, both, cut, every, first, l
 from streamkit.dialects.quirks.common import EVENTS, bare_input, end_quirks, event_quirks, stray_errors, text_quirks
 
 KIND: Final = "event_type"
-STEP: Final = "step"
 STEP_TYPE: Final = "step.type"
 TEXT: Final = "delta.text"
 THOUGHT: Final = "delta.content.text"

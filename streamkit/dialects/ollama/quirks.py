@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from streamkit.dialects.ollama.decode import REPEATED_CHARS
 from streamkit.dialects.quirks.changes import (
     Change,
     Changes,
@@ -44,15 +45,15 @@ def _call_as_text(line: Payload) -> None:
     line["message"] = {"role": "assistant", "content": call_text(function["name"], function["arguments"])}
 
 
-def _said_at_end(path: str, end: str) -> Change:
-    """Say in the last line all that came at a path, text or lists, once more."""
+def _said_at_end(path: str, *, least: int = 1) -> Change:
+    """Say in the last line all that came at a path, text or lists, once more; not if it is shorter than ``least``."""
 
     def change(frames: Frames) -> Frames:
         said = [value_at(line, path) for line in LINES.having(every(path), frames)]
         whole = said[0] if said else None
         for more in said[1:]:
             whole = whole + more
-        return edit(DONE, put(end, whole))(frames) if whole else frames
+        return edit(DONE, put(path, whole))(frames) if whole and len(whole) >= least else frames
 
     return change
 
@@ -79,7 +80,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "identity_blank": edit(every(NAME), put("message.tool_calls.0.id", " ")),
     "id_duplicate": LINES.when(first(NAME, at=1), edit(every(NAME), put("message.tool_calls.0.id", "call_one"))),
     "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": _said_at_end(CALLS, CALLS),
-    "text_repeated": _said_at_end(CONTENT, CONTENT),
+    "arguments_repeated": _said_at_end(CALLS),
+    "text_repeated": _said_at_end(CONTENT, least=REPEATED_CHARS),
     "stop_reason_foreign": edit(DONE, reword("done_reason", FOREIGN)),
 }

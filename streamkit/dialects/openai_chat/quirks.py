@@ -73,7 +73,8 @@ def _message_at_end(text: str) -> Step:
 def _last_delta_missing(frames: Frames) -> Frames:
     """The finish brings the whole text, and its last delta never came."""
     text = "".join(value_at(payload, CONTENT) for payload in EVENTS.having(every(CONTENT, kind=str), frames))
-    return both(edit(STOPPED, _message_at_end(text)), EVENTS.drop(last(CONTENT)))(frames)
+    cut_short = both(EVENTS.halve(last(CONTENT), CONTENT), EVENTS.drop(last(CONTENT)))
+    return both(edit(STOPPED, _message_at_end(text)), cut_short)(frames)
 
 
 def _function_call(payload: Payload) -> None:
@@ -111,7 +112,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "id_repeated": FRAGMENTS.carry(ID),
     "id_changed": edit(first(ARGUMENTS), put(ID, "call_other")),
     "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
-    "id_late": both(edit(every(NAME), cut(ID)), edit(last(ARGUMENTS), put(ID, "call_late"))),
+    "id_late": both(edit(every(NAME), cut(ID)), EVENTS.halve(last(ARGUMENTS), ARGUMENTS, then=[put(ID, "call_late")])),
     "name_repeated": FRAGMENTS.carry(NAME),
     "name_pieces": EVENTS.halve(first(NAME), NAME, then=[cut(ID)]),
     "name_changed": EVENTS.halve(first(ARGUMENTS), ARGUMENTS, then=[put(NAME, "other")]),

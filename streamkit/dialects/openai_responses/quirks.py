@@ -39,7 +39,7 @@ from streamkit.dialects.quirks.common import (
 )
 
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
-PART_ADDED, PART_DONE = "response.content_part.added", "response.content_part.done"
+PART_DONE: Final = "response.content_part.done"
 TEXT, TEXT_DONE = "response.output_text.delta", "response.output_text.done"
 ARGUMENTS, ARGUMENTS_DONE = "response.function_call_arguments.delta", "response.function_call_arguments.done"
 INDEX: Final = "output_index"
@@ -181,7 +181,9 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "arguments_cumulative": both(EVENTS.halve(first("type", ARGUMENTS), "delta"), FRAGMENTS.cumulative()),
     "arguments_replaced": EVENTS.when(ENDED, FRAGMENTS.one(lambda _text: "{}")),
     "empty_object_prefix": add(first("type", ARGUMENTS), put("delta", "{}"), behind=False),
-    "fragments_missing": EVENTS.when(ENDED, EVENTS.drop(last("type", TEXT))),
+    "fragments_missing": EVENTS.when(
+        ENDED, both(EVENTS.halve(last("type", TEXT), "delta"), EVENTS.drop(last("type", TEXT)))
+    ),
     "whole_differs": edit(every("type", TEXT_DONE), put("text", "Something else.")),
     "whole_misplaced": edit(every("type", TEXT_DONE), turn("content_index", lambda index: index + 1)),
     "text_repeated": EVENTS.share(first("type", TEXT), "delta", first("part.type", "output_text"), "part.text"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -96,17 +96,16 @@ class Fragments:
         return change
 
     def again(self) -> Change:
-        """Behind the last fragment of each call another one with its whole text."""
+        """Behind the last fragment of each call another one with its whole text, unless that is an empty object."""
 
         def change(frames: Frames) -> Frames:
-            texts, left = self._texts(frames), dict.fromkeys(self._texts(frames), 0)
-            for payload in self._fragments(frames):
-                left[value_at(payload, self.key)] += 1
+            texts = self._texts(frames)
+            left = Counter(value_at(payload, self.key) for payload in self._fragments(frames))
 
             def edit(payload: Payload) -> tuple[Payload, ...]:
                 key = value_at(payload, self.key)
                 left[key] -= 1
-                if left[key]:
+                if left[key] or texts[key] == "{}":
                     return (payload,)
                 return (payload, copied(payload, put(self.text, texts[key])))
 
