@@ -21,7 +21,7 @@ import re
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
@@ -90,18 +90,27 @@ def recording(name: str) -> tuple[WireEvent, ...]:
     return events
 
 
-def answer(request: Request, *, reasons: bool) -> list[WireEvent]:
-    """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be."""
+def answer(
+    request: Request,
+    *,
+    reasons: bool,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> list[WireEvent]:
+    """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be.
+
+    ``make_id`` takes the prefix of an id, ``clock`` gives seconds since the epoch: fixed ones give the same events again.
+    """
     _check(request)
     events = _reply_events(request)
     if not reasons:
         events = [event for event in events if not isinstance(event, ReasoningDelta)]
     events = _bounded(events, request.options.max_tokens)
-    ids = {event.index: random_id("call_") for event in events if isinstance(event, ToolCallDelta)}
+    ids = {event.index: make_id("call_") for event in events if isinstance(event, ToolCallDelta)}
     for number, event in enumerate(events):
         match event:
             case ResponseStarted():
-                events[number] = ResponseStarted(random_id("chatcmpl-"), request.model, int(time.time()), event.vendor)
+                events[number] = ResponseStarted(make_id("chatcmpl-"), request.model, int(clock()), event.vendor)
             case ToolCallDelta() if event.id:
                 events[number] = evolve(event, id=ids[event.index])
             case UsageReported():
@@ -149,13 +158,14 @@ def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]
 
 def _usage(request: Request, events: list[WireEvent]) -> UsageReported:
     tokens = Counter(type(event) for event in events if isinstance(event, DELTAS))
-    read, output = sum(len(text.split()) for text in _texts(request)), tokens.total()
+    read, output = sum(len(text.split()) for text in texts(request)), tokens.total()
     return UsageReported(
         input_total=read, output_total=output, output_reasoning=tokens[ReasoningDelta], total=read + output
     )
 
 
-def _texts(request: Request) -> Iterator[str]:
+def texts(request: Request) -> Iterator[str]:
+    """All texts of the conversation: what is said, thought and called, and what tools said."""
     for turn in request.turns:
         for part in turn.parts:
             match part:
