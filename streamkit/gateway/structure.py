@@ -39,11 +39,8 @@ class ToldElsewhere(Exception):
     """A route leads to an upstream whose own table has the fault."""
 
 
-def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
-    """What makes the values of one file: it reads their keys, and knows the upstreams; None: one that could not be made.
-
-    ``structure`` raises what ``faults_of`` reads.
-    """
+def strict_converter() -> Converter:
+    """What makes attrs values of tables, and knows of nothing else. ``structure`` raises what ``faults_of`` reads."""
     made = Converter(forbid_extra_keys=True)
     for kind, word in SCALARS.items():
         made.register_structure_hook(kind, _exactly(kind, word))
@@ -52,6 +49,15 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
     made.register_structure_hook_factory(_is_tuple, _shaped(list, homogenous_tuple_structure_factory))
     made.register_structure_hook_factory(is_mapping, _shaped(dict, mapping_structure_factory))
     made.register_structure_hook_factory(attrs.has, _table_hook)
+    return made
+
+
+def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
+    """What makes the values of one file: it reads their keys, and knows the upstreams; None: one that could not be made.
+
+    ``structure`` raises what ``faults_of`` reads.
+    """
+    made = strict_converter()
 
     def secret(value: Any, _kind: Any) -> Secret:
         if not isinstance(value, dict):

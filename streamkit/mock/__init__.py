@@ -1,1 +1,30 @@
 """A scripted provider in any dialect, with a verdict on its client. See docs/how-to/mock-a-provider.md."""
+
+from streamkit.mock.script import Match, Script, Turn
+from streamkit.mock.server import Mock
+from streamkit.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Think, Usage, Wait
+from streamkit.mock.verdict import ClientVerdict, Finding
+from streamkit.mock.writing import Pace
+
+__all__ = [
+    "Call",
+    "ClientVerdict",
+    "Comment",
+    "Cut",
+    "Error",
+    "Finding",
+    "Match",
+    "Mock",
+    "Pace",
+    "Raw",
+    "Reset",
+    "Say",
+    "Script",
+    "Stall",
+    "Status",
+    "Stop",
+    "Think",
+    "Turn",
+    "Usage",
+    "Wait",
+]

@@ -366,4 +366,4 @@ class Writer:
 
 def _failure_of(step: Status, dialect: str) -> ProviderFailed:
     failed = with_status(step.error_type, step.message, step.status, dialect)
-    return evolve(failed, retry_after_s=step.retry_after)
+    return evolve(failed, retry_after_s=None if step.retry_after is None else float(step.retry_after))

@@ -8,6 +8,7 @@ import orjson
 
 from streamkit.conversation.messages import Request, Text, Tool, Turn
 from streamkit.dialects import DIALECTS
+from streamkit.mock.server import Mock
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
 
@@ -26,6 +27,13 @@ def request(text: str = "Hello, you", *, dialect: str = "openai-chat", stream: b
 def said(asked: Request) -> bytes:
     """The body of a request, in its own dialect."""
     return encode_request(asked, asked.dialect, report=StreamReport())
+
+
+def url_for(mock: Mock, root: str, asked: Request) -> str:
+    """Where it is sent, by the dialect's own address behind the base URL that the mock names."""
+    endpoint = DIALECTS[asked.dialect].http.endpoint
+    assert endpoint is not None
+    return endpoint.url(mock.urls(root)[asked.dialect], asked.model or "", asked.stream is True)
 
 
 def chat(*messages: dict[str, Any], stream: bool = True, **members: Any) -> bytes:

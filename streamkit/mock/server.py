@@ -1,0 +1,231 @@
+"""The mock as an aiohttp application: a scripted provider of one dialect or of all, which watches its client.
+
+Theory: a request is read as the gateway reads a client's, a turn of the script is written for it (``writing.py``), and is sent
+as it stands in the value: nothing of an answer is made while it is sent.
+
+Rules. Without a script the gateway's demo model answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the
+client. Ids and pace depend on the seed, the request, and how often it came.
+
+Source: observe.md O31, O32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+import socket
+import struct
+import time
+from asyncio import sleep
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects import DIALECTS, dialect_named
+from streamkit.dialects.http import ModelCard, model_in_body
+from streamkit.errors import BadRequest, UsageError
+from streamkit.events import ProviderFailed
+from streamkit.gateway.demo_model import answer as demo_answer
+from streamkit.gateway.demo_model import texts
+from streamkit.mock.answer import Answer
+from streamkit.mock.paths import Path, Place, places
+from streamkit.mock.script import Script
+from streamkit.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, Conversation, Exchange, Watch
+from streamkit.mock.writing import AT_ONCE, CREATED, Pace, Writer, Written
+from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request
+from streamkit.web.client_dialect import refuse_in_dialect
+from streamkit.web.inventory import add_inventory
+from streamkit.web.refusals import bad_request, error_response
+
+log = logging.getLogger("streamkit.mock")
+#: As the gateway takes them.
+REQUEST_BYTES: Final = 32 * 1024 * 1024
+#: The model that is listed; a request may name any.
+MODEL: Final = "mock"
+#: The name of all dialects at once.
+ANY: Final = "any"
+#: Makes a close a reset.
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
+
+
+class Mock:
+    """A scripted provider. ``app`` gives the application that serves it, ``verdict`` what was seen of its client.
+
+    ``dialect`` is the name of one, or ``any``. Raises UsageError for one that there is not.
+    """
+
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        dialect: str = ANY,
+        pace: Pace = AT_ONCE,
+        seed: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        names = tuple(DIALECTS) if dialect == ANY else (dialect_named(dialect).name,)
+        self.places: tuple[Place, ...] = tuple(places(names))  #: where each dialect is
+        self._script, self._pace, self._seed = script, pace, seed
+        self._watch = Watch(clock)
+        self._times: Counter[bytes] = Counter()  # how often each request came
+
+    @property
+    def verdict(self) -> ClientVerdict:
+        """What was seen of the client so far."""
+        return self._watch.verdict
+
+    def urls(self, root: str) -> dict[str, str]:
+        """The base URL of each dialect where the server's is ``root``, as its official clients take it."""
+        return {place.dialect: root + place.base for place in self.places}
+
+    def app(self) -> web.Application:
+        """The application: the paths of its dialects, the list of one model, and ``/verdict``."""
+        app = web.Application(client_max_size=REQUEST_BYTES, middlewares=[refuse_in_dialect])
+        app.router.add_get("/verdict", self._show_verdict)
+        for path in (path for place in self.places for path in place.paths):
+            app.router.add_post(path.pattern, partial(self._count if path.counts else self._answer, path))
+        add_inventory(app.router, [ModelCard(id=MODEL)], lambda name, _dialect: ModelCard(id=name))
+        return app
+
+    async def _show_verdict(self, _request: web.Request) -> web.Response:
+        return web.Response(body=orjson.dumps(self.verdict.as_json()), content_type="application/json")
+
+    async def _count(self, path: Path, request: web.Request) -> web.Response:
+        surface = dialect_named(path.dialect).http.surface
+        if surface is None:
+            raise UsageError(f"{path.dialect} counts no tokens")
+        try:
+            body, _ = surface.counted(await request.read(), StreamReport())
+            asked = decode_request(body, path.dialect)
+        except BadRequest as error:
+            return error_response(bad_request(error), path.dialect)
+        words = sum(len(text.split()) for text in texts(asked))
+        return web.Response(body=orjson.dumps(surface.count_answer(words)), content_type="application/json")
+
+    async def _answer(self, path: Path, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        try:
+            asked, as_array = _asked(path, request, raw)
+        except BadRequest as error:
+            return error_response(bad_request(error), path.dialect)
+        digest = hashlib.sha256(b"%s\n%s" % (request.path_qs.encode(), raw)).digest()
+        conversation, exchange = self._watch.ask(asked, digest)
+        written = self._written(asked, as_array, digest, conversation, exchange)
+        self._watch.answer(exchange, written)
+        _log(exchange, written)
+        return await self._sent(request, written, exchange)
+
+    def _written(
+        self, asked: Request, as_array: bool, digest: bytes, conversation: Conversation, exchange: Exchange
+    ) -> Written:
+        self._times[digest] += 1
+        seed = f"{self._seed}/{digest.hex()}/{self._times[digest]}"
+        source = random.Random(seed)  # noqa: S311 - no secret: the same seed gives the same bytes
+        writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, pace=self._pace, source=source)
+        if self._script is None:
+            try:
+                events = demo_answer(asked, reasons=False, make_id=writer.make_id, clock=lambda: CREATED)
+            except BadRequest as error:
+                return writer.refused(bad_request(error))
+            return writer.events(events)
+        number = self._script.next(asked, conversation.had)
+        if number is None:
+            self._watch.out_of_turns(exchange)
+            return writer.refused(_no_turn(self._script, conversation))
+        conversation.had.add(number)
+        return writer.steps(self._script.turns[number].steps)
+
+    # -- sending -------------------------------------------------------------------------------------------------------
+
+    async def _sent(self, request: web.Request, written: Written, exchange: Exchange) -> web.StreamResponse:
+        """Send the answer as it stands. The handler is cancelled where the client leaves."""
+        answer = written.answer
+        response = _response(answer)
+        for number, frame in enumerate(answer.frames):
+            await sleep(answer.waits_s.get(number, 0.0))
+            exchange.sent_at = self._watch.clock()
+            await _begin(request, response)
+            await response.write(frame)
+        await sleep(answer.waits_s.get(len(answer.frames), 0.0))
+        match answer.end:
+            case "whole":
+                await _begin(request, response)
+                await response.write_eof()
+            case "cut":
+                _close(request)
+            case "reset":
+                _reset(request)
+            case "stalled":
+                await self._stall(request, written, exchange)
+        return response
+
+    async def _stall(self, request: web.Request, written: Written, exchange: Exchange) -> None:
+        is_over = exchange.said is not None and exchange.said.whole
+        bound_s = None if written.stall is None else written.stall.bound_s
+        if bound_s is None:
+            bound_s = LEAVE_S if is_over else READ_TIMEOUT_S
+        await sleep(bound_s)
+        self._watch.stayed(exchange, bound_s)
+        _reset(request)
+
+
+def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]:
+    """What is asked, and whether the stream is to be one JSON array. Raises BadRequest."""
+    asked = decode_request(raw, path.dialect)
+    surface = dialect_named(path.dialect).http.surface
+    if surface is not None:
+        surface.check(asked)
+        found = surface.address(request, asked)
+        asked.model, asked.stream = found.model, found.stream
+        return asked, found.as_array
+    asked.model = request.match_info.get("model") or asked.model
+    found = model_in_body(request, asked)
+    asked.stream = found.stream if path.stream is None else path.stream
+    return asked, False
+
+
+def _no_turn(script: Script, conversation: Conversation) -> ProviderFailed:
+    count = len(script.turns)
+    turns = "its only turn" if count == 1 else f"{len(conversation.had)} of its {count} turns"
+    message = f"the script has no turn for this request: the conversation had {turns}, and no other one fits"
+    return ProviderFailed("invalid_request", message)
+
+
+def _log(exchange: Exchange, written: Written) -> None:
+    answer = written.answer
+    what = f"status {answer.status}, {len(answer.body)} bytes"
+    lost = f"; it has no place for {', '.join(sorted(written.losses))}" if written.losses else ""
+    log.info("request %d: %s, %s, %s%s", exchange.number, answer.dialect, what, answer.end, lost)
+
+
+def _response(answer: Answer) -> web.StreamResponse:
+    headers = {**answer.headers, "Content-Type": answer.content_type}
+    if answer.streamed:
+        headers["Cache-Control"] = "no-cache"
+    elif answer.end == "whole":
+        headers["Content-Length"] = str(len(answer.body))
+    return web.StreamResponse(status=answer.status, headers=headers)
+
+
+async def _begin(request: web.Request, response: web.StreamResponse) -> None:
+    """Send the headers with the first bytes."""
+    if not response.prepared:
+        await response.prepare(request)
+
+
+def _close(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.close()
+
+
+def _reset(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        request.transport.abort()
