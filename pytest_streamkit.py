@@ -7,8 +7,13 @@ nothing but pytest is imported until a test asks.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:  # nothing of it is imported where nobody asks
+    from streamkit.mock import ServedMock
 
 
 @pytest.fixture
@@ -28,3 +33,25 @@ def stage_checker(open_sources: Callable[[], int]) -> Callable[..., Awaitable[No
     from streamkit.testing.check import check_stage  # noqa: PLC0415 - no cost to those who do not ask
 
     return check_stage
+
+
+@pytest.fixture
+def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
+    """Starts a scripted provider: ``streamkit.mock.served_mock`` with the same arguments, ``streamkit_mock([Say("Hi")])``.
+
+    What it gives has ``url`` and ``verdict``. With ``clean=True`` the test fails at its end where the verdict has a fault.
+    """
+    from streamkit.mock import served_mock  # noqa: PLC0415 - no cost to those who do not ask
+
+    judged: list[ServedMock] = []
+    with ExitStack() as stack:
+
+        def start(script: Any = None, *, clean: bool = False, **options: Any) -> ServedMock:
+            mock = stack.enter_context(served_mock(script, **options))
+            if clean:
+                judged.append(mock)
+            return mock
+
+        yield start
+    for mock in judged:
+        assert mock.verdict.clean, str(mock.verdict)  # noqa: S101 - a fixture's verdict

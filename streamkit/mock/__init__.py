@@ -2,6 +2,7 @@
 
 from streamkit.mock.script import Match, Script, Turn
 from streamkit.mock.server import Mock
+from streamkit.mock.serving import ServedMock, served_mock
 from streamkit.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Think, Usage, Wait
 from streamkit.mock.verdict import ClientVerdict, Finding
 from streamkit.mock.writing import Pace
@@ -20,6 +21,7 @@ __all__ = [
     "Reset",
     "Say",
     "Script",
+    "ServedMock",
     "Stall",
     "Status",
     "Stop",
@@ -27,4 +29,5 @@ __all__ = [
     "Turn",
     "Usage",
     "Wait",
+    "served_mock",
 ]

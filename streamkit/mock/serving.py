@@ -1,0 +1,72 @@
+"""A mock that answers from a thread of its own, for tests: what the fixture ``streamkit_mock`` gives.
+
+Source: observe.md O31, O32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import frozen
+
+from streamkit.mock.script import Script, Turn
+from streamkit.mock.server import ANY, Mock
+from streamkit.mock.steps import Step
+from streamkit.mock.verdict import ClientVerdict
+from streamkit.mock.writing import AT_ONCE, Pace
+from streamkit.testing.serving import served
+
+#: A script, its turns, the steps of its only turn, or the path of a file in TOML; None: the demo model answers.
+ScriptLike: TypeAlias = Script | Iterable[Turn | Step] | str | PathLike[str] | None
+
+
+@frozen
+class ServedMock:
+    """A mock that is being served."""
+
+    mock: Mock
+    root: str  #: the server's URL
+
+    @property
+    def urls(self) -> Mapping[str, str]:
+        """The base URL of each dialect, as its official clients take it."""
+        return self.mock.urls(self.root)
+
+    @property
+    def url(self) -> str:
+        """The base URL of its one dialect; of several, the server's."""
+        urls = list(self.urls.values())
+        return urls[0] if len(urls) == 1 else self.root
+
+    @property
+    def verdict(self) -> ClientVerdict:
+        """What was seen of the client so far."""
+        return self.mock.verdict
+
+
+@contextmanager
+def served_mock(
+    script: ScriptLike = None, *, dialect: str = ANY, pace: Pace = AT_ONCE, seed: int = 0
+) -> Iterator[ServedMock]:
+    """Serve a mock on a free port of loopback while the block runs.
+
+    Raises UsageError for a dialect or a script that can't be; a script in a file needs the extra ``gateway``.
+    """
+    mock = Mock(script_of(script), dialect=dialect, pace=pace, seed=seed)
+    with served(mock.app) as root:
+        yield ServedMock(mock, root)
+
+
+def script_of(given: ScriptLike) -> Script | None:
+    """The script that is meant. Raises UsageError for one that can't be, ConfigError for a file with faults."""
+    if given is None or isinstance(given, Script):
+        return given
+    if isinstance(given, str | PathLike):
+        from streamkit.mock.script_file import load_script  # noqa: PLC0415 - cattrs is an extra
+
+        return load_script(Path(given))
+    return Script(given)
