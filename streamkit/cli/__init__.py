@@ -24,6 +24,7 @@ from streamkit.cli import (
     dialects,
     inspect,
     lint,
+    mock,
     record,
     serve,
 )
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         lint,
         dialects,
         record,
+        mock,
         serve,
     ):
         command.add_to(commands)

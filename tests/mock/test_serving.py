@@ -57,6 +57,7 @@ def test_a_script_is_named_in_several_ways(tmp_path):
 
 
 def test_the_fixture_serves_and_judges(pytester):
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.makepyfile(
         """
         import urllib.request

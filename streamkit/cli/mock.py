@@ -1,0 +1,127 @@
+"""``streamkit mock``: a scripted provider, with a verdict on its client."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from streamkit.cli.streams import say
+from streamkit.errors import UsageError
+from streamkit.report import Status
+
+HELP = "answer as a provider does, by a script, and say what the client did wrong"
+DETAIL = """\
+Answers clients of any dialect on loopback, streamed and whole, by the turns of a script in TOML:
+
+  [[turn]]
+  steps = [{ say = "Let me look." }, { call = { name = "weather", arguments = { city = "Berlin" } } }]
+  [[turn]]
+  steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
+
+The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: what
+the user said (text), a tool that is offered (tool), how often the model was asked (turn). Without a script a demo model
+answers, which calls the tools that it is offered and reads their results back. The same seed and requests give the same bytes.
+
+Keys are not looked at. GET /verdict says what the client did wrong so far, as JSON; Ctrl-C ends the mock and prints it.
+Faults: a stream that was cut was taken for a whole answer, a call that was never finished was run, Retry-After was ignored, a
+request that was refused for good came again, a stall had no time-out, a connection was kept behind the end of the stream.
+
+A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 where the client has faults.
+
+examples:
+  streamkit mock
+  streamkit mock script.toml --dialect DIALECT --port 9000
+  streamkit mock --tokens-per-s 0 --first-token-s 0
+"""
+EXTRA = "a script in a file needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
+PORTS = 65535
+#: What ends it.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: Seconds after which an idle connection is closed.
+IDLE_S = 75.0
+
+
+def add_to(commands: Any) -> None:
+    """Add ``streamkit mock`` and its options to the parser's commands."""
+    command = commands.add_parser("mock", help=HELP, description=DETAIL)
+    command.add_argument(
+        "script", nargs="?", metavar="SCRIPT.toml", help="what is said; without one a demo model answers"
+    )
+    command.add_argument("--dialect", default="any", metavar="NAME", help="answer clients of this one (default: any)")
+    command.add_argument(
+        "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="of ids and of the pace (default: 0)")
+    command.add_argument(
+        "--speed", type=float, default=1.0, metavar="F", help="a factor for every wait; 0 never waits (default: 1)"
+    )
+    command.add_argument(
+        "--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)"
+    )
+    command.add_argument(
+        "--first-token-s", type=float, default=0.4, metavar="S", help="seconds before the first token (default: 0.4)"
+    )
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    """Serve until SIGINT or SIGTERM; the status is FAILED where the client has faults."""
+    # here, since other commands start sooner without it
+    from streamkit.gateway.faults import ConfigError  # noqa: PLC0415
+    from streamkit.gateway.listening import listening, url_of  # noqa: PLC0415
+    from streamkit.mock import Mock, Pace  # noqa: PLC0415
+    from streamkit.mock.serving import script_of  # noqa: PLC0415
+
+    if not 0 <= options.port <= PORTS:
+        raise UsageError(f"--port takes a number up to {PORTS}, not {options.port}")
+    try:
+        script = script_of(options.script)
+    except ModuleNotFoundError as error:
+        raise UsageError(EXTRA.format(error.name)) from error
+    except ConfigError as error:
+        for finding in error.findings:  # each in a line of its own, which editors can go to
+            say(str(finding))
+        return Status.USAGE
+    pace = Pace(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
+    mock = Mock(script, dialect=options.dialect, pace=pace, seed=options.seed)
+    with _log_on_stderr():
+        async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
+            print(_addresses(mock.urls(url_of(bound))), flush=True)
+            await _signal()
+    verdict = mock.verdict
+    print(verdict, flush=True)
+    return Status.DONE if verdict.clean else Status.FAILED
+
+
+def _addresses(urls: Mapping[str, str]) -> str:
+    width = max(map(len, urls))
+    return "\n".join(["base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items())])
+
+
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
+    log, handler = logging.getLogger("streamkit.mock"), logging.StreamHandler(sys.stderr)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+async def _signal() -> None:
+    """Wait for SIGINT or SIGTERM."""
+    came, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, came.set)
+    try:
+        await came.wait()
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
