@@ -226,13 +226,13 @@ class Watch:
 
     def _judge_repetition(self, earlier: Exchange, now: Exchange) -> None:
         failed, sent_at = earlier.failed, earlier.sent_at
-        if failed is None or sent_at is None or now.depth != earlier.depth:
+        if failed is None or sent_at is None or earlier.judged:
             return
         if not is_retryable(failed):
-            if now.digest == earlier.digest and not earlier.judged:
+            if now.digest == earlier.digest:
                 message = f"the same as request {earlier.number}, which got status {failed.http_status}"
                 self._found("bad_request_retried", earlier, now, message)
-        elif failed.retry_after_s is not None and not earlier.followed:
+        elif failed.retry_after_s is not None:
             waited = self.clock() - sent_at
             if waited < failed.retry_after_s - EARLY_S:
                 after = f"{waited:.2f} s after request {earlier.number}"

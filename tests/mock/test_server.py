@@ -126,6 +126,12 @@ async def test_a_bad_request_is_refused_in_the_dialect(serve, dialect):
     assert mock.verdict.requests == 0
 
 
+async def test_what_leans_on_an_answer_that_is_not_kept_is_refused(serve):
+    body = orjson.dumps({"model": "m", "input": "Hi", "previous_response_id": "resp_1"})
+    status, answer = await post(await serve(Mock(Script([Say("x")]))) + "/v1/responses", body)
+    assert (status, b"previous_response_id" in answer) == (400, True)
+
+
 async def test_a_status_is_sent_with_its_retry_after(serve):
     mock = Mock(Script([Status(429, message="slow down", retry_after=3)]))
     async with (
@@ -133,6 +139,7 @@ async def test_a_status_is_sent_with_its_retry_after(serve):
         session.post(await serve(mock) + CHAT, data=chat(user())) as response,
     ):
         assert (response.status, response.headers["retry-after"]) == (429, "3")
+        assert int(response.headers["content-length"]) == len(await response.read())
         assert (await response.json())["error"]["message"] == "slow down"
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from streamkit.conversation.messages import Text, ToolCall, ToolResult
 from streamkit.conversation.messages import Turn as Message
-from streamkit.mock import Call, Cut, Error, Reset, Say, Script, Stall, Status, Stop, Turn, served_mock
+from streamkit.events import ProviderFailed
+from streamkit.mock import Call, Cut, Error, Reset, Say, Script, Stall, Status, Stop, Turn, served_mock, verdict
 from streamkit.mock.answer import Answer
-from streamkit.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, SaidCall, said_in
+from streamkit.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, SaidCall, Watch, said_in
 from tests.mock.asking import ASKED, assistant, chat, request, said, url_for, user
 
 PATH = "/v1/chat/completions"
@@ -124,6 +125,17 @@ def test_a_result_of_an_unfinished_call_is_a_fault(serve, end):
     assert kinds(mock) == [("unfinished_call_answered", 2)]
 
 
+def test_an_unfinished_call_without_a_result_was_accepted(serve):
+    mock, client = serve([OPEN, Cut("body")], [Say("So it rains")])
+    call = {
+        "id": Client.call_id(client.ask(chat(user()))),
+        "type": "function",
+        "function": {"name": "x", "arguments": "{}"},
+    }
+    client.ask(chat(user(), assistant(None, call), user("And?")))
+    assert kinds(mock) == [("truncated_stream_accepted", 2)]
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "ollama"])
 def test_a_finished_call_of_a_broken_answer_is_no_whole_answer(serve, dialect):
     """These end a call; where only the end of the stream does, a call of a broken answer is unfinished. Ollama has no ids."""
@@ -161,6 +173,29 @@ def test_asking_after_the_time_is_none(serve):
     time.sleep(0.15)
     client.ask(chat(user()))
     assert mock.verdict == ClientVerdict(requests=2)
+
+
+@pytest.mark.parametrize(("waited", "faults"), [(9.9, ["retry_after_ignored"]), (9.96, []), (11, [])])
+def test_a_clock_may_be_a_little_fast(waited, faults):
+    now = [100.0]
+    watch = Watch(lambda: now[0])
+    _, exchange = watch.ask(request(), b"1")
+    exchange.failed, exchange.sent_at = ProviderFailed("rate_limit", "", http_status=429, retry_after_s=10), now[0]
+    now[0] += waited
+    watch.ask(request(), b"2")
+    watch.ask(request(), b"3")
+    assert [fault.kind for fault in watch.verdict.faults] == faults
+
+
+def test_the_oldest_conversation_is_forgotten(monkeypatch):
+    monkeypatch.setattr(verdict, "CONVERSATIONS", 2)
+    watch = Watch(lambda: 0.0)
+    first, _ = watch.ask(request("one"), b"")
+    second, _ = watch.ask(request("two"), b"")
+    assert watch.ask(request("one"), b"")[0] is first
+    watch.ask(request("three"), b"")
+    assert watch.ask(request("one"), b"")[0] is first
+    assert watch.ask(request("two"), b"")[0] is not second
 
 
 def test_other_conversations_need_not_wait(serve):
@@ -250,10 +285,10 @@ def test_a_verdict_is_text_and_json(serve):
     mock, client = serve([Status(429, retry_after=30)], [Status(503)])
     client.ask(chat(user()))
     client.ask(chat(user()))
-    verdict = httpx.get(f"{mock.root}/verdict", trust_env=False).json()
-    assert (verdict["clean"], verdict["requests"]) == (False, 2)
-    assert [fault["kind"] for fault in verdict["faults"]] == ["retry_after_ignored"]
-    assert [note["kind"] for note in verdict["notes"]] == ["not_retried"]
+    found = httpx.get(f"{mock.root}/verdict", trust_env=False).json()
+    assert (found["clean"], found["requests"]) == (False, 2)
+    assert [fault["kind"] for fault in found["faults"]] == ["retry_after_ignored"]
+    assert [note["kind"] for note in found["notes"]] == ["not_retried"]
     assert str(mock.verdict).splitlines()[0] == "verdict on the client: not clean, 2 requests"
     assert str(mock.verdict).splitlines()[1].startswith("fault: retry_after_ignored: request 2: asked 0.")
 

@@ -111,8 +111,31 @@ async def test_without_counts_words_are_counted():
     assert (response.usage.input_total, response.usage.output_total) == (2, 3)
 
 
-async def test_reasoning_between_texts_is_a_block_of_its_own():
-    response = await read(write(Say("a"), Think("b"), Say("c"), dialect="anthropic").answer)
+def test_what_was_read_is_told_at_the_start():
+    assert b'"input_tokens":2,' in write(Say("x"), dialect="anthropic").answer.frames[0]
+    assert b'"input_tokens":9,' in write(Say("x"), Usage(input=9), dialect="anthropic").answer.frames[0]
+
+
+def test_usage_is_for_those_that_ask_for_it():
+    asked = request()
+    asked.stream_usage = None
+    writer = Writer(asked, streamed=True, source=random.Random(1))
+    assert b'"usage"' not in writer.steps([Say("x"), Usage(input=9)]).answer.body
+    assert b'"usage"' in write(Say("x")).answer.body
+
+
+def test_an_array_that_breaks_off_is_not_closed():
+    def array(*steps: Step) -> bytes:
+        asked = request(dialect="gemini")
+        return Writer(asked, streamed=True, as_array=True, source=random.Random(1)).steps(steps).answer.body
+
+    assert orjson.loads(array(Say("a b")))
+    assert orjson.loads(array(Say("a b"), Cut()) + b"]")
+
+
+@pytest.mark.parametrize("stream", HOW)
+async def test_reasoning_between_texts_is_a_block_of_its_own(stream):
+    response = await read(write(Say("a"), Think("b"), Say("c"), dialect="anthropic", stream=stream).answer)
     assert [type(part).__name__ for part in response.choices[0].parts] == ["Text", "Reasoning", "Text"]
 
 
