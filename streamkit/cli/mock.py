@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from streamkit.cli.streams import say
+from streamkit.cli.streams import say, write
+from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
-from streamkit.report import Status
+from streamkit.report import STREAM_REPAIRS, Status
 
 HELP = "answer as a provider does, by a script, and say what the client did wrong"
 DETAIL = """\
@@ -32,12 +33,16 @@ Keys are not looked at. GET /verdict says what the client did wrong so far, as J
 Faults: a stream that was cut was taken for a whole answer, a call that was never finished was run, Retry-After was ignored, a
 request that was refused for good came again, a stall had no time-out, a connection was kept behind the end of the stream.
 
+--quirk breaks the bytes of every answer as some provider does; its kinds are those of the repairs that a reader then needs.
+--list-quirks says what each changes, and what an answer must have for it.
+
 A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 where the client has faults.
 
 examples:
   streamkit mock
   streamkit mock script.toml --dialect DIALECT --port 9000
-  streamkit mock --tokens-per-s 0 --first-token-s 0
+  streamkit mock --quirk index_missing --quirk id_missing --tokens-per-s 0
+  streamkit mock --list-quirks --dialect DIALECT
 """
 EXTRA = "a script in a file needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 PORTS = 65535
@@ -56,6 +61,12 @@ def add_to(commands: Any) -> None:
     command.add_argument("--dialect", default="any", metavar="NAME", help="answer clients of this one (default: any)")
     command.add_argument(
         "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
+    )
+    command.add_argument(
+        "--quirk", action="append", default=[], metavar="KIND", help="break every answer so; may be given several times"
+    )
+    command.add_argument(
+        "--list-quirks", action="store_true", help="list the kinds, those of --dialect if given, and exit"
     )
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of ids and of the pace (default: 0)")
     command.add_argument(
@@ -78,6 +89,9 @@ async def run(options: argparse.Namespace) -> Status:
     from streamkit.mock import Mock, Pace  # noqa: PLC0415
     from streamkit.mock.serving import script_of  # noqa: PLC0415
 
+    if options.list_quirks:
+        write("".join(f"{line}\n" for line in _quirks(options.dialect)).encode())
+        return Status.DONE
     if not 0 <= options.port <= PORTS:
         raise UsageError(f"--port takes a number up to {PORTS}, not {options.port}")
     try:
@@ -89,7 +103,7 @@ async def run(options: argparse.Namespace) -> Status:
             say(str(finding))
         return Status.USAGE
     pace = Pace(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
-    mock = Mock(script, dialect=options.dialect, pace=pace, seed=options.seed)
+    mock = Mock(script, dialect=options.dialect, quirks=options.quirk, pace=pace, seed=options.seed)
     with _log_on_stderr():
         async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
             print(_addresses(mock.urls(url_of(bound))), flush=True)
@@ -97,6 +111,22 @@ async def run(options: argparse.Namespace) -> Status:
     verdict = mock.verdict
     print(verdict, flush=True)
     return Status.DONE if verdict.clean else Status.FAILED
+
+
+def _quirks(dialect: str) -> Iterator[str]:
+    """Each quirk of a dialect, or of all: its kind, what it changes, what it needs, and whose it is."""
+    from streamkit.mock.quirks import quirks_of  # noqa: PLC0415 - as in run
+    from streamkit.mock.server import ANY  # noqa: PLC0415
+
+    every = {name: quirks_of(name) for name in (DIALECTS if dialect == ANY else [dialect])}
+    for kind in STREAM_REPAIRS:
+        having = {name: quirks[kind] for name, quirks in every.items() if kind in quirks}
+        if having:
+            quirk = next(iter(having.values()))
+            yield f"{kind}: {quirk.what}"
+            yield f"    needs: {', '.join(quirk.needs)}" + (f"; of the reader: {quirk.reader}" if quirk.reader else "")
+            if len(every) > 1:
+                yield f"    of: {', '.join(having)}"
 
 
 def _addresses(urls: Mapping[str, str]) -> str:

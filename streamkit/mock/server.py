@@ -3,8 +3,9 @@
 Theory: a request is read as the gateway reads a client's, a turn of the script is written for it (``writing.py``), and is sent
 as it stands in the value: nothing of an answer is made while it is sent.
 
-Rules. Without a script the gateway's demo model answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the
-client. Ids and pace depend on the seed, the request, and how often it came.
+Rules. Quirks change what was written, and the verdict goes by what it was before. Without a script the gateway's demo model
+answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the client. Ids and pace depend on the seed, the
+request, and how often it came.
 
 Source: observe.md O31, O32.
 """
@@ -19,26 +20,30 @@ import struct
 import time
 from asyncio import sleep
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 import orjson
 from aiohttp import web
+from attrs import evolve
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import ModelCard, model_in_body
-from streamkit.errors import BadRequest, UsageError
+from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.gateway.demo_model import answer as demo_answer
 from streamkit.gateway.demo_model import texts
+from streamkit.gateway.faults import meant
 from streamkit.mock.answer import Answer
 from streamkit.mock.paths import Path, Place, places
+from streamkit.mock.quirks import Quirk, quirks_of
 from streamkit.mock.script import Script
 from streamkit.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, Conversation, Exchange, Watch
 from streamkit.mock.writing import AT_ONCE, CREATED, Pace, Writer, Written
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.client_dialect import refuse_in_dialect
 from streamkit.web.inventory import add_inventory
@@ -58,7 +63,8 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 class Mock:
     """A scripted provider. ``app`` gives the application that serves it, ``verdict`` what was seen of its client.
 
-    ``dialect`` is the name of one, or ``any``. Raises UsageError for one that there is not.
+    ``dialect`` is the name of one, or ``any``. ``quirks`` are kinds of ``streamkit.mock.quirks``, each for every answer of the
+    dialects that have it, in that order. Raises UsageError for a dialect or a quirk that there is not.
     """
 
     def __init__(
@@ -66,12 +72,15 @@ class Mock:
         script: Script | None = None,
         *,
         dialect: str = ANY,
+        quirks: Sequence[str] = (),
         pace: Pace = AT_ONCE,
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         names = tuple(DIALECTS) if dialect == ANY else (dialect_named(dialect).name,)
         self.places: tuple[Place, ...] = tuple(places(names))  #: where each dialect is
+        self._quirks = {name: _chosen(name, quirks) for name in names}
+        _refuse_unknown(quirks, names)
         self._script, self._pace, self._seed = script, pace, seed
         self._watch = Watch(clock)
         self._times: Counter[bytes] = Counter()  # how often each request came
@@ -120,7 +129,7 @@ class Mock:
         written = self._written(asked, as_array, digest, conversation, exchange)
         self._watch.answer(exchange, written)
         _log(exchange, written)
-        return await self._sent(request, written, exchange)
+        return await self._sent(request, evolve(written, answer=self._quirky(exchange, written.answer)), exchange)
 
     def _written(
         self, asked: Request, as_array: bool, digest: bytes, conversation: Conversation, exchange: Exchange
@@ -141,6 +150,19 @@ class Mock:
             return writer.refused(_no_turn(self._script, conversation))
         conversation.had.add(number)
         return writer.steps(self._script.turns[number].steps)
+
+    def _quirky(self, exchange: Exchange, answer: Answer) -> Answer:
+        """The answer with the quirks of its dialect. One of raw bytes may be no stream of the dialect: it stays as it is."""
+        for quirk in self._quirks[answer.dialect] if answer.frames else ():
+            try:
+                changed = quirk.apply(answer)
+            except StreamError:
+                changed = answer
+            if changed == answer:
+                needed = ", ".join(quirk.needs)
+                log.info("request %d: %s changes nothing here: it needs %s", exchange.number, quirk.kind, needed)
+            answer = changed
+        return answer
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -174,6 +196,20 @@ class Mock:
         await sleep(bound_s)
         self._watch.stayed(exchange, bound_s)
         _reset(request)
+
+
+def _chosen(dialect: str, kinds: Sequence[str]) -> list[Quirk]:
+    """The quirks of these kinds that a dialect has."""
+    quirks = quirks_of(dialect)
+    return [quirks[kind] for kind in kinds if kind in quirks]
+
+
+def _refuse_unknown(kinds: Sequence[str], dialects: Sequence[str]) -> None:
+    known = {kind for dialect in dialects for kind in quirks_of(dialect)} if kinds else set()
+    for kind in kinds:
+        if kind not in known:
+            whose = f"{dialects[0]} has" if len(dialects) == 1 else "there is"
+            raise UsageError(f"{whose} no quirk {quoted(kind)}{meant(kind, sorted(known))}")
 
 
 def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]:

@@ -5,7 +5,7 @@ Source: observe.md O31, O32.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -50,13 +50,20 @@ class ServedMock:
 
 @contextmanager
 def served_mock(
-    script: ScriptLike = None, *, dialect: str = ANY, pace: Pace = AT_ONCE, seed: int = 0
+    script: ScriptLike = None,
+    *,
+    dialect: str = ANY,
+    quirk: str | Sequence[str] = (),
+    pace: Pace = AT_ONCE,
+    seed: int = 0,
 ) -> Iterator[ServedMock]:
     """Serve a mock on a free port of loopback while the block runs.
 
-    Raises UsageError for a dialect or a script that can't be; a script in a file needs the extra ``gateway``.
+    ``quirk`` is one kind, or several (``streamkit mock --list-quirks``). Raises UsageError for a dialect, a quirk or a script
+    that can't be; a script in a file needs the extra ``gateway``.
     """
-    mock = Mock(script_of(script), dialect=dialect, pace=pace, seed=seed)
+    quirks = (quirk,) if isinstance(quirk, str) else tuple(quirk)
+    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, pace=pace, seed=seed)
     with served(mock.app) as root:
         yield ServedMock(mock, root)
 

@@ -58,6 +58,19 @@ async def test_each_fault_of_a_script_has_a_line(tmp_path, capsys):
     assert [line.partition("s.toml:")[2][:4] for line in capsys.readouterr().err.splitlines()] == ["2:12", "2:27"]
 
 
+async def test_the_quirks_are_listed(capfdbinary):
+    assert await run_here("--list-quirks", "--dialect", "ollama") is Status.DONE
+    some = capfdbinary.readouterr().out.decode()
+    assert await run_here("--list-quirks") is Status.DONE
+    every = capfdbinary.readouterr().out.decode()
+    assert re.search(
+        r"^id_missing: no call has an id\n    needs: stream, call\n    of: openai-chat, ", every, re.MULTILINE
+    )
+    assert "array_unclosed" in every
+    assert "array_unclosed" not in some
+    assert "of:" not in some.replace("of the reader:", "")
+
+
 async def test_a_clean_client_gives_a_clean_status(script, capsys):
     serving = asyncio.create_task(run_here(script, "--dialect", "openai-chat", "--port", "0", "--speed", "0"))
     while not (found := URL.search(capsys.readouterr().out)):  # noqa: ASYNC110 - printing sets no event

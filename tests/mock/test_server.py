@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
 import aiohttp
 import orjson
@@ -199,6 +200,57 @@ async def test_a_stall_ends_when_its_client_leaves(serve):
                 while await response.content.readany():
                     pass
     assert mock.verdict.clean
+
+
+# -- quirks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind"),
+    [
+        ("openai-chat", "index_missing"),
+        ("openai-responses", "event_type_missing"),
+        ("anthropic", "block_unclosed"),
+        ("ollama", "arguments_not_object"),
+        ("bedrock", "block_unclosed"),
+        ("gemini", "array_unclosed"),
+    ],
+)
+async def test_a_quirk_needs_its_repair(serve, dialect, kind):
+    mock = Mock(Script([Say("Hello you"), Call("weather", {"city": "Berlin"}), Call("time", {})]), quirks=[kind])
+    asked = request(dialect=dialect)
+    _, body = await post(url_for(mock, await serve(mock), asked), said(asked))
+    response = await read(dialect, body, stream=True)
+    assert response.report.repairs[kind]
+    assert [call.name for call in response.tool_calls] == ["weather", "time"]
+
+
+async def test_a_quirk_may_change_the_form_of_an_answer(serve):
+    mock = Mock(Script([Say("Hello you")], repeat=True), dialect="openai-chat", quirks=["body_for_stream"])
+    _, body = await post(await serve(mock) + CHAT, chat(user()))
+    assert decode_response(body, "openai-chat").text == "Hello you"
+
+
+@pytest.mark.parametrize("steps", [[Raw("{x\n"), Cut()], [Status(429)], [Raw(b"\xff")]], ids=str)
+async def test_an_answer_that_is_none_of_the_dialect_has_no_quirks(serve, steps, caplog):
+    with caplog.at_level("INFO", "streamkit.mock"):
+        mock = Mock(Script(steps), dialect="openai-chat", quirks=["call_nameless", "body_for_stream"])
+        url = await serve(mock) + CHAT
+        with suppress(aiohttp.ClientPayloadError):
+            await post(url, chat(user()))
+    assert "call_nameless changes nothing here: it needs stream, call" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "reason"),
+    [
+        ("any", "there is no quirk 'index_mising'; did you mean \"index_missing\""),
+        ("ollama", "ollama has no quirk 'index_mising'; "),
+    ],
+)
+def test_a_quirk_that_there_is_not_is_refused(dialect, reason):
+    with pytest.raises(UsageError, match=reason):
+        Mock(dialect=dialect, quirks=["index_mising"])
 
 
 # -- time, and the seed ------------------------------------------------------------------------------------------------

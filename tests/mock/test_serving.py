@@ -48,6 +48,13 @@ def test_the_base_url_of_one_dialect_is_its_url():
         assert mock.urls["openai-chat"] == mock.root + "/v1"
 
 
+def test_one_quirk_or_several_are_named():
+    for quirk in "body_for_stream", ["after_end", "body_for_stream"]:
+        with served_mock([Say("x")], dialect="openai-chat", quirk=quirk) as mock:
+            answer = httpx.post(f"{mock.url}/chat/completions", content=chat(user()), trust_env=False)
+            assert answer.headers["content-type"] == "application/json"
+
+
 def test_a_script_is_named_in_several_ways(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("[[turn]]\nsteps = [{ say = 'x' }]", "utf-8")
