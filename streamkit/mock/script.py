@@ -20,6 +20,11 @@ from streamkit.errors import UsageError
 from streamkit.mock.steps import BEHIND_THE_END, ENDINGS, Call, Status, Step, Stop, Wait, name_of
 
 
+def _counts_from_one(_match: Any, _attribute: Attribute[Any], turn: int | None) -> None:
+    if turn is not None and turn < 1:
+        raise UsageError(f"turn: 1 is the first, so {turn} is none")
+
+
 @frozen(kw_only=True)
 class Match:
     """What a request must be for a turn to answer it; all that is given must hold."""
@@ -29,7 +34,7 @@ class Match:
     #: The name of a tool that is offered.
     tool: str = ""
     #: How often the model is asked for the first time (1), with one answer of it in the history (2), and so on.
-    turn: int | None = None
+    turn: int | None = field(default=None, validator=_counts_from_one)
 
     def fits(self, request: Request) -> bool:
         """Whether the request is such a one."""

@@ -5,7 +5,7 @@ as it stands in the value: nothing of an answer is made while it is sent.
 
 Rules. Quirks change what was written, and the verdict goes by what it was before. Without a script the gateway's demo model
 answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the client. Ids and pace depend on the seed, the
-request, and how often it came.
+request, and how often its conversation had it.
 
 Source: observe.md O31, O32.
 """
@@ -19,7 +19,6 @@ import socket
 import struct
 import time
 from asyncio import sleep
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -83,7 +82,6 @@ class Mock:
         _refuse_unknown(quirks, names)
         self._script, self._pace, self._seed = script, pace, seed
         self._watch = Watch(clock)
-        self._times: Counter[bytes] = Counter()  # how often each request came
 
     @property
     def verdict(self) -> ClientVerdict:
@@ -126,16 +124,14 @@ class Mock:
             return error_response(bad_request(error), path.dialect)
         digest = hashlib.sha256(b"%s\n%s" % (request.path_qs.encode(), raw)).digest()
         conversation, exchange = self._watch.ask(asked, digest)
-        written = self._written(asked, as_array, digest, conversation, exchange)
+        written = self._written(asked, as_array, conversation, exchange)
         self._watch.answer(exchange, written)
         _log(exchange, written)
         return await self._sent(request, evolve(written, answer=self._quirky(exchange, written.answer)), exchange)
 
-    def _written(
-        self, asked: Request, as_array: bool, digest: bytes, conversation: Conversation, exchange: Exchange
-    ) -> Written:
-        self._times[digest] += 1
-        seed = f"{self._seed}/{digest.hex()}/{self._times[digest]}"
+    def _written(self, asked: Request, as_array: bool, conversation: Conversation, exchange: Exchange) -> Written:
+        times = sum(each.digest == exchange.digest for each in conversation.exchanges)
+        seed = f"{self._seed}/{exchange.digest.hex()}/{times}"
         source = random.Random(seed)  # noqa: S311 - no secret: the same seed gives the same bytes
         writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, pace=self._pace, source=source)
         if self._script is None:
@@ -194,8 +190,9 @@ class Mock:
         if bound_s is None:
             bound_s = LEAVE_S if is_over else READ_TIMEOUT_S
         await sleep(bound_s)
-        self._watch.stayed(exchange, bound_s)
-        _reset(request)
+        if request.transport is not None and not request.transport.is_closing():  # a runner may not cancel handlers
+            self._watch.stayed(exchange, bound_s)
+            _reset(request)
 
 
 def _chosen(dialect: str, kinds: Sequence[str]) -> list[Quirk]:

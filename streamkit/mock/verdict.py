@@ -58,6 +58,8 @@ LEAVE_S: Final = 5.0
 EARLY_S: Final = 0.05
 #: Conversations that are watched, and requests of each; older ones are forgotten.
 CONVERSATIONS, EXCHANGES = 1000, 100
+#: Faults that are kept, and as many notes; older ones are forgotten.
+FINDINGS: Final = 1000
 
 
 @frozen
@@ -176,8 +178,8 @@ class Watch:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self._requests = 0
-        self._faults: list[Finding] = []
-        self._notes: list[Finding] = []
+        self._faults: deque[Finding] = deque(maxlen=FINDINGS)
+        self._notes: deque[Finding] = deque(maxlen=FINDINGS)
         self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
 
     @property

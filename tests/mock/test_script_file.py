@@ -89,6 +89,10 @@ def test_arguments_and_raw_bytes_have_two_forms():
             "[[turn]]\nsteps = [{ say = 'x' }]\nmatch = { turns = 1 }",
             's.toml:3:11: turn[0].match.turns: unknown key; did you mean "turn"?',
         ),
+        (
+            "[[turn]]\nsteps = [{ say = 'x' }]\nmatch = { turn = 0 }",
+            "s.toml:3:11: turn[0].match.turn: 1 is the first, so 0 is none",
+        ),
         ("[[turn]]\nsteps = [{ cut = true }, { say = 'x' }]", "nothing can follow cut, and step 2 does"),
         ("a = " + "[" * 2000 + "]" * 2000, "s.toml: its arrays or tables are nested too deeply"),
     ],

@@ -9,6 +9,7 @@ from contextlib import suppress
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 
 from streamkit.conversation.messages import Text, ToolResult
 from streamkit.conversation.messages import Turn as Message
@@ -200,6 +201,22 @@ async def test_a_stall_ends_when_its_client_leaves(serve):
                 while await response.content.readany():
                     pass
     assert mock.verdict.clean
+
+
+async def test_a_client_that_left_is_not_there_for_runners_that_cancel_no_handlers():
+    mock = Mock(Script([Say("x"), Stall(0.05)]))
+    runner = web.AppRunner(mock.app())
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0]
+        url = f"http://{host}:{port}{CHAT}"
+        async with aiohttp.ClientSession() as session, session.post(url, data=chat(user())) as response:
+            await response.content.readany()
+        await asyncio.sleep(0.15)
+        assert mock.verdict.clean
+    finally:
+        await runner.cleanup()
 
 
 # -- quirks ------------------------------------------------------------------------------------------------------------

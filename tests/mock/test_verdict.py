@@ -198,6 +198,14 @@ def test_the_oldest_conversation_is_forgotten(monkeypatch):
     assert watch.ask(request("two"), b"")[0] is not second
 
 
+def test_the_oldest_faults_are_forgotten(monkeypatch):
+    monkeypatch.setattr(verdict, "FINDINGS", 2)
+    watch = Watch(lambda: 0.0)
+    for number in range(3):
+        watch.out_of_turns(watch.ask(request(str(number)), b"")[1])
+    assert [note.request for note in watch.verdict.notes] == [2, 3]
+
+
 def test_other_conversations_need_not_wait(serve):
     mock, client = serve([Status(429, retry_after=30)], [Say("x")])
     client.ask(chat(user()))
