@@ -234,7 +234,7 @@ def _no_turn(script: Script, conversation: Conversation) -> ProviderFailed:
 def _log(exchange: Exchange, written: Written) -> None:
     answer = written.answer
     what = f"status {answer.status}, {len(answer.body)} bytes"
-    lost = f"; it has no place for {', '.join(sorted(written.losses))}" if written.losses else ""
+    lost = f"; lost: {', '.join(sorted(written.losses))}" if written.losses else ""
     log.info("request %d: %s, %s, %s%s", exchange.number, answer.dialect, what, answer.end, lost)
 
 

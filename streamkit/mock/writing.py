@@ -136,7 +136,7 @@ class Writer:
         self._kind: type | None = None  # of the block that is being written
         self._block = self._calls = 0
         self._raw_before: int | None = None  # of a whole answer: how many raw pieces stand in front of the body
-        self._begun = self._has_usage = self._over = False
+        self._started = self._has_usage = self._over = False
 
     def _how_to_write(self) -> Encoding:
         on_request = self._streamed and self._dialect.usage_on_request
@@ -185,7 +185,7 @@ class Writer:
                 case Stall():
                     end, stall = "stalled", step
                 case _:
-                    if self._streamed and not self._begun:
+                    if self._streamed and not self._started:
                         self._start(next((step for step in steps if isinstance(step, Usage)), None))
                     self._say(step)
         breaks_off = isinstance(steps[-1], Cut | Reset | Stall)
@@ -230,7 +230,7 @@ class Writer:
     def _start(self, usage: Usage | None) -> None:
         """What was read is known from the start: dialects that have a place for it there tell it."""
         read = UsageReported(input_total=self._read_words() if usage is None else usage.input)
-        self._begun = True
+        self._started = True
         self._feed([ResponseStarted(None, self._request.model, CREATED, usage=read), ChoiceStarted()])
 
     def _say(self, step: Step) -> None:
@@ -279,8 +279,9 @@ class Writer:
 
     def _count(self) -> UsageReported:
         read, output = self._read_words(), self._tokens.total()
+        thought = self._tokens[ReasoningDelta]
         return UsageReported(
-            input_total=read, output_total=output, output_reasoning=self._tokens[ReasoningDelta], total=read + output
+            input_total=read, input_cached=0, output_total=output, output_reasoning=thought, total=read + output
         )
 
     def _read_words(self) -> int:

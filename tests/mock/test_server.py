@@ -16,7 +16,7 @@ from streamkit.conversation.messages import Turn as Message
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.http_errors import decode_error
-from streamkit.mock import Call, Cut, Mock, Pace, Raw, Reset, Say, Script, Stall, Status, Wait
+from streamkit.mock import Call, Cut, Mock, Pace, Raw, Reset, Say, Script, Stall, Status, Think, Wait
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
@@ -75,6 +75,15 @@ async def test_without_a_script_a_tool_loop_runs(serve, dialect, stream):
     _, body = await post(url_for(mock, url, asked), said(asked))
     assert "weather said “rain”" in (await read(dialect, body, stream=stream)).text
     assert mock.verdict.clean
+
+
+async def test_what_the_dialect_cannot_carry_is_logged(serve, caplog):
+    mock = Mock(Script([Think("Hm"), Say("Hello")]))
+    asked = request(dialect="bedrock")
+    with caplog.at_level("INFO", "streamkit.mock"):
+        _, body = await post(url_for(mock, await serve(mock), asked), said(asked))
+    (line,) = caplog.messages
+    assert line == f"request 1: bedrock, status 200, {len(body)} bytes, whole; lost: usage_detail"
 
 
 async def test_one_dialect_alone_is_served(serve):
