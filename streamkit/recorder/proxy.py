@@ -110,9 +110,13 @@ class Proxy:
         """The application; ``hosts`` are the names by which it may be called, by default this machine's own."""
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[_guarded(hosts or Hosts())])
         app.router.add_route("*", "/{path:.*}", self._handle, expect_handler=expected)
+        self.attach(app)
+        return app
+
+    def attach(self, app: web.Application) -> None:
+        """Let handlers of an application use ``pass_on``."""
         app.cleanup_ctx.append(self._connected)
         app.on_shutdown.append(self._stop)
-        return app
 
     async def _connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
         async with client_session(decompress=False) as self._session:
@@ -128,8 +132,14 @@ class Proxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if wants_socket(request):
             raise no_socket(request)
+        return await self.pass_on(request, await request.read() if request.can_read_body else None)
+
+    async def pass_on(self, request: web.Request, body: bytes | None) -> web.StreamResponse:
+        """Ask the provider what a client asks, with this body, and give the client its answer. Both are recorded.
+
+        Raises Refused where there is no answer, and for a path that would lead elsewhere.
+        """
         target = _target(request)
-        body = await request.read() if request.can_read_body else None
         line = _Line(request, self.tell)
         dialect = _dialect_of(request.path) if self.dialect is None else self.dialect
         recording = self.recorder.open(dialect=dialect, provider=self.provider, saved=line.saved)
