@@ -17,17 +17,18 @@ CLOSE_S = 1.0
 
 
 @contextmanager
-def served(make_app: Callable[[], web.Application]) -> Iterator[str]:
+def served(make_app: Callable[[], web.Application], *, decompress: bool = True) -> Iterator[str]:
     """Serve an application on a free port of loopback while the block runs, and give its URL: ``http://127.0.0.1:40123``.
 
-    ``make_app`` is called in the thread, whose event loop is the application's. What it raises, or OSError where loopback
+    ``make_app`` is called in the thread, whose event loop is the application's; without ``decompress`` it gets the bodies of
+    requests as they were sent. What it raises, or OSError where loopback
     can't be listened on, is raised here.
     """
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="streamkit-served", daemon=True)
     thread.start()
     try:
-        runner, url = asyncio.run_coroutine_threadsafe(_started(make_app), loop).result()
+        runner, url = asyncio.run_coroutine_threadsafe(_started(make_app, decompress), loop).result()
         try:
             yield url
         finally:
@@ -39,8 +40,10 @@ def served(make_app: Callable[[], web.Application]) -> Iterator[str]:
         loop.close()
 
 
-async def _started(make_app: Callable[[], web.Application]) -> tuple[web.AppRunner, str]:
-    runner = web.AppRunner(make_app(), handler_cancellation=True, access_log=None, shutdown_timeout=CLOSE_S)
+async def _started(make_app: Callable[[], web.Application], decompress: bool) -> tuple[web.AppRunner, str]:
+    runner = web.AppRunner(
+        make_app(), handler_cancellation=True, access_log=None, shutdown_timeout=CLOSE_S, auto_decompress=decompress
+    )
     try:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -1,0 +1,97 @@
+"""The bytes of a recorded answer in other reads than they came in. A piece comes when its last byte came.
+
+Source: observe.md O27.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from streamkit.detect import Detector
+from streamkit.dialects import source_named
+from streamkit.errors import StreamkitError, UsageError
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.recording import Read, Recording
+from streamkit.report import StreamReport
+from streamkit.testing.cuts import cut_at
+from streamkit.text.quoting import quoted
+
+Kind: TypeAlias = Literal["reads", "events", "bytes", "random"]
+#: The longest piece of a random cut, in bytes.
+RANDOM_BYTES: Final = 64
+_NUMBERED: Final = re.compile(r"(bytes|random)=([0-9]{1,9})")
+_LINE: Final = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
+
+
+@frozen
+class Cut:
+    """Where an answer is cut: where its reads ended, behind each event, into pieces of so many bytes, or at random."""
+
+    kind: Kind = "reads"
+    number: int = 0  #: bytes of a piece; the seed of a random cut
+
+
+def cut_in(text: str) -> Cut:
+    """What ``reads``, ``events``, ``bytes=N`` or ``random=SEED`` says. Raises UsageError for anything else."""
+    if text in {"reads", "events"}:
+        return Cut("events" if text == "events" else "reads")
+    found = _NUMBERED.fullmatch(text)
+    if found is None or found[0] == "bytes=0":
+        raise UsageError(f"an answer is cut by reads, events, bytes=N or random=SEED, not by {quoted(text)}")
+    return Cut("bytes" if found[1] == "bytes" else "random", int(found[2]))
+
+
+def cut_reads(recording: Recording, cut: Cut) -> list[Read]:
+    """The reads of a recording, or its bytes cut otherwise; none is empty.
+
+    Raises UsageError where events are wanted of an answer of which no dialect is known.
+    """
+    reads = [read for read in recording.reads if read.data]
+    if cut.kind == "reads" or not reads:
+        return reads
+    body = recording.body
+    ends = list(accumulate(len(read.data) for read in reads))
+    pieces = cut_at(body, _places(recording, body, cut))
+    return [
+        Read(reads[bisect_left(ends, end)].t, piece)
+        for piece, end in zip(pieces, accumulate(map(len, pieces)), strict=True)
+    ]
+
+
+def _places(recording: Recording, body: bytes, cut: Cut) -> list[int]:
+    if cut.kind == "events":
+        return _event_ends(body, recording.dialect or _detected(body))
+    if cut.kind == "bytes":
+        return list(range(cut.number, len(body), cut.number))
+    chosen = random.Random(cut.number)  # noqa: S311 - reproducible, nothing secret
+    places, at = [], chosen.randint(1, RANDOM_BYTES)
+    while at < len(body):
+        places.append(at)
+        at += chosen.randint(1, RANDOM_BYTES)
+    return places
+
+
+def _event_ends(body: bytes, dialect: str) -> list[int]:
+    """Behind each frame and each comment, blank lines included; what the parser can't read stays in one piece."""
+    parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
+    places: set[int] = set()
+    for line in _LINE.findall(body):
+        places.update(frame.offset for frame in parser.feed(line))
+        places.add(parser.boundary)
+        if parser.fault is not None:
+            break
+    return sorted(place for place in places if 0 < place < len(body) and body[place] not in b"\r\n")
+
+
+def _detected(body: bytes) -> str:
+    detector = Detector()
+    try:
+        return detector.feed(body) or detector.finish()
+    except StreamkitError as error:
+        raise UsageError(f"a recording without a dialect can't be cut by events: {error}") from error
