@@ -26,6 +26,7 @@ from streamkit.cli import (
     lint,
     mock,
     record,
+    replay,
     serve,
 )
 from streamkit.cli.streams import say
@@ -66,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
         lint,
         dialects,
         record,
+        replay,
         mock,
         serve,
     ):

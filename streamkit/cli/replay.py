@@ -1,0 +1,112 @@
+"""``streamkit replay``: recordings served again."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from streamkit.cli.streams import visible
+from streamkit.report import Status
+
+if TYPE_CHECKING:
+    from streamkit.replayer.app import Outcome
+    from streamkit.replayer.loading import Loaded
+
+HELP = "serve recordings again, as they were"
+DETAIL = """\
+Serves the answers in recordings (*.stream.jsonl, as `streamkit record` writes them) to whoever asks what was asked: status,
+headers, every read at its time, and the end as it was, be it cut, reset or silent. Nothing is asked of the network.
+
+A request matches a recording by method, path and body. --match canonical (the default) takes JSON bodies for the same whatever
+the order of their members, and passes over the paths of --ignore; --match exact wants the same bytes. Of several recordings of
+one request each is given once, in the order of their times, and then the last one again; with --once, no more. A request that
+none matches gets an error of its dialect, which names the first member that differs from the nearest recording.
+
+--speed 2 is twice as fast, 0 at once. --cut says where the answers are cut into reads: `reads` as they came, `events` behind
+each event, `bytes=N` into pieces of N bytes, `random=SEED` anywhere.
+
+It prints its address, what it has, and one line a request, until Ctrl-C. On loopback it is served by addresses and localhost
+alone, since a page of the web could turn its own name to this machine.
+
+examples:
+  streamkit replay recordings/
+  streamkit replay hello.stream.jsonl --speed 0 --cut bytes=7
+  streamkit replay recordings/ --ignore metadata.user_id --ignore 'messages[*].id' --once
+"""
+PORT = 8090
+#: Seconds after which a connection without a request is closed.
+IDLE_S = 75.0
+
+
+def add_to(commands: Any) -> None:
+    """Add ``streamkit replay`` and its options to the parser's commands."""
+    command = commands.add_parser("replay", help=HELP, description=DETAIL)
+    command.add_argument("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
+    command.add_argument("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
+    command.add_argument(
+        "--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})"
+    )
+    command.add_argument("--speed", type=float, default=1.0, metavar="N", help="a factor; 0 is at once (default: 1)")
+    command.add_argument(
+        "--cut", default="reads", metavar="CUT", help="reads, events, bytes=N or random=SEED (default: reads)"
+    )
+    command.add_argument(
+        "--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)"
+    )
+    command.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a path in JSON bodies that is not compared, as messages[*].id; may be given again",
+    )
+    command.add_argument("--once", action="store_true", help="each recording answers one request")
+    command.add_argument(
+        "--silence",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="how many seconds a recorded time-out is silent, unless the client leaves (default: 600)",
+    )
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    """Serve until it is interrupted. Raises UsageError, SourceFailed or OSError for a file that can't be read."""
+    from streamkit.gateway.listening import listening, url_of  # noqa: PLC0415 - a server, which nobody else has to load
+    from streamkit.recording.matching import pattern_in  # noqa: PLC0415
+    from streamkit.replayer.app import Replay, ReplayOptions  # noqa: PLC0415
+    from streamkit.replayer.cutting import cut_in  # noqa: PLC0415
+    from streamkit.replayer.loading import load  # noqa: PLC0415
+    from streamkit.web.hosts import Hosts, is_loopback  # noqa: PLC0415
+
+    settings = ReplayOptions(
+        speed=options.speed,
+        cut=cut_in(options.cut),
+        exact=options.match == "exact",
+        ignored=[pattern_in(path) for path in options.ignore],
+        once=options.once,
+        silence_s=options.silence,
+    )
+    recordings = load(options.paths)
+    app = Replay(recordings, settings, notify=_show).app(Hosts() if is_loopback(options.host) else None)
+    async with listening(app, (options.host, options.port), idle_s=IDLE_S, what="replay", decompress=False) as bound:
+        print(url_of(bound), *map(_described, recordings), sep="\n", flush=True)
+        await asyncio.Event().wait()
+    return Status.DONE
+
+
+def _described(loaded: Loaded) -> str:
+    recording, request = loaded.recording, loaded.request
+    answer = "no answer" if recording.response is None else str(recording.response.status)
+    seconds = recording.end.t if recording.end is not None else max((read.t for read in recording.reads), default=0.0)
+    path = request.path.partition("?")[0]
+    what = f"{answer}, {len(recording.reads):,} reads in {seconds:.1f} s, {recording.ending}"
+    return visible(f"  {request.method} {path}  {loaded.name}  {what}")
+
+
+def _show(outcome: Outcome) -> None:
+    found = f"hit   {outcome.method} {outcome.path}  {outcome.name}"
+    line = found if outcome.name else f"miss  {outcome.method} {outcome.path}  {outcome.reason}"
+    print(visible(line), flush=True)
