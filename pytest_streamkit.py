@@ -13,7 +13,47 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # nothing of it is imported where nobody asks
+    from pathlib import Path
+
+    from aiohttp import web
+
     from streamkit.mock import ServedMock
+    from streamkit.replayer.app import Otherwise
+    from streamkit.replayer.fixture import ReplayFixture
+
+RECORD = "--streamkit-record"
+ALIAS = "--record"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--streamkit-record``."""
+    parser.getgroup("streamkit").addoption(
+        RECORD,
+        action="store_true",
+        help=f"streamkit_replay: record what no recording answers, from its `to` (also {ALIAS}, unless that is another's)",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """Take ``--record`` for ``--streamkit-record``, if nobody else knows it: plugins and conftests are loaded by now."""
+    if ALIAS in args and ALIAS in parser.parse_known_and_unknown_args(args)[1]:
+        args[args.index(ALIAS)] = RECORD
+
+
+@pytest.fixture
+def streamkit_replay(request: pytest.FixtureRequest) -> Iterator[ReplayFixture]:
+    """Serves recordings that stand beside the test, and fails it if it asks for something else.
+
+    ``url = streamkit_replay("name")``, with the options of ``ReplayFixture.__call__``.
+    """
+    from streamkit.replayer.fixture import ReplayFixture  # noqa: PLC0415 - no cost to those who do not ask
+
+    records = request.config.getoption(RECORD)
+    replays = ReplayFixture(request.path.parent, record=_record if records else None)
+    yield replays
+    if faults := replays.finish():
+        pytest.fail("\n".join(faults), pytrace=False)
 
 
 @pytest.fixture
@@ -55,3 +95,22 @@ def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
         yield start
     for mock in judged:
         assert mock.verdict.clean, str(mock.verdict)  # noqa: S101 - a fixture's verdict
+
+
+def _record(app: web.Application, to: str, folder: Path, warn: Callable[[str], None]) -> Otherwise:
+    """What passes requests on to a provider and records them. See ``streamkit.replayer.fixture.Record``."""
+    import asyncio  # noqa: PLC0415 - no cost to those who do not record
+
+    from streamkit.recorder.proxy import Proxy, base_url  # noqa: PLC0415
+    from streamkit.recording.recorder import Recorder  # noqa: PLC0415
+
+    recorder = Recorder(folder, warn=warn)
+    proxy = Proxy(base_url(to), recorder, tell=lambda _exchanged: None)
+    proxy.attach(app)
+
+    async def close(_app: web.Application) -> None:
+        if not await asyncio.to_thread(recorder.close):
+            warn(f"the disk was too slow: not all that {to} answered is in {folder}")
+
+    app.on_cleanup.append(close)
+    return proxy.pass_on
