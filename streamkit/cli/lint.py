@@ -1,45 +1,21 @@
-"""``streamkit lint``: is a stream well formed, and where not, what is it like and what would streamkit do?
-
-The checker judges each frame, the machines read the same frame beside it, and what they counted meanwhile explains what was
-found there. So the parser is fed a line at a time: what it counts belongs to the frame that comes next.
-"""
+"""``streamkit lint``: is a stream well formed, and where not, what is it like and what would streamkit do?"""
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict
 
 from streamkit.cli.inputs import open_input
 from streamkit.cli.options import AUTO, dialect_or_auto
 from streamkit.cli.streams import STDIN, name_of, say, visible, write, write_json
-from streamkit.dialects import source_named
-from streamkit.dialects.linting.explain import (
-    CASES,
-    CUT,
-    KNOWN,
-    READS,
-    STOPPED,
-    STOPS,
-    TOLD,
-    TORN,
-    UNFINISHED,
-    Explanation,
-    explain,
-    explain_repair,
-)
-from streamkit.dialects.linting.grammar import Violation
-from streamkit.dialects.streams.frame_decoder import DONE
-from streamkit.errors import NotThisDialect, SourceFailed, StreamError
-from streamkit.framing.frame import NOTHING, Frame
-from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
-from streamkit.report import REPAIRS, Status, StreamReport, describe
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.dialects.linting.explain import CASES
+from streamkit.errors import NotThisDialect, SourceFailed
+from streamkit.framing.frame import NOTHING
+from streamkit.lint import VERDICTS, Check, Found
+from streamkit.report import REPAIRS, Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
@@ -63,9 +39,6 @@ examples:
   curl -N … | streamkit lint --dialect DIALECT
   streamkit lint answer.stream.jsonl
 """
-VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
-#: Lines with their ends, of CR, LF or CRLF; the last may lack it.
-LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def add_to(commands: Any) -> None:
@@ -127,125 +100,6 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     else:
         _tell(path, check, status)
     return status
-
-
-# -- the check ---------------------------------------------------------------------------------------------------------
-
-
-@frozen
-class Found:
-    """A broken rule with its explanation; ``violation`` is None for a repair where no rule is broken."""
-
-    violation: Violation | None
-    explanation: Explanation
-    offset: int
-    frame: int
-
-
-class Check:
-    """A stream under the dialect's checker, and beside it the machines that would read it."""
-
-    def __init__(self, dialect: str) -> None:
-        self.dialect = source_named(dialect)[0]
-        self.report = StreamReport()
-        self.found: list[Found] = []
-        self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
-        self._linter = self.dialect.linter()
-        self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
-        self._counted: Counter[str] = Counter()  # the repairs that are explained
-        self.fault: Exception | None = None  #: the first in the stream
-        self._broken: SourceFailed | None = None  # what ended the source
-        self._offset = 0  # of the latest frame, and its number
-        self._frame = -1
-        self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
-
-    @property
-    def violations(self) -> list[Violation]:
-        return [found.violation for found in self.found if found.violation is not None]
-
-    def feed(self, chunk: bytes) -> None:
-        for line in LINES.findall(chunk):
-            for frame in self._parser.feed(line):
-                self._take(frame)
-        self.fault = self.fault or self._parser.fault
-
-    def break_off(self, error: SourceFailed) -> None:
-        """The source failed: nothing follows. Behind the completion point that takes nothing back."""
-        self._broken = error
-
-    def finish(self) -> Status:
-        """The verdict on the whole stream."""
-        for frame in self._parser.finish():
-            self._take(frame)
-        self.fault = self.fault or self._parser.fault
-        violations = self._linter.finish()
-        stopped = self._reader.fault is not None
-        if not stopped:
-            self._reader.finish()
-            self.fault = self.fault or self._reader.fault or (None if self.report.clean else self._broken)
-            violations += self._unreadable(self._reader.fault, self._frame)
-        violations += self._unreadable(self._parser.fault, -1)
-        if self.fault is not None:
-            self.report.failed(self.fault)
-        if self.report.status is Status.NOT_THIS_DIALECT:
-            return Status.NOT_THIS_DIALECT
-        self._explain(violations, STOPPED if stopped else self._end())
-        errors = any(violation.severity == "error" for violation in self.violations)
-        if not errors and not self.report.repairs and self.fault is None:
-            return Status.DONE
-        return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
-
-    def _take(self, frame: Frame) -> None:
-        """One frame: judged, read, and explained by what the reading came to."""
-        self._offset, self._frame = frame.offset, self._frame + 1
-        self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
-        violations = self._linter.feed([frame])
-        if self._reader.fault is not None:
-            self._explain(violations, STOPPED)
-            return
-        earlier = self.report.provider_error
-        self._reader.feed([frame])
-        self.fault = self.fault or self._reader.fault
-        violations += self._unreadable(self._reader.fault, self._frame)
-        self._explain(violations, self._answer(earlier))
-
-    def _answer(self, earlier: object) -> str:
-        """What a frame came to; ``earlier`` is the provider's error before it."""
-        if self._reader.fault is not None:
-            return STOPS
-        if self.report.broken_frame is not None:
-            return TORN
-        return READS if self.report.provider_error == earlier else TOLD
-
-    def _end(self) -> str:
-        """What the end of the input came to."""
-        if self.fault is not None:
-            return STOPS
-        if self.report.clean:
-            return READS
-        if self.report.provider_error is not None:
-            return TOLD
-        return UNFINISHED if self._ended else CUT
-
-    def _unreadable(self, fault: Exception | None, frame: int) -> list[Violation]:
-        if not isinstance(fault, StreamError) or isinstance(fault, NotThisDialect):
-            return []
-        return [Violation("unreadable", str(fault), fault.offset or 0, frame)]
-
-    def _explain(self, violations: list[Violation], answer: str) -> None:
-        """Explain what was found by the repairs counted since, and note those that explain nothing."""
-        counted = self.report.repairs - self._counted
-        self._counted = self.report.repairs.copy()
-        others = dict.fromkeys(counted)
-        for violation in violations:
-            known = KNOWN if answer == READS and violation.severity == "note" else answer
-            reason = explain(self._linter.hints, violation.rule, violation.message, counted.keys(), known)
-            self.found.append(Found(violation, reason, violation.offset, violation.frame))
-            for kind in reason.repairs:
-                others.pop(kind, None)
-        for kind in others:
-            reason = explain_repair(self._linter.hints, kind, answer)
-            self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 
 # -- what is printed ------------------------------------------------------------------------------------------------------

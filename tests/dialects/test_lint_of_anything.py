@@ -15,10 +15,10 @@ import orjson
 import pytest
 
 from streamkit import encode_response
-from streamkit.cli.lint import Check
 from streamkit.conversation.messages import Choice, Reasoning, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.lint import Check
 from streamkit.report import Status, StreamReport
 from tests.dialects.lint_vectors import VECTORS
 from tests.framing.binary import event

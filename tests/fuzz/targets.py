@@ -17,7 +17,6 @@ from typing import Any, get_args
 from attrs import frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
-from streamkit.cli.lint import Check
 from streamkit.conversation.messages import Tool
 from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
@@ -31,6 +30,7 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
+from streamkit.lint import Check
 from streamkit.pipeline import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
