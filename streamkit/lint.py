@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from streamkit.dialects import source_named
 from streamkit.dialects.linting.explain import (
+    CASES,
     CUT,
     KNOWN,
     READS,
@@ -31,7 +33,7 @@ from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain
-from streamkit.report import Status, StreamReport
+from streamkit.report import REPAIRS, Status, StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 
 #: What a status is called that ``Check.finish`` gives; any other is ``broken``.
@@ -48,6 +50,17 @@ class Found:
     explanation: Explanation
     offset: int
     frame: int
+
+    @property
+    def kind(self) -> object:
+        """What is the same where it is found again: the rule with its severity, and the explanation."""
+        return self.violation and (self.violation.rule, self.violation.severity), self.explanation
+
+    @property
+    def what(self) -> str:
+        """What is wrong, without its place."""
+        violation = self.violation
+        return f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
 
 
 class Check:
@@ -154,3 +167,41 @@ class Check:
         for kind in others:
             reason = explain_repair(self._linter.hints, kind, answer)
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
+
+
+# -- what was found, for who shows it ------------------------------------------------------------------------------------
+
+
+def members_of(check: Check) -> dict[str, Any]:
+    """What a finished check found, as the members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
+    return {
+        "violations": [
+            {
+                **asdict(found.violation),
+                "case": found.explanation.case,
+                "streamkit": found.explanation.repairs or found.explanation.answer,
+            }
+            for found in check.found
+            if found.violation is not None
+        ],
+        "repairs": dict(check.report.repairs),
+        "other_repairs": [
+            {"repair": kind, "offset": found.offset, "frame": found.frame, "case": found.explanation.case}
+            for found in check.found
+            if found.violation is None
+            for kind in found.explanation.repairs
+        ],
+    }
+
+
+def sentence(explanation: Explanation) -> str:
+    """What it looks like, and what streamkit does about it."""
+    parts = []
+    if explanation.case is not None:
+        parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")
+    if explanation.repairs:
+        repairs = "; ".join(f"{REPAIRS[kind]} ({kind})" for kind in explanation.repairs)
+        parts.append(f"streamkit repairs it: {repairs}")
+    else:
+        parts.append(f"streamkit {explanation.answer}")
+    return ". ".join(parts)

@@ -6,16 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import asdict
-
 from streamkit.cli.inputs import open_input
 from streamkit.cli.options import AUTO, dialect_or_auto
 from streamkit.cli.streams import STDIN, name_of, say, visible, write, write_json
-from streamkit.dialects.linting.explain import CASES
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
-from streamkit.lint import VERDICTS, Check, Found
-from streamkit.report import REPAIRS, Status, describe
+from streamkit.lint import VERDICTS, Check, Found, members_of, sentence
+from streamkit.report import Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
@@ -106,35 +103,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
 
 
 def _as_object(path: str, check: Check, status: Status) -> dict[str, Any]:
-    return {
-        "file": path,
-        "dialect": check.dialect.name,
-        "verdict": VERDICTS.get(status, "broken"),
-        "violations": [
-            {
-                **asdict(found.violation),
-                "case": found.explanation.case,
-                "streamkit": found.explanation.repairs or found.explanation.answer,
-            }
-            for found in check.found
-            if found.violation is not None
-        ],
-        "repairs": dict(check.report.repairs),
-        "other_repairs": [
-            {"repair": kind, "offset": found.offset, "frame": found.frame, "case": found.explanation.case}
-            for found in check.found
-            if found.violation is None
-            for kind in found.explanation.repairs
-        ],
-    }
+    head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
+    return head | members_of(check)
 
 
 def _tell(path: str, check: Check, status: Status) -> None:
-    groups: dict[object, list[Found]] = {}  # by what is the same of them
+    groups: dict[object, list[Found]] = {}
     for found in check.found:
-        violation = found.violation
-        key = (violation and (violation.rule, violation.severity), found.explanation)
-        groups.setdefault(key, []).append(found)
+        groups.setdefault(found.kind, []).append(found)
     lines = [f"{name_of(path)}: {check.dialect.name}, {VERDICTS.get(status, 'broken')}"]
     for group in groups.values():
         lines += _lines(group)
@@ -145,20 +121,9 @@ def _tell(path: str, check: Check, status: Status) -> None:
 
 def _lines(group: list[Found]) -> Iterator[str]:
     first, *others = group
-    violation = first.violation
-    what = f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
     more = f" (and {len(others)} more, the last at {_where(others[-1])})" if others else ""
-    yield f"  {_where(first)}: {what}{more}"
-    explanation = first.explanation
-    parts = []
-    if explanation.case is not None:
-        parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")
-    if explanation.repairs:
-        repairs = "; ".join(f"{REPAIRS[kind]} ({kind})" for kind in explanation.repairs)
-        parts.append(f"streamkit repairs it: {repairs}")
-    else:
-        parts.append(f"streamkit {explanation.answer}")
-    yield f"    {'. '.join(parts)}"
+    yield f"  {_where(first)}: {first.what}{more}"
+    yield f"    {sentence(first.explanation)}"
 
 
 def _where(found: Found) -> str:
