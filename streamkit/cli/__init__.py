@@ -22,6 +22,7 @@ from streamkit.cli import (
     convert_request,
     convert_response,
     dialects,
+    doctor,
     inspect,
     lint,
     mock,
@@ -69,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
         record,
         replay,
         mock,
+        doctor,
         serve,
     ):
         command.add_to(commands)

@@ -1,0 +1,243 @@
+"""``streamkit doctor``: a server asked a few small things, and each of its answers checked."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkit.cli.options import source
+from streamkit.cli.streams import say, visible, write
+from streamkit.dialects import source_named
+from streamkit.errors import BadRequest, SourceFailed, UsageError
+from streamkit.report import Status
+from streamkit.text.printable import printable_json
+
+if TYPE_CHECKING:
+    from streamkit.doctor import Judged, Plan
+    from streamkit.web.upstream import Upstream
+    from streamkit.web.upstream.hiding import Cut
+
+HELP = "check a server: a few small requests, each answer against its dialect's grammar"
+DETAIL = """\
+Sends at most 10 requests, for at most 2,000 tokens: a text, the same with usage and as a whole answer, a tool call, two calls
+at once, a call that is required, a tool's result, a bound that is too low, an answer that is left, and a wrong request.
+Says first what that may cost, and asks; with --yes, and on loopback, it does not ask. Where nobody can answer it needs --yes.
+Nothing is sent twice, no redirect is followed, and a status of 401, 403, 404 or 429 ends it.
+
+URL is the base URL that the dialect's official client takes. A key goes to the server only if one is named here; it is not
+printed and not written, and the host is named in no report.
+
+Each stream is judged as lint does it, and by what was asked for: status, content type, stop reason, calls, token counts, and
+whether its events came one by one. Reads that do not look like a stream are a note, since a fast server looks so, too.
+
+exit status: 0 clean, 1 broken or not answered, 6 not clean but streamkit would read it, 5 not this dialect.
+
+--json prints one object: {"dialect", "model", "verdict", "requests", "most_tokens", "left_out": {probe: reason}, "probes":
+  [{"probe", "verdict", "status", "end", "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
+    "stop_reason", "calls", "input_tokens", "output_tokens", "violations", "repairs", "other_repairs",
+    "findings": [{"rule", "severity", "message", "advice"}]}]}
+with "violations", "repairs" and "other_repairs" as of lint.
+
+examples:
+  streamkit doctor http://127.0.0.1:8000/v1 --dialect DIALECT --model MODEL
+  streamkit doctor https://api.example.com/v1 --dialect DIALECT --model MODEL --key-env EXAMPLE_KEY --yes --keep answers
+"""
+TIMEOUT_S = 60.0
+#: Kept answers are what a model said to whoever has the key.
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+
+def add_to(commands: Any) -> None:
+    """Add ``streamkit doctor`` and its options to the parser's commands."""
+    command = commands.add_parser("doctor", help=HELP, description=DETAIL, epilog=None)
+    command.add_argument("url", metavar="URL", help="the base URL, as https://host/v1")
+    command.add_argument(
+        "--dialect", required=True, type=source, metavar="DIALECT", help="what it speaks, or a provider that does"
+    )
+    command.add_argument("--model", required=True, help="the model to ask")
+    keys = command.add_mutually_exclusive_group()
+    keys.add_argument("--key-env", metavar="NAME", help="the environment variable that has the key")
+    keys.add_argument("--key-file", metavar="PATH", help="the file that has the key, and nothing else")
+    command.add_argument(
+        "--auth",
+        help="how the key is sent, as `auth` of the gateway's upstreams (default: as the dialect does, or none)",
+    )
+    command.add_argument("--region", help="the region that AWS's signatures are for (--auth sigv4)")
+    command.add_argument("--yes", action="store_true", help="send the requests without asking")
+    command.add_argument(
+        "--timeout",
+        type=float,
+        default=TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"how long an answer may take (default: {TIMEOUT_S:g})",
+    )
+    command.add_argument("--keep", metavar="DIR", help="save each answer there as a recording, which lint reads")
+    forms = command.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON object")
+    forms.add_argument("--markdown", action="store_true", help="print a report to paste into an issue")
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    """Examine the server; UsageError for options that can't be, and without consent."""
+    from streamkit.doctor import plan  # noqa: PLC0415 - aiohttp, which other commands do without
+    from streamkit.web.upstream import redactor  # noqa: PLC0415
+    from streamkit.web.upstream.addresses import address  # noqa: PLC0415
+
+    upstream = upstream_of(options)
+    try:
+        chosen = plan(options.dialect, options.model)
+        address(upstream, options.model, stream=True)
+    except BadRequest as error:
+        raise UsageError(f"--model: {error}") from error
+    folder = None if options.keep is None else folder_for(options.keep)
+    if not consents(upstream, chosen, yes=options.yes):
+        say("nothing was sent")
+        return Status.USAGE
+    return await examined(options, upstream, chosen, redactor([upstream]), folder)
+
+
+def upstream_of(options: argparse.Namespace) -> Upstream:
+    """The server, with the key that was named. Raises UsageError, which shows no key."""
+    from streamkit.web.source import Timeouts  # noqa: PLC0415
+    from streamkit.web.upstream import Secret, Upstream  # noqa: PLC0415
+
+    key = _key(options)
+    dialect, provider = source_named(options.dialect)
+    endpoint = dialect.http.endpoint_of(provider)
+    usual = "bearer" if endpoint is None else endpoint.auth
+    auth = options.auth or ("none" if key is None else (provider.auth if provider is not None else "") or usual)
+    seconds = options.timeout
+    if not seconds > 0:
+        raise UsageError("--timeout takes a number of seconds above 0")
+    return Upstream(
+        name="doctor",
+        dialect=options.dialect,
+        base_url=options.url,
+        auth=auth,
+        key=None if key is None else Secret(key),
+        region=options.region,
+        timeouts=Timeouts(connect_s=min(10.0, seconds), first_byte_s=seconds, idle_s=seconds, total_s=seconds),
+    )
+
+
+def _key(options: argparse.Namespace) -> str | None:
+    if options.key_env is not None:
+        found = os.environ.get(options.key_env)
+        if not found:
+            raise UsageError("--key-env: there is no such variable in the environment, or it is empty")
+        return found.strip()
+    if options.key_file is None:
+        return None
+    try:
+        return Path(options.key_file).read_text("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise UsageError("--key-file: the file is no text") from error
+    except OSError as error:
+        raise UsageError(f"--key-file: the file can't be read: {error.strerror}") from error
+
+
+def folder_for(path: str) -> Path:
+    """The folder for recordings, made before anything is spent. Raises UsageError where there are some already."""
+    from streamkit.recording import SUFFIX  # noqa: PLC0415
+
+    folder = Path(path)
+    try:
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        there = any(folder.glob(f"*{SUFFIX}"))
+    except OSError as error:
+        raise UsageError(f"--keep: the folder can't be made: {error.strerror}") from error
+    if there:
+        raise UsageError("--keep: the folder has recordings already; name another")
+    return folder
+
+
+def consents(upstream: Upstream, chosen: Plan, *, yes: bool) -> bool:
+    """Say what it may cost, and ask, unless that was answered before or the server is this machine.
+
+    Raises UsageError where nobody can be asked.
+    """
+    from yarl import URL  # noqa: PLC0415
+
+    from streamkit.web.hosts import is_loopback  # noqa: PLC0415
+
+    url = URL(upstream.base_url)
+    cost = (
+        f"{len(chosen.probes)} requests to {url.origin()}, for at most {chosen.tokens:,} tokens "
+        f"({chosen.prompt_tokens:,} of prompts, {chosen.answer_tokens:,} of answers)"
+    )
+    say(cost)
+    here = is_loopback(url.host or "")
+    if url.scheme == "http" and upstream.key is not None and not here:
+        say("the key goes over the network as it is: the URL begins with http://")
+    if yes or here:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked whether to send them, since standard input is no terminal: add --yes")
+    print("Send them? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+async def examined(
+    options: argparse.Namespace, upstream: Upstream, chosen: Plan, cut: Cut, folder: Path | None
+) -> Status:
+    """Go through the probes and print what was found."""
+    from streamkit.doctor import Examination  # noqa: PLC0415
+    from streamkit.doctor.reporting import line_of, status_of  # noqa: PLC0415
+    from streamkit.web.upstream import client_session  # noqa: PLC0415
+
+    lines = not (options.json or options.markdown)
+    judged: list[Judged] = []
+    async with client_session() as session:
+        examination = Examination(session=session, upstream=upstream, model=options.model, plan=chosen)
+        for number, probe in enumerate(chosen.probes, 1):
+            found = await examination.examine(probe)
+            judged.append(found)
+            if lines:
+                show(line_of(found), cut)
+            if folder is not None:
+                await asyncio.to_thread(keep, found, folder / f"{number:02}-{probe.name}", cut)
+            if found.ends:
+                break
+    _report(options, chosen, judged, cut)
+    return status_of(judged)
+
+
+def _report(options: argparse.Namespace, chosen: Plan, judged: Sequence[Judged], cut: Cut) -> None:
+    from streamkit.doctor.reporting import as_lines, as_markdown, as_object  # noqa: PLC0415
+
+    if options.json:
+        show(printable_json(as_object(options.dialect, options.model, chosen, judged)), cut)
+        return
+    form = as_markdown if options.markdown else as_lines
+    for line in form(options.dialect, options.model, chosen, judged):
+        show(line, cut)
+
+
+def show(line: str, cut: Cut) -> None:
+    """One line to standard output, without keys and without the power to move a cursor."""
+    write(f"{visible(cut(line))}\n".encode())
+
+
+def keep(judged: Judged, path: Path, cut: Cut) -> None:
+    """Save an answer as a recording; one that repeats the key is not saved. Raises SourceFailed."""
+    from streamkit.recording import SUFFIX  # noqa: PLC0415
+    from streamkit.recording.lines import lines_of  # noqa: PLC0415
+
+    file = path.with_name(path.name + SUFFIX)
+    body = judged.recording.body.decode("utf-8", "surrogateescape")
+    content = b"".join(lines_of(judged.recording))
+    if cut(body) != body or cut(text := content.decode()) != text:
+        say(f"{file.name} is not kept: the answer repeats the key")
+        return
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+    except OSError as error:
+        raise SourceFailed(f"cannot write {file}: {error.strerror}") from error

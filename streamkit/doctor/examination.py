@@ -1,0 +1,49 @@
+"""One server examined: the probes of a plan sent one after the other, each answer judged.
+
+Whoever examines goes through ``plan.probes`` and calls ``examine`` for each; one that ``ends`` is the last. Nothing is sent
+twice.
+
+Source: observe.md O33.
+"""
+
+from __future__ import annotations
+
+from aiohttp import ClientSession
+from attrs import define, field
+
+from streamkit.doctor.exchange import ask
+from streamkit.doctor.judging import Judged, compared, judge
+from streamkit.doctor.probes import Plan, Probe, body_of, with_calls
+from streamkit.report import Status
+from streamkit.web.upstream import Upstream
+
+
+@define(kw_only=True)
+class Examination:
+    """What is known of a server so far. The session is the caller's (``client_session``)."""
+
+    session: ClientSession
+    upstream: Upstream
+    model: str
+    plan: Plan
+    judged: dict[str, Judged] = field(factory=dict)  #: by the name of the probe
+
+    async def examine(self, probe: Probe) -> Judged:
+        """Send one request and judge its answer. Raises BadRequest, UsageError, and SourceFailed without credentials."""
+        before = self.judged.get(probe.follows)
+        if before is not None and before.response is not None and before.status is not Status.FAILED:
+            probe = with_calls(probe, before.response)
+        dialect = self.upstream.dialect
+        exchange = await ask(
+            self.session,
+            self.upstream,
+            body_of(probe, dialect),
+            model=self.model,
+            stream=probe.streams,
+            leave=probe.way == "left",
+        )
+        found = await judge(probe, exchange, dialect, first=not self.judged, keyed=self.upstream.auth != "none")
+        if not probe.streams and (streamed := self.judged.get("usage", self.judged.get("text"))) is not None:
+            found = compared(streamed, found)
+        self.judged[probe.name] = found
+        return found

@@ -1,0 +1,288 @@
+"""What can be wrong with an answer beside its grammar, each with what to do about it.
+
+An error breaks a client; a note leaves the answer clean, since it may have a reason that can't be seen from here.
+
+Rules. Only what was seen is said. That all events came in one read is what a buffer does, and what the network does to a
+server that is faster than it.
+
+Source: observe.md O33, F52 to F54.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, TypeAlias
+
+import orjson
+from attrs import frozen
+
+from streamkit.conversation.messages import Response
+from streamkit.dialects.base import Dialect
+from streamkit.doctor.exchange import Exchange
+from streamkit.doctor.probes import Probe
+from streamkit.events import ProviderFailed, UsageReported
+from streamkit.http_errors import is_retryable
+from streamkit.recording import Read
+from streamkit.text.quoting import quoted
+
+Severity: TypeAlias = Literal["error", "note"]
+#: So many events in one read, or in as many fewer reads over that time, do not look like a stream.
+MANY_EVENTS: Final = 6
+BUNCH_EVENTS: Final = 4.0
+BUNCHED_S: Final = 0.2
+#: An answer that is all there at once after this time was held back, if it was not thought about.
+HELD_S: Final = 1.0
+#: Of an answer's length, how much more than its bound is no rounding.
+OVER: Final = 1.5
+_UNBUFFERED: Final = (
+    "write and flush each event by itself; on the way, turn buffering off (nginx: proxy_buffering off, or the answer's "
+    "header X-Accel-Buffering: no)"
+)
+
+
+@frozen(kw_only=True)
+class Finding:
+    """What is wrong with an answer beside its grammar."""
+
+    rule: str
+    severity: Severity
+    message: str
+    advice: str
+
+
+# -- the answer to a request that is wrong -------------------------------------------------------------------------------
+
+
+def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> Iterator[Finding]:
+    """What is wrong with the refusal of a request that is wrong."""
+    status = failed.http_status or 0
+    if is_retryable(failed) or status >= 500:
+        yield Finding(
+            rule="bad_request",
+            severity="error",
+            message=f"a request that can't be read was answered with status {status}, after which clients try again",
+            advice="answer 400",
+        )
+    elif status != 400:
+        yield Finding(
+            rule="bad_request",
+            severity="note",
+            message=f"a request that can't be read was answered with status {status}; the dialect's is 400",
+            advice="answer 400: some clients take other statuses for faults of the server",
+        )
+    if named.errors is None:
+        return
+    body = exchange.recording.body
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict) or named.errors.decode(document, exchange.headers) is None:
+        yield Finding(
+            rule="error_form",
+            severity="error",
+            message=f"the error is not in the dialect's form: {quoted(body)}",
+            advice=f"write errors as {named.title} does: clients show no reason otherwise",
+        )
+
+
+def advice_for(status: int, exchange: Exchange, *, keyed: bool) -> str:
+    request = exchange.recording.request
+    path = quoted(request.path) if request is not None else ""
+    if 300 <= status < 400:
+        return "redirects are not followed, since a key would go with them: give the address that it leads to"
+    if status in {401, 403}:
+        return "see whether this key is for this server" if keyed else "name a key: --key-env NAME or --key-file PATH"
+    if status in {404, 405}:
+        return (
+            f"look at the model's name, and at the URL: {path} was asked, and some servers want /v1 in it, others not"
+        )
+    if status == 429:
+        return "wait, then try again: nothing is sent twice by itself"
+    return "look into the server's log" if status >= 500 else "see what the server does not take of a usual request"
+
+
+# -- how it came and ended -------------------------------------------------------------------------------------------
+
+
+def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
+    is_type = exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if is_type != wanted:
+        yield Finding(
+            rule="content_type",
+            severity="error",
+            message=f"the content type is {quoted(is_type)}" if is_type else "there is no content type",
+            advice=f"send `content-type: {wanted}`: clients choose by it how they read",
+        )
+
+
+def of_end(exchange: Exchange) -> Iterator[Finding]:
+    kind = exchange.recording.ending
+    if kind == "client_left":
+        yield Finding(
+            rule="too_long",
+            severity="error",
+            message=f"the answer was left after {len(exchange.recording.body):,} bytes",
+            advice="keep to the bound on tokens that the request has: users pay for what goes beyond",
+        )
+    elif kind != "whole":
+        yield Finding(
+            rule="end",
+            severity="error",
+            message=f"the answer ended with {kind}" + (f": {exchange.failed}" if exchange.failed is not None else ""),
+            advice="end the body as HTTP says, behind the last event",
+        )
+
+
+def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
+    """Whether the answer came as a stream does: an event, or a few, in each read."""
+    if frames < MANY_EVENTS or not reads:
+        return
+    lasted = reads[-1].t - reads[0].t
+    if len(reads) == 1:
+        waited = reads[0].t
+        held = f"all {frames} events came in one read, {waited:.2f} s after the request: "
+        yield Finding(
+            rule="buffered",
+            severity="note",
+            message=held
+            + (
+                "something on the way holds the answer back until it is whole, or the model was silent for so long"
+                if waited >= HELD_S
+                else "a buffer on the way does so, and so does a server that is faster than the network hands on"
+            ),
+            advice=_UNBUFFERED,
+        )
+    elif lasted >= BUNCHED_S and frames >= BUNCH_EVENTS * len(reads):
+        yield Finding(
+            rule="buffered",
+            severity="note",
+            message=f"{frames} events came in {len(reads)} reads over {lasted:.2f} s: a buffer on the way is filled and "
+            "emptied, or the server writes several at once",
+            advice=_UNBUFFERED,
+        )
+
+
+# -- what it says -----------------------------------------------------------------------------------------------------
+
+
+def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
+    choice = response.choices[0] if response.choices else None
+    stop = choice.stop_reason if choice is not None else None
+    said = choice is not None and any(part for part in choice.parts)
+    if probe.length:
+        if stop != "length":
+            yield Finding(
+                rule="length",
+                severity="error",
+                message=f"a hundred words were wanted in at most {probe.bound} tokens, and the stop reason is {quoted(stop)}",
+                advice="stop at the bound, and say so: who reads the answer takes it for whole otherwise",
+            )
+        yield from _of_usage(probe, response.usage, said=False)
+        return
+    if stop == "length":
+        yield Finding(
+            rule="bound",
+            severity="note",
+            message=f"the answer stops at the bound of {probe.bound} tokens, so that what is behind it was not judged",
+            advice="nothing; a model that thinks first needs more than is asked for here",
+        )
+    elif probe.calls == "none" and not said:
+        yield Finding(
+            rule="empty",
+            severity="error",
+            message="the answer says nothing, and stops as if it were whole",
+            advice="see what the model made: its text may be in a member that the dialect does not have",
+        )
+    else:
+        yield from _of_calls(probe, response)
+    yield from _of_usage(probe, response.usage, said=said)
+
+
+def _of_calls(probe: Probe, response: Response) -> Iterator[Finding]:
+    calls = response.tool_calls
+    wanted = {"none": 0, "one": 1, "required": 1, "two": 2}[probe.calls]
+    if probe.calls == "required" and not calls:
+        yield Finding(
+            rule="forced",
+            severity="error",
+            message="a call is required, and none was made",
+            advice="keep to the choice of a tool, or refuse it: agents wait for the call",
+        )
+    elif len(calls) < wanted:
+        yield Finding(
+            rule="calls",
+            severity="note",
+            message=f"{len(calls)} of {wanted} calls were made: the model did not want to, or the server does not parse them",
+            advice="see whether the call stands in the text; some servers need a parser of calls named when they start",
+        )
+    offered = {tool.name for tool in probe.request.tools}
+    for call in calls:
+        if call.verdict is None or call.verdict.kind not in {"complete", "empty"}:
+            kind = "unchecked" if call.verdict is None else call.verdict.kind
+            reason = "" if call.verdict is None or not call.verdict.reason else f" ({call.verdict.reason})"
+            yield Finding(
+                rule="arguments",
+                severity="error",
+                message=f"the arguments of {quoted(call.name)} are {kind}{reason}: {quoted(call.arguments)}",
+                advice="end a call with one whole JSON object",
+            )
+        if offered and call.name not in offered:
+            yield Finding(
+                rule="call_name",
+                severity="error",
+                message=f"{quoted(call.name)} is called, which was not offered",
+                advice="let the model call what is offered, by the name that it was given",
+            )
+
+
+def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Iterator[Finding]:
+    if usage is None:
+        if probe.usage:
+            yield Finding(
+                rule="usage",
+                severity="error",
+                message="no token counts came, though they were asked for",
+                advice="send usage at the end: who pays by tokens counts none",
+            )
+        return
+    wrong = []
+    if usage.input_total == 0:
+        wrong.append("0 tokens of input for a prompt of a sentence")
+    if said and usage.output_total == 0:
+        wrong.append("0 tokens of output for an answer that says something")
+    parts = usage.input_total, usage.output_total
+    if usage.total is not None and None not in parts and usage.total < max(part for part in parts if part is not None):
+        wrong.append(f"{usage.total} tokens in all, fewer than {parts[0]} of input or {parts[1]} of output")
+    for each in wrong:
+        yield Finding(
+            rule="usage",
+            severity="error",
+            message=f"the token counts can't be: {each}",
+            advice="leave a count out that is not known: 0 says that nothing was used",
+        )
+    if usage.output_total is not None and usage.output_total > OVER * probe.bound:
+        yield Finding(
+            rule="too_long",
+            severity="error",
+            message=f"{usage.output_total} tokens of output, where {probe.bound} were the bound",
+            advice="keep to the bound on tokens that the request has, by the name that this dialect has for it",
+        )
+
+
+def of_difference(streamed: Response, whole: Response) -> Iterator[Finding]:
+    if streamed.model and whole.model and streamed.model != whole.model:
+        yield Finding(
+            rule="whole_model",
+            severity="note",
+            message=f"the stream names the model {quoted(streamed.model)}, the whole answer {quoted(whole.model)}",
+            advice="name one model in both",
+        )
+    counts = [answer.usage.input_total for answer in (streamed, whole) if answer.usage is not None]
+    if len(counts) == 2 and None not in counts and counts[0] != counts[1]:
+        yield Finding(
+            rule="whole_usage",
+            severity="note",
+            message=f"the same prompt counts {counts[0]} tokens in the stream, {counts[1]} in the whole answer",
+            advice="count the same in both: users pay by it",
+        )

@@ -1,0 +1,253 @@
+"""An answer judged: by the grammar of its dialect, and by what it was to be.
+
+The grammar is ``streamkit/lint.py``'s; ``findings.py`` has what no grammar shows. Whether a server stops when its client
+leaves can't be seen, so that an answer that was left has no verdict but that of its beginning.
+
+Source: observe.md O33, F52 to F55.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from streamkit.conversation.messages import Response
+from streamkit.dialects import source_named
+from streamkit.dialects.base import Dialect
+from streamkit.doctor.exchange import Exchange
+from streamkit.doctor.findings import (
+    Finding,
+    advice_for,
+    of_content_type,
+    of_difference,
+    of_end,
+    of_reads,
+    of_refusal,
+    of_what_it_says,
+)
+from streamkit.doctor.probes import Probe
+from streamkit.errors import StreamError
+from streamkit.events import ProviderFailed
+from streamkit.http_errors import decode_error
+from streamkit.lint import Check
+from streamkit.recipes import collect
+from streamkit.recording import Read, Recording
+from streamkit.report import REPAIRS, Status, StreamReport, describe
+from streamkit.translation.bodies import decode_response
+
+#: From best to worst: one answer that is broken outweighs all that would be repaired.
+WORSE: Final = (Status.DONE, Status.WOULD_BE_REPAIRED, Status.FAILED, Status.NOT_THIS_DIALECT)
+
+
+@frozen(kw_only=True)
+class Timing:
+    """When an answer came, in seconds since the request; None where nothing came."""
+
+    headers_s: float | None
+    first_s: float | None
+    last_s: float | None
+    greatest_gap_s: float | None  #: between two reads
+    reads: int
+    frames: int  #: of a stream: events, lines or messages
+
+
+@frozen(kw_only=True)
+class Judged:
+    """One answer, and what was found."""
+
+    probe: Probe
+    exchange: Exchange
+    status: Status  #: one of ``WORSE``
+    timing: Timing
+    findings: tuple[Finding, ...] = ()
+    check: Check | None = None  #: of a stream
+    response: Response | None = field(default=None, repr=False)  #: what it says, where it could be read
+    failed: ProviderFailed | None = None  #: the error that the server answered with
+    ends: bool = False  #: nothing more is to be sent: what follows would come to the same
+
+    @property
+    def recording(self) -> Recording:
+        return self.exchange.recording
+
+
+async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, keyed: bool) -> Judged:
+    """Judge an answer. ``first``: it is the first of the examination; ``keyed``: a key was sent. Raises UsageError."""
+    named, _ = source_named(dialect)
+    recording = exchange.recording
+    response_line = recording.response
+    if response_line is None:
+        return _unanswered(probe, exchange)
+    if response_line.status != 200:
+        failed = decode_error(response_line.status, recording.body, dialect, exchange.headers)
+        if probe.way == "spoiled":
+            findings = list(of_refusal(named, failed, exchange))
+            return _judged(probe, exchange, findings, failed=failed)
+        return _refused(probe, exchange, failed, first=first, keyed=keyed)
+    if probe.way == "spoiled":
+        accepted = Finding(
+            rule="bad_request",
+            severity="error",
+            message="a request whose conversation is a number was answered with status 200",
+            advice="answer 400 to what can't be read: clients take any 200 for an answer of the model",
+        )
+        return _judged(probe, exchange, (accepted,))
+    if not probe.streams:
+        return _whole(probe, exchange, dialect)
+    return await _stream(probe, exchange, named, dialect)
+
+
+def compared(streamed: Judged, whole: Judged) -> Judged:
+    """The judgement of the whole answer, with what differs from the streamed one to the same request."""
+    one, other = streamed.response, whole.response
+    if one is None or other is None:
+        return whole
+    return evolve(whole, findings=(*whole.findings, *of_difference(one, other)))
+
+
+# -- no answer of the model ----------------------------------------------------------------------------------------------
+
+
+def _unanswered(probe: Probe, exchange: Exchange) -> Judged:
+    message = "there is no answer" if exchange.failed is None else str(exchange.failed)
+    finding = Finding(
+        rule="no_answer",
+        severity="error",
+        message=message,
+        advice="look whether the server is up, and whether scheme, host and port of the URL are right",
+    )
+    return _judged(probe, exchange, (finding,), worst=Status.FAILED, ends=True)
+
+
+def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first: bool, keyed: bool) -> Judged:
+    """Another status than 200 where an answer was due."""
+    status = failed.http_status or 0
+    ends = first or 300 <= status < 400 or status in {401, 403, 404, 429}
+    advice = advice_for(status, exchange, keyed=keyed)
+    if probe.length and status == 400:
+        finding = Finding(
+            rule="length",
+            severity="note",
+            message=f"an answer of {probe.request.options.max_tokens} tokens is refused: {failed.message}",
+            advice="nothing, where the dialect has a least bound; clients that count tokens so will fail",
+        )
+        return _judged(probe, exchange, (finding,), failed=failed)
+    finding = Finding(rule="status", severity="error", message=f"status {status}: {failed.message}", advice=advice)
+    return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
+
+
+# -- whole answers and streams -------------------------------------------------------------------------------------------
+
+
+def _whole(probe: Probe, exchange: Exchange, dialect: str) -> Judged:
+    findings = [*of_content_type("application/json", exchange), *of_end(exchange)]
+    report = StreamReport()
+    response: Response | None = None
+    try:
+        response = decode_response(exchange.recording.body, dialect, report=report)
+    except StreamError as error:
+        reason = describe(error)
+    else:
+        reason = _why_not_clean(response)
+    if response is None or reason:
+        findings.append(
+            Finding(
+                rule="whole",
+                severity="error",
+                message=reason,
+                advice="answer `stream: false` with one whole JSON object, and errors with their status",
+            )
+        )
+        return _judged(probe, exchange, findings, response=response, worst=Status.FAILED)
+    findings += [
+        Finding(
+            rule=kind, severity="error", message=REPAIRS[kind], advice="see the pages of repairs and field failures"
+        )
+        for kind in report.repairs
+    ]
+    findings += of_what_it_says(probe, response)
+    return _judged(probe, exchange, findings, response=response)
+
+
+def _why_not_clean(response: Response) -> str:
+    if response.error is not None:
+        return f"the answer has status 200 and is an error: {response.error.message}"
+    return "" if response.clean else "the answer has no reason for its end"
+
+
+async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:
+    recording = exchange.recording
+    check = Check(named.name)
+    for read in recording.reads:
+        check.feed(read.data)
+    status = check.finish()
+    findings = list(of_content_type(named.media_type, exchange))
+    if probe.way == "left":
+        return _judged(probe, exchange, findings, frames=check.report.frames)
+    findings += of_end(exchange)
+    if status is Status.NOT_THIS_DIALECT:
+        found = Finding(
+            rule="dialect",
+            severity="error",
+            message=describe(check.fault) if check.fault is not None else "the answer has another dialect",
+            advice="name the dialect that the server speaks",
+        )
+        return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
+    response = await collect(_bodies(recording.reads), dialect)
+    if response.clean:
+        findings += of_what_it_says(probe, response)
+    if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
+        findings += of_reads(recording.reads, check.report.frames)
+    frames = check.report.frames
+    return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
+
+
+async def _bodies(reads: Sequence[Read]) -> AsyncIterator[bytes]:
+    for read in reads:
+        yield read.data
+
+
+# -- the verdict ---------------------------------------------------------------------------------------------------------
+
+
+def _judged(
+    probe: Probe,
+    exchange: Exchange,
+    findings: Sequence[Finding],
+    *,
+    worst: Status = Status.DONE,
+    frames: int = 0,
+    check: Check | None = None,
+    response: Response | None = None,
+    failed: ProviderFailed | None = None,
+    ends: bool = False,
+) -> Judged:
+    """``worst`` is the status that the answer has without the findings."""
+    if any(finding.severity == "error" for finding in findings):
+        worst = max(worst, Status.WOULD_BE_REPAIRED, key=WORSE.index)
+    return Judged(
+        probe=probe,
+        exchange=exchange,
+        status=worst,
+        timing=_timing(exchange.recording, frames),
+        findings=tuple(findings),
+        check=check,
+        response=response,
+        failed=failed,
+        ends=ends,
+    )
+
+
+def _timing(recording: Recording, frames: int) -> Timing:
+    reads = recording.reads
+    gaps = [later.t - earlier.t for earlier, later in pairwise(reads)]
+    return Timing(
+        headers_s=None if recording.response is None else recording.response.t,
+        first_s=reads[0].t if reads else None,
+        last_s=reads[-1].t if reads else None,
+        greatest_gap_s=max(gaps, default=None),
+        reads=len(reads),
+        frames=frames,
+    )

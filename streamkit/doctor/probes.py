@@ -1,0 +1,204 @@
+"""The requests of an examination, and what they may cost.
+
+Each probe asks for one thing that servers get wrong. They are written by the writer of the dialect, as the gateway's requests
+are. What a dialect can't ask for is left out and named, and so is what it answers unasked, such as usage.
+
+Rules. At most ``MAX_REQUESTS`` requests. Their cost is at most ``MAX_TOKENS`` tokens: the bound of each answer, and each body
+by its bytes, which counts more tokens than its texts have. No option is sent but the bound, since models refuse them.
+
+Source: observe.md O33, F54.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import orjson
+from attrs import evolve, frozen
+
+from streamkit.conversation.messages import (
+    Options,
+    Part,
+    Request,
+    Response,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects import source_named
+from streamkit.errors import BadRequest, UsageError
+from streamkit.translation.bodies import encode_request
+from streamkit.web.token_estimate import TOKEN_BYTES
+
+MAX_REQUESTS: Final = 10
+MAX_TOKENS: Final = 2000
+#: The least bound that every server takes: OpenAI's Responses refuses a lower one, and its writer raises it.
+LEAST_BOUND: Final = 16
+
+#: How a request is sent: as it is; with its conversation in a wrong type; or as it is, and left at the first read.
+Way: TypeAlias = Literal["whole", "spoiled", "left"]
+#: How many calls the answer is to have: none is offered, some are likely, at least one is required.
+Calls: TypeAlias = Literal["none", "one", "two", "required"]
+
+
+@frozen(kw_only=True)
+class Probe:
+    """One request, and what its answer is to be."""
+
+    name: str
+    title: str  #: what is asked for
+    request: Request
+    way: Way = "whole"
+    calls: Calls = "none"
+    usage: bool = False  #: whether the answer must have token counts
+    length: bool = False  #: whether the bound is too low for the answer, so that it has to stop there
+    follows: str = ""  #: the probe whose calls it gives results to
+
+    @property
+    def streams(self) -> bool:
+        return self.request.stream is True
+
+    @property
+    def bound(self) -> int:
+        """The most tokens of the answer."""
+        return max(self.request.options.max_tokens or 0, LEAST_BOUND)
+
+
+@frozen(kw_only=True)
+class Plan:
+    """The probes of one dialect, in order, and those that it can't have with the reason."""
+
+    probes: tuple[Probe, ...]
+    left_out: Mapping[str, str]
+    prompt_tokens: int  #: of all requests, at most
+    answer_tokens: int  #: of all answers, at most
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.answer_tokens
+
+
+_WEATHER: Final = Tool(
+    name="get_weather",
+    description="Look up the weather of a city.",
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+_TIME: Final = evolve(_WEATHER, name="get_time", description="Look up the time in a city.")
+_COUNT: Final = "Write the numbers from one to twelve in words, with commas."
+_LONG: Final = "Write the numbers from one to one hundred in words, with commas."
+_ONE_CITY: Final = "What is the weather in Bern? Call get_weather."
+_BOTH: Final = "What is the weather in Bern, and what is the time there? Call get_weather and get_time, both now."
+#: What the tool answers to any call.
+_RESULT: Final = "12 degrees, rain"
+#: A call for the turn with its result, where the server made none.
+_CALL: Final = ToolCall(index=0, id="call_1", name=_WEATHER.name, arguments='{"city":"Bern"}')
+
+
+def plan(dialect: str, model: str) -> Plan:
+    """The probes for a server of ``dialect``, or of a provider that speaks it.
+
+    Raises UsageError for an unknown name and for a dialect without a bound on answers, BadRequest for a model that it can't
+    ask for.
+    """
+    named, _ = source_named(dialect)
+    if not named.answers_whole:
+        raise UsageError(f"{named.name} is what pages ask, without a bound on tokens: doctor asks servers of models")
+    on_request = named.usage_on_request
+    probes = [
+        _probe("text", "a text, streamed", model, _COUNT, 64, usage=not on_request),
+        *([_probe("usage", "the same with usage", model, _COUNT, 64, usage=True, ask=True)] if on_request else ()),
+        _probe("whole", "the same as a whole answer", model, _COUNT, 64, usage=True, stream=False),
+        _probe("tool", "a tool call", model, _ONE_CITY, 128, calls="one"),
+        _probe("parallel", "two calls at once", model, _BOTH, 192, calls="two"),
+        _probe("forced", "a call that is required", model, _COUNT, 128, calls="required"),
+        _result(model),
+        _probe("length", "more than its bound allows", model, _LONG, 1, length=True),
+        _probe("cancel", "an answer that is left at its first read", model, _LONG, 128, way="left"),
+        _probe("bad", "a request that is wrong", model, _COUNT, 16, way="spoiled"),
+    ]
+    kept: list[Probe] = []
+    left_out: dict[str, str] = {}
+    prompt_tokens = 0
+    for probe in probes:
+        try:
+            prompt_tokens += tokens_of(body_of(probe, dialect))
+        except BadRequest as error:
+            if probe.calls == "none":
+                raise
+            left_out[probe.name] = str(error)
+        else:
+            kept.append(probe)
+    answers = sum(probe.bound for probe in kept if probe.way != "spoiled")
+    return Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
+
+
+def body_of(probe: Probe, dialect: str) -> bytes:
+    """The body of a request. Raises BadRequest for one that the dialect can't say."""
+    body = encode_request(probe.request, dialect)
+    return _spoiled(body) if probe.way == "spoiled" else body
+
+
+def tokens_of(body: bytes) -> int:
+    """No fewer tokens than the texts of a body have: its names and marks are counted, too."""
+    return math.ceil(len(body) / TOKEN_BYTES)
+
+
+def with_calls(probe: Probe, response: Response) -> Probe:
+    """A probe whose request goes on from the server's own turn, with a result for each of its calls.
+
+    The probe itself, where there is no call, or one that can't be repeated since it is not whole.
+    """
+    calls = response.tool_calls
+    if not calls or not all(call.verdict is not None and call.verdict.kind == "complete" for call in calls):
+        return probe
+    return evolve(probe, request=evolve(probe.request, turns=_turns(response.choices[0].parts, calls)))
+
+
+def _turns(parts: Sequence[Part], calls: Sequence[ToolCall]) -> list[Turn]:
+    results: list[Part] = [ToolResult(call.id, [Text(_RESULT)], call.name) for call in calls]
+    return [Turn("user", [Text(_ONE_CITY)]), Turn("assistant", list(parts)), Turn("user", results)]
+
+
+def _result(model: str) -> Probe:
+    """An answer to a tool's result: of the call that was made before, if one was."""
+    asked = _probe("result", "an answer to a tool's result", model, _ONE_CITY, 96)
+    request = evolve(asked.request, turns=_turns([_CALL], [_CALL]), tools=[_WEATHER])
+    return evolve(asked, request=request, follows="tool")
+
+
+def _probe(
+    name: str,
+    title: str,
+    model: str,
+    text: str,
+    bound: int,
+    *,
+    stream: bool = True,
+    ask: bool = False,
+    way: Way = "whole",
+    calls: Calls = "none",
+    usage: bool = False,
+    length: bool = False,
+) -> Probe:
+    request = Request(
+        dialect="",  # of no client's: each dialect's writer fits what it takes
+        model=model,
+        turns=[Turn("user", [Text(text)])],
+        tools=[] if calls == "none" else [_WEATHER, _TIME] if calls == "two" else [_WEATHER],
+        tool_choice=ToolChoice("required", (_WEATHER.name,)) if calls == "required" else None,
+        options=Options(max_tokens=bound),
+        stream=stream,
+        stream_usage=True if ask else None,
+    )
+    return Probe(name=name, title=title, request=request, way=way, calls=calls, usage=usage, length=length)
+
+
+def _spoiled(body: bytes) -> bytes:
+    """A number where the conversation should be: every dialect refuses that, and none takes it for another request."""
+    members: dict[str, Any] = orjson.loads(body)
+    return orjson.dumps({name: 0 if _COUNT in str(value) else value for name, value in members.items()})
