@@ -22,6 +22,7 @@ from yarl import URL
 
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
 from streamkit.recording import End, Read, RecordedRequest, RecordedResponse, Recording
+from streamkit.recording.headers import kept_response_headers, kept_target
 from streamkit.recording.lines import sha256_of
 from streamkit.text.identifiers import random_id
 from streamkit.web.source import iter_upstream
@@ -30,8 +31,6 @@ from streamkit.web.upstream.addresses import address
 
 #: A bounded answer is shorter: a server that passes over its bound is left here.
 ANSWER_BYTES: Final = 256 * 1024
-#: Of an answer's headers, those that are kept.
-KEPT_HEADERS: Final = ("content-type",)
 #: How an exchange ends that took too long, in the words of ``End.kind``.
 _TIMEOUTS: Final[Mapping[type[SourceFailed], str]] = {
     ConnectTimeout: "timeout:connect",
@@ -61,24 +60,26 @@ async def ask(
     at, started = datetime.now(UTC), loop.time()
     taken = _Taken()
     headers: dict[str, str] = {}
+    removed = ["request.headers"]
     response_line: RecordedResponse | None = None
     failed: SourceFailed | None = None
     try:
         response = await send(session, upstream, body, model=model, stream=stream)
         headers = {name.lower(): value for name, value in response.headers.items()}
-        kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+        kept, some_left_out = kept_response_headers(response.headers.items())
+        removed += ["response.headers"] if some_left_out else []
         response_line = RecordedResponse(t=loop.time() - started, status=response.status, headers=kept)
         kind = await _read(response, upstream, started, taken, leave=leave)
     except SourceFailed as error:
         failed, kind = error, _kind_of(error, answered=response_line is not None)
-    path = URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs
+    path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
     recording = Recording(
         id=random_id("doctor_"),
         at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         streamkit=version("streamkit-llm"),
         dialect=upstream.wire.name,
         provider="" if upstream.provider is None else upstream.provider.name,
-        removed=("request.headers",),
+        removed=tuple(removed),
         request=RecordedRequest(path=path, body=body, body_sha256=sha256_of(body)),
         response=response_line,
         reads=tuple(taken.reads),

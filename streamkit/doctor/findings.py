@@ -26,6 +26,8 @@ from streamkit.recording import Read
 from streamkit.text.quoting import quoted
 
 Severity: TypeAlias = Literal["error", "note"]
+#: The media type of whole answers and errors, in every dialect.
+BODY_TYPE: Final = "application/json"
 #: So many events in one read, or in as many fewer reads over that time, do not look like a stream.
 MANY_EVENTS: Final = 6
 BUNCH_EVENTS: Final = 4.0
@@ -87,6 +89,7 @@ def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> It
 
 
 def advice_for(status: int, exchange: Exchange, *, keyed: bool) -> str:
+    """What to do about a status where an answer was due; ``keyed``: a key was sent."""
     request = exchange.recording.request
     path = quoted(request.path) if request is not None else ""
     if 300 <= status < 400:
@@ -105,8 +108,14 @@ def advice_for(status: int, exchange: Exchange, *, keyed: bool) -> str:
 # -- how it came and ended -------------------------------------------------------------------------------------------
 
 
+def content_type_of(exchange: Exchange) -> str:
+    """The media type of an answer, without its parameters; empty: it has none."""
+    return exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
-    is_type = exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
+    """Whether an answer says that it is what was asked for."""
+    is_type = content_type_of(exchange)
     if is_type != wanted:
         yield Finding(
             rule="content_type",
@@ -117,6 +126,7 @@ def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
 
 
 def of_end(exchange: Exchange) -> Iterator[Finding]:
+    """Whether the body ended as HTTP says."""
     kind = exchange.recording.ending
     if kind == "client_left":
         yield Finding(
@@ -167,6 +177,7 @@ def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
 
 
 def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
+    """Whether a whole answer is what was asked for: its stop reason, calls and token counts."""
     choice = response.choices[0] if response.choices else None
     stop = choice.stop_reason if choice is not None else None
     said = choice is not None and any(part for part in choice.parts)
@@ -271,6 +282,7 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Itera
 
 
 def of_difference(streamed: Response, whole: Response) -> Iterator[Finding]:
+    """What a stream and a whole answer to the same request say differently, beside their texts."""
     if streamed.model and whole.model and streamed.model != whole.model:
         yield Finding(
             rule="whole_model",

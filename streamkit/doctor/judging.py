@@ -19,8 +19,10 @@ from streamkit.dialects import source_named
 from streamkit.dialects.base import Dialect
 from streamkit.doctor.exchange import Exchange
 from streamkit.doctor.findings import (
+    BODY_TYPE,
     Finding,
     advice_for,
+    content_type_of,
     of_content_type,
     of_difference,
     of_end,
@@ -142,7 +144,7 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
 
 
 def _whole(probe: Probe, exchange: Exchange, dialect: str) -> Judged:
-    findings = [*of_content_type("application/json", exchange), *of_end(exchange)]
+    findings = [*of_content_type(BODY_TYPE, exchange), *of_end(exchange)]
     report = StreamReport()
     response: Response | None = None
     try:
@@ -188,11 +190,12 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
         return _judged(probe, exchange, findings, frames=check.report.frames)
     findings += of_end(exchange)
     if status is Status.NOT_THIS_DIALECT:
+        is_body = content_type_of(exchange) == BODY_TYPE
         found = Finding(
             rule="dialect",
             severity="error",
             message=describe(check.fault) if check.fault is not None else "the answer has another dialect",
-            advice="name the dialect that the server speaks",
+            advice="answer `stream: true` with a stream" if is_body else "name the dialect that the server speaks",
         )
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
     response = await collect(_bodies(recording.reads), dialect)

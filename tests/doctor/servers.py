@@ -66,7 +66,7 @@ async def examination(app: web.Application, dialect: str, *, timeout_s: float = 
     """An examination of an application on loopback."""
     base = "/v1" if "/v1" in served_at(dialect) else ""
     timeouts = Timeouts(connect_s=timeout_s, first_byte_s=timeout_s, idle_s=timeout_s, total_s=timeout_s)
-    async with serving(app) as port, client_session() as session:
+    async with serving(app, handler_cancellation=True) as port, client_session() as session:
         upstream = Upstream(
             name="doctor", dialect=dialect, base_url=f"http://127.0.0.1:{port}{base}", auth="none", timeouts=timeouts
         )

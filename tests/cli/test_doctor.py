@@ -1,0 +1,208 @@
+"""``streamkit doctor`` as a user runs it: what it may cost comes first, keys come nowhere, and kept answers lint alike."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import stat
+
+import pytest
+from aiohttp import web
+
+from streamkit.cli import doctor, parser
+from streamkit.doctor import plan
+from streamkit.errors import UsageError
+from streamkit.lint import Check, members_of
+from streamkit.recording import read_recording
+from streamkit.testing.serving import served
+from tests.cli.command import run
+from tests.doctor.servers import model_server
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls
+from tests.vectors.vector import sse
+from tests.web.serving import answering
+
+CHAT = "openai-chat"
+KEY = "sk-planted-0123456789"
+WITHOUT_INDEX = sse(ROLE, calls(call(None, "a", "get_weather", '{"city":"Bern"}')), CALLED, DONE)
+
+
+def parsed(*arguments):
+    return parser().parse_args(["doctor", "--model", "demo", "--dialect", CHAT, *arguments])
+
+
+@pytest.fixture
+def examine(capfd):
+    """The command in this process: its status, and what it prints."""
+
+    def run_it(url, *arguments):
+        status = asyncio.run(doctor.run(parsed(f"{url}/v1", *arguments)))
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    return run_it
+
+
+@pytest.fixture(scope="module")
+def clean():
+    with served(lambda: model_server(CHAT)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def broken():
+    """A server whose streams lack an index, and which repeats the key that it gets in an error."""
+
+    async def handle(request):
+        body = await request.json()
+        if body["messages"] == 0:
+            message = f"no, {request.headers.get('authorization')}"
+            return web.json_response(
+                {"error": {"message": message, "type": "x", "param": None, "code": None}}, status=400
+            )
+        if not body.get("stream"):
+            raise web.HTTPBadGateway(text=f"key {request.headers.get('authorization')} is wrong")
+        return web.Response(body=WITHOUT_INDEX, content_type="text/event-stream")
+
+    with served(lambda: answering(handle)) as url:
+        yield url
+
+
+def test_a_clean_server_is_clean_and_the_cost_comes_first(clean):
+    done = run("doctor", f"{clean}/v1", "--dialect", CHAT, "--model", "demo")
+    assert done.returncode == 0, done
+    assert done.stderr.startswith(b"streamkit: 10 requests to http://127.0.0.1:")
+    assert b"for at most 1," in done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines[:10]] == [
+        "text", "usage", "whole", "tool", "parallel", "forced", "result", "length", "cancel", "bad",
+    ]  # fmt: skip
+    assert lines[-1] == "openai-chat, demo: clean"
+
+
+def test_the_status_is_that_of_the_worst_answer(broken, examine):
+    status, out, _ = examine(broken, "--json")
+    assert status == 1
+    by_name = {each["probe"]: each for each in json.loads(out)["probes"]}
+    assert (by_name["tool"]["verdict"], by_name["whole"]["verdict"]) == ("repairable", "broken")
+
+
+def test_nothing_is_sent_to_another_machine_where_nobody_can_be_asked():
+    done = run("doctor", "https://192.0.2.1/v1", "--dialect", CHAT, "--model", "m")
+    assert done.returncode == 2
+    cost, refusal = done.stderr.decode().splitlines()
+    assert "10 requests to https://192.0.2.1, for at most" in cost
+    assert "add --yes" in refusal
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("answer", "sends"), [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_on_a_terminal_it_asks(answer, sends, monkeypatch, capsys):
+    terminal = io.StringIO(answer)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    options = parsed("https://192.0.2.1/v1")
+    assert doctor.consents(doctor.upstream_of(options), chosen(), yes=False) is sends
+    cost, question = capsys.readouterr().err.splitlines()
+    assert "requests to https://192.0.2.1" in cost
+    assert question == "Send them? [y/N] "
+
+
+def test_it_warns_of_a_key_that_goes_as_it_is(monkeypatch, capsys):
+    monkeypatch.setenv("A_KEY", KEY)
+    assert doctor.consents(doctor.upstream_of(parsed("http://192.0.2.1/v1", "--key-env", "A_KEY")), chosen(), yes=True)
+    said = capsys.readouterr().err
+    assert "the key goes over the network as it is" in said
+    assert KEY not in said
+
+
+def chosen():
+    return plan(CHAT, "m")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--markdown"]])
+def test_the_key_is_sent_and_is_in_no_output_and_no_file(form, broken, tmp_path, examine):
+    key = tmp_path / "key"
+    key.write_text(f"{KEY}\n")
+    _, out, err = examine(broken, "--key-file", str(key), "--keep", str(tmp_path / "kept"), *form)
+    written = "".join(file.read_text() for file in (tmp_path / "kept").iterdir())
+    assert "[removed]" in out
+    assert KEY not in out + err + written
+    assert "10-bad.stream.jsonl is not kept" in err
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--markdown"]])
+def test_no_report_names_the_host(form, broken, examine):
+    assert "127.0.0.1" not in examine(broken, *form)[1]
+
+
+def test_kept_answers_lint_as_they_were_reported(broken, tmp_path, examine):
+    report = json.loads(examine(broken, "--json", "--keep", str(tmp_path))[1])
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files][:3] == [
+        "01-text.stream.jsonl",
+        "02-usage.stream.jsonl",
+        "03-whole.stream.jsonl",
+    ]
+    for file, probe in zip(files, report["probes"], strict=True):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        recording = read_recording(file)
+        assert (recording.response.status, recording.ending) == (probe["status"], probe["end"])
+        assert (recording.dialect, recording.request.path) == (CHAT, "/v1/chat/completions")
+        if "violations" in probe:
+            check = Check(recording.dialect)
+            check.feed(recording.body)
+            check.finish()
+            assert json.loads(json.dumps(members_of(check))) == {name: probe[name] for name in members_of(check)}
+
+
+def test_recordings_are_not_written_over(clean, tmp_path, examine):
+    (tmp_path / "01-text.stream.jsonl").write_text("mine")
+    with pytest.raises(UsageError, match="--keep: the folder has recordings already"):
+        examine(clean, "--keep", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--key-env", "NO_SUCH_VARIABLE"], "--key-env: there is no such variable"),
+        (["--key-file", "/no/such/file"], "--key-file: the file can't be read: No such file"),
+        (["--auth", "bearer"], "key: auth"),
+        (["--timeout", "0"], "--timeout takes a number of seconds above 0"),
+        (["--dialect", "ai-sdk"], "without a bound on tokens"),
+        (["--dialect", "gemini", "--model", ".."], "--model: "),
+    ],
+)
+def test_options_that_can_not_be_are_refused_before_anything_is_said(arguments, says, examine, capfd):
+    with pytest.raises(UsageError, match=says):
+        examine("http://127.0.0.1:9", *arguments)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_where_nothing_listens_it_says_so(examine):
+    status, out, _ = examine("http://127.0.0.1:9")
+    assert status == 1
+    assert "Connection refused" in out
+
+
+def test_a_missing_key_is_named_with_the_options_for_one(examine):
+    def app():
+        async def handle(_request):
+            return web.json_response({"error": {"message": "no key", "type": "invalid_request_error"}}, status=401)
+
+        return answering(handle)
+
+    with served(app) as url:
+        status, out, _ = examine(url)
+    assert status == 1
+    assert "status 401: no key" in out
+    assert "--key-env NAME or --key-file PATH" in out
+
+
+def test_a_key_that_can_not_be_sent_is_not_shown(tmp_path):
+    (tmp_path / "key").write_text(f"{KEY}\x00{KEY}")
+    with pytest.raises(UsageError) as raised:
+        doctor.upstream_of(parsed("https://192.0.2.1/v1", "--key-file", str(tmp_path / "key")))
+    assert KEY not in str(raised.value)
