@@ -40,6 +40,7 @@ class Examination:
             body_of(probe, dialect),
             model=self.model,
             stream=probe.streams,
+            bound=probe.bound,
             leave=probe.way == "left",
         )
         found = await judge(probe, exchange, dialect, first=not self.judged, keyed=self.upstream.auth != "none")

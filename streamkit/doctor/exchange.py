@@ -21,16 +21,19 @@ from attrs import frozen
 from yarl import URL
 
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.recording import End, Read, RecordedRequest, RecordedResponse, Recording
 from streamkit.recording.headers import kept_response_headers, kept_target
 from streamkit.recording.lines import sha256_of
+from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.web.source import iter_upstream
 from streamkit.web.upstream import Upstream, send
 from streamkit.web.upstream.addresses import address
 
-#: A bounded answer is shorter: a server that passes over its bound is left here.
-ANSWER_BYTES: Final = 256 * 1024
+#: A bounded answer is shorter: a server that passes over its bound is left here. A token has about four characters, an event
+#: at least one; beside them a stream has a few that begin and end it.
+TOKEN_EVENTS, MORE_EVENTS, ANSWER_BYTES = 4, 64, 512 * 1024
 #: How an exchange ends that took too long, in the words of ``End.kind``.
 _TIMEOUTS: Final[Mapping[type[SourceFailed], str]] = {
     ConnectTimeout: "timeout:connect",
@@ -50,9 +53,18 @@ class Exchange:
 
 
 async def ask(
-    session: ClientSession, upstream: Upstream, body: bytes, *, model: str, stream: bool, leave: bool = False
+    session: ClientSession,
+    upstream: Upstream,
+    body: bytes,
+    *,
+    model: str,
+    stream: bool,
+    bound: int,
+    leave: bool = False,
 ) -> Exchange:
-    """Send one request and read its answer; ``leave`` closes the connection at the first read.
+    """Send one request and read its answer, which is left where it is longer than ``bound`` tokens can be.
+
+    ``leave`` closes the connection at the first read.
 
     Raises BadRequest for a model that can't stand in a path, and SourceFailed where no credentials can be had.
     """
@@ -69,7 +81,7 @@ async def ask(
         kept, some_left_out = kept_response_headers(response.headers.items())
         removed += ["response.headers"] if some_left_out else []
         response_line = RecordedResponse(t=loop.time() - started, status=response.status, headers=kept)
-        kind = await _read(response, upstream, started, taken, leave=leave)
+        kind = await _read(response, upstream, started, taken, 0 if leave else bound)
     except SourceFailed as error:
         failed, kind = error, _kind_of(error, answered=response_line is not None)
     path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
@@ -88,14 +100,16 @@ async def ask(
     return Exchange(recording=recording, headers=headers, failed=failed)
 
 
-async def _read(response: ClientResponse, upstream: Upstream, started: float, taken: _Taken, *, leave: bool) -> str:
-    """Read the answer, and say how it ended where nothing broke."""
+async def _read(response: ClientResponse, upstream: Upstream, started: float, taken: _Taken, bound: int) -> str:
+    """Read the answer, and say how it ended where nothing broke. It is left at its first read without a bound."""
     loop = asyncio.get_running_loop()
+    parser, events = upstream.wire.parser(DEFAULT_LIMITS, StreamReport()), 0
     source = iter_upstream(response, timeouts=upstream.timeouts, started=started)
     try:
         async for chunk in source:
             taken.add(loop.time() - started, chunk)
-            if leave or taken.bytes > ANSWER_BYTES:
+            events += len(parser.feed(chunk))
+            if not bound or events > bound * TOKEN_EVENTS + MORE_EVENTS or taken.bytes > ANSWER_BYTES:
                 return "client_left"
     finally:
         await source.aclose()

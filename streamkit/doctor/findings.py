@@ -41,6 +41,11 @@ _UNBUFFERED: Final = (
     "header X-Accel-Buffering: no)"
 )
 
+_BOUND: Final = (
+    "keep to the request's bound on tokens, by the name that this dialect has for it (an older one: name the provider in its "
+    "stead): users pay for what goes beyond"
+)
+
 
 @frozen(kw_only=True)
 class Finding:
@@ -132,8 +137,8 @@ def of_end(exchange: Exchange) -> Iterator[Finding]:
         yield Finding(
             rule="too_long",
             severity="error",
-            message=f"the answer was left after {len(exchange.recording.body):,} bytes",
-            advice="keep to the bound on tokens that the request has: users pay for what goes beyond",
+            message=f"the answer is longer than its bound, and was left after {len(exchange.recording.body):,} bytes",
+            advice=_BOUND,
         )
     elif kind != "whole":
         yield Finding(
@@ -186,7 +191,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
             yield Finding(
                 rule="length",
                 severity="error",
-                message=f"a hundred words were wanted in at most {probe.bound} tokens, and the stop reason is {quoted(stop)}",
+                message=f"a hundred words in at most {probe.bound} tokens were wanted: the stop reason is {quoted(stop)}",
                 advice="stop at the bound, and say so: who reads the answer takes it for whole otherwise",
             )
         yield from _of_usage(probe, response.usage, said=False)
@@ -253,7 +258,8 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Itera
             yield Finding(
                 rule="usage",
                 severity="error",
-                message="no token counts came, though they were asked for",
+                message="no token counts came"
+                + (", though they were asked for" if probe.request.stream_usage else ", which this dialect always has"),
                 advice="send usage at the end: who pays by tokens counts none",
             )
         return
@@ -277,7 +283,7 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Itera
             rule="too_long",
             severity="error",
             message=f"{usage.output_total} tokens of output, where {probe.bound} were the bound",
-            advice="keep to the bound on tokens that the request has, by the name that this dialect has for it",
+            advice=_BOUND,
         )
 
 

@@ -94,7 +94,7 @@ def _facts(judged: Judged) -> str:
         facts.append(f"greatest gap {timing.greatest_gap_s:.2f} s")
     if response is not None:
         if response.tool_calls:
-            facts.append(f"{len(response.tool_calls)} call{'s' * (len(response.tool_calls) > 1)}")
+            facts.append(_several(len(response.tool_calls), "call"))
         if response.choices and response.choices[0].stop_reason:
             facts.append(f"stop reason {response.choices[0].stop_reason}")
         if response.usage is not None:
@@ -104,8 +104,12 @@ def _facts(judged: Judged) -> str:
 
 def _arrival(judged: Judged) -> str:
     timing = judged.timing
-    reads = f"{timing.reads} read{'s' * (timing.reads != 1)}"
-    return f"{timing.frames} events in {reads}" if judged.probe.streams else reads
+    reads = _several(timing.reads, "read")
+    return f"{_several(timing.frames, 'event')} in {reads}" if judged.probe.streams else reads
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _count(tokens: int | None) -> str:

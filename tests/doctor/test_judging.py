@@ -132,7 +132,8 @@ async def test_a_body_that_stays_open_is_left_in_time():
 
 
 async def test_a_server_that_passes_over_the_bound_is_left():
-    judged = await examined(paced(*[(0, TEXT * 50)] * 10), CHAT, "text")
+    judged = await examined(paced((0, sse(ROLE)), *[(0.001, sse(said(" and"), said(" on")))] * 200), CHAT, "text")
+    assert 320 <= judged["text"].timing.frames < 400
     assert judged["text"].recording.ending == "client_left"
     assert "too_long" in rules(judged["text"])
 
