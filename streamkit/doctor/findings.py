@@ -23,7 +23,7 @@ from streamkit.doctor.probes import Probe
 from streamkit.events import ProviderFailed, UsageReported
 from streamkit.http_errors import is_retryable
 from streamkit.recording import Read
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import quoted, shortened
 
 Severity: TypeAlias = Literal["error", "note"]
 #: The media type of whole answers and errors, in every dialect.
@@ -42,9 +42,11 @@ _UNBUFFERED: Final = (
 )
 
 _BOUND: Final = (
-    "keep to the request's bound on tokens, by the name that this dialect has for it (an older one: name the provider in its "
-    "stead): users pay for what goes beyond"
+    "keep to the request's bound on tokens: users pay for what goes beyond. If the server knows it by another name, name a "
+    "provider that does, too, for --dialect"
 )
+#: Of what a server says of its failure, this much is shown.
+SHOWN_CHARS: Final = 300
 
 
 @frozen(kw_only=True)
@@ -55,6 +57,11 @@ class Finding:
     severity: Severity
     message: str
     advice: str
+
+
+def shown(message: str) -> str:
+    """The beginning of what a server says of its failure: some repeat the whole request in it."""
+    return shortened(message, SHOWN_CHARS)
 
 
 # -- the answer to a request that is wrong -------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from streamkit.doctor.findings import (
     of_reads,
     of_refusal,
     of_what_it_says,
+    shown,
 )
 from streamkit.doctor.probes import Probe
 from streamkit.errors import StreamError
@@ -132,11 +133,13 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
         finding = Finding(
             rule="length",
             severity="note",
-            message=f"an answer of {probe.request.options.max_tokens} tokens is refused: {failed.message}",
+            message=f"an answer of {probe.request.options.max_tokens} tokens is refused: {shown(failed.message)}",
             advice="nothing, where the dialect has a least bound; clients that count tokens so will fail",
         )
         return _judged(probe, exchange, (finding,), failed=failed)
-    finding = Finding(rule="status", severity="error", message=f"status {status}: {failed.message}", advice=advice)
+    finding = Finding(
+        rule="status", severity="error", message=f"status {status}: {shown(failed.message)}", advice=advice
+    )
     return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
 
 
@@ -175,7 +178,7 @@ def _whole(probe: Probe, exchange: Exchange, dialect: str) -> Judged:
 
 def _why_not_clean(response: Response) -> str:
     if response.error is not None:
-        return f"the answer has status 200 and is an error: {response.error.message}"
+        return f"the answer has status 200 and is an error: {shown(response.error.message)}"
     return "" if response.clean else "the answer has no reason for its end"
 
 
@@ -184,11 +187,17 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     check = Check(named.name)
     for read in recording.reads:
         check.feed(read.data)
-    status = check.finish()
     findings = list(of_content_type(named.media_type, exchange))
-    if probe.way == "left":
+    if probe.way == "left":  # how much of it came by then is chance
         return _judged(probe, exchange, findings, frames=check.report.frames)
+    if recording.ending == "client_left":  # by us, so that its end says nothing of the server
+        findings += of_end(exchange)
+        clean = not check.report.repairs and all(violation.severity == "note" for violation in check.violations)
+        status = Status.DONE if clean else Status.WOULD_BE_REPAIRED
+        return _judged(probe, exchange, findings, frames=check.report.frames, check=check, worst=status)
     findings += of_end(exchange)
+    status = check.finish()
+    frames = check.report.frames
     if status is Status.NOT_THIS_DIALECT:
         is_body = content_type_of(exchange) == BODY_TYPE
         found = Finding(
@@ -202,8 +211,7 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     if response.clean:
         findings += of_what_it_says(probe, response)
     if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
-        findings += of_reads(recording.reads, check.report.frames)
-    frames = check.report.frames
+        findings += of_reads(recording.reads, frames)
     return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
 
 

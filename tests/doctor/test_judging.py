@@ -135,7 +135,15 @@ async def test_a_server_that_passes_over_the_bound_is_left():
     judged = await examined(paced((0, sse(ROLE)), *[(0.001, sse(said(" and"), said(" on")))] * 200), CHAT, "text")
     assert 320 <= judged["text"].timing.frames < 400
     assert judged["text"].recording.ending == "client_left"
-    assert "too_long" in rules(judged["text"])
+    assert rules(judged["text"]) == {"too_long"}
+    assert judged["text"].check.found == [], "that it has no end is our doing"
+    assert judged["text"].status is Status.WOULD_BE_REPAIRED
+
+
+async def test_what_a_server_says_of_its_failure_is_shortened():
+    refused = {"error": {"message": "no " * 1000, "type": "server_error"}}
+    judged = await found(lambda _asked, _usual: web.json_response(refused, status=500), "text")
+    assert len(judged.findings[0].message) < 350
 
 
 async def test_a_server_that_is_not_there_ends_it(unused_tcp_port):
