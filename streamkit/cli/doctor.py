@@ -194,7 +194,7 @@ async def examined(
     lines = not (options.json or options.markdown)
     judged: list[Judged] = []
     async with client_session() as session:
-        examination = Examination(session=session, upstream=upstream, model=options.model, plan=chosen)
+        examination = Examination(session=session, upstream=upstream, model=options.model)
         for number, probe in enumerate(chosen.probes, 1):
             found = await examination.examine(probe)
             judged.append(found)

@@ -1,6 +1,6 @@
 """One server examined: the probes of a plan sent one after the other, each answer judged.
 
-Whoever examines goes through ``plan.probes`` and calls ``examine`` for each; one that ``ends`` is the last. Nothing is sent
+Whoever examines goes through a plan's probes and calls ``examine`` for each; one that ``ends`` is the last. Nothing is sent
 twice.
 
 Source: observe.md O33.
@@ -13,7 +13,7 @@ from attrs import define, field
 
 from streamkit.doctor.exchange import ask
 from streamkit.doctor.judging import Judged, compared, judge
-from streamkit.doctor.probes import Plan, Probe, body_of, with_calls
+from streamkit.doctor.probes import Probe, body_of, with_calls
 from streamkit.report import Status
 from streamkit.web.upstream import Upstream
 
@@ -25,7 +25,6 @@ class Examination:
     session: ClientSession
     upstream: Upstream
     model: str
-    plan: Plan
     judged: dict[str, Judged] = field(factory=dict)  #: by the name of the probe
 
     async def examine(self, probe: Probe) -> Judged:

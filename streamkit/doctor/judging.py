@@ -208,7 +208,17 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
         )
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
     response = await collect(_bodies(recording.reads), dialect)
-    if response.clean:
+    if response.error is not None:  # which may be well said, so that no rule is broken
+        status = Status.FAILED
+        findings.append(
+            Finding(
+                rule="error",
+                severity="error",
+                message=f"the stream ends in an error: {shown(response.error.message)}",
+                advice="look into the server's log",
+            )
+        )
+    elif response.clean:
         findings += of_what_it_says(probe, response)
     if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
         findings += of_reads(recording.reads, frames)

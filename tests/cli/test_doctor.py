@@ -68,12 +68,12 @@ def broken():
         yield url
 
 
-def test_a_clean_server_is_clean_and_the_cost_comes_first(clean):
-    done = run("doctor", f"{clean}/v1", "--dialect", CHAT, "--model", "demo")
-    assert done.returncode == 0, done
-    assert done.stderr.startswith(b"streamkit: 10 requests to http://127.0.0.1:")
-    assert b"for at most 1," in done.stderr
-    lines = done.stdout.decode().splitlines()
+def test_a_clean_server_is_clean(clean, examine):
+    status, out, err = examine(clean)
+    assert status == 0, out
+    assert err.startswith("streamkit: 10 requests to http://127.0.0.1:")
+    assert "for at most 1," in err
+    lines = out.splitlines()
     assert [line.split()[0] for line in lines[:10]] == [
         "text", "usage", "whole", "tool", "parallel", "forced", "result", "length", "cancel", "bad",
     ]  # fmt: skip
@@ -116,6 +116,24 @@ def test_it_warns_of_a_key_that_goes_as_it_is(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "the key goes over the network as it is" in said
     assert KEY not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "auth"),
+    [
+        ((), "none"),
+        (("--key-env", "A_KEY"), "bearer"),
+        (("--key-env", "A_KEY", "--dialect", "anthropic"), "x-api-key"),
+        (("--key-env", "A_KEY", "--dialect", "azure-responses"), "azure"),
+        (("--key-env", "A_KEY", "--dialect", "bedrock", "--auth", "bedrock-bearer"), "bedrock-bearer"),
+    ],
+)
+def test_a_key_is_sent_only_if_it_is_named_and_as_the_provider_wants_it(arguments, auth, monkeypatch):
+    monkeypatch.setenv("A_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another")
+    upstream = doctor.upstream_of(parsed("https://192.0.2.1/openai/v1", *arguments))
+    assert upstream.auth == auth
+    assert (upstream.key is not None and upstream.key.reveal() == KEY) == bool(arguments)
 
 
 def chosen():

@@ -70,7 +70,7 @@ async def examination(app: web.Application, dialect: str, *, timeout_s: float = 
         upstream = Upstream(
             name="doctor", dialect=dialect, base_url=f"http://127.0.0.1:{port}{base}", auth="none", timeouts=timeouts
         )
-        yield Examination(session=session, upstream=upstream, model="demo", plan=plan(dialect, "demo"))
+        yield Examination(session=session, upstream=upstream, model="demo")
 
 
 def served_at(dialect: str) -> str:
@@ -81,7 +81,7 @@ def served_at(dialect: str) -> str:
 async def examined(app: web.Application, dialect: str, *names: str, timeout_s: float = 5.0) -> dict[str, Judged]:
     """What is found of an application: by the probes of these names, by default all, up to one that ends it."""
     async with examination(app, dialect, timeout_s=timeout_s) as asked:
-        for probe in asked.plan.probes:
+        for probe in plan(dialect, "demo").probes:
             if (not names or probe.name in names) and (await asked.examine(probe)).ends:
                 break
         return asked.judged

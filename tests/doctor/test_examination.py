@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from streamkit.conversation.messages import ToolCall
+from streamkit.doctor import plan
 from streamkit.doctor.reporting import line_of, status_of
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.demo import demo_config, start_demo
@@ -104,7 +105,7 @@ async def test_the_request_that_is_left_is_closed_at_its_first_read():
             left.set()
 
     async with examination(answering(handle), "openai-chat") as asked:
-        found = await asked.examine(next(probe for probe in asked.plan.probes if probe.way == "left"))
+        found = await asked.examine(next(probe for probe in plan("openai-chat", "demo").probes if probe.way == "left"))
         await asyncio.wait_for(left.wait(), 5)
     assert (found.recording.ending, found.timing.reads, found.status) == ("client_left", 1, Status.DONE)
     assert "can't be seen" in line_of(found)

@@ -60,6 +60,15 @@ async def test_an_answer_that_streamkit_repairs_is_repairable_and_a_cut_one_brok
     assert judged.status is Status.FAILED
 
 
+async def test_an_error_in_a_stream_is_broken_and_says_what_the_server_says():
+    judged = await found(
+        always(lambda: events(ROLE, {"error": {"message": "out of memory", "type": "server_error"}})), "text"
+    )
+    assert rules(judged) == {"error"}
+    assert judged.findings[0].message == "the stream ends in an error: out of memory"
+    assert judged.status is Status.FAILED
+
+
 async def test_another_dialect_ends_it():
     body = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","role":"assistant"}}\n\n'
     judged = await found(always(lambda: web.Response(body=body, content_type="text/event-stream")), "text")
@@ -149,8 +158,8 @@ async def test_what_a_server_says_of_its_failure_is_shortened():
 async def test_a_server_that_is_not_there_ends_it(unused_tcp_port):
     upstream = Upstream(name="doctor", dialect=CHAT, base_url=f"http://127.0.0.1:{unused_tcp_port}/v1", auth="none")
     async with client_session() as session:
-        chosen = plan(CHAT, "m")
-        judged = await Examination(session=session, upstream=upstream, model="m", plan=chosen).examine(chosen.probes[0])
+        asked = Examination(session=session, upstream=upstream, model="m")
+        judged = await asked.examine(plan(CHAT, "m").probes[0])
     assert (judged.ends, judged.status, judged.recording.ending) == (True, Status.FAILED, "unreachable")
     assert "Connection refused" in judged.findings[0].message
 
