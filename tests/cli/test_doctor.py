@@ -23,7 +23,8 @@ from tests.vectors.vector import sse
 from tests.web.serving import answering
 
 CHAT = "openai-chat"
-KEY = "sk-planted-0123456789"
+#: It looks like no key, so that nothing but knowing it can cut it out.
+KEY = "planted.0123456789"
 WITHOUT_INDEX = sse(ROLE, calls(call(None, "a", "get_weather", '{"city":"Bern"}')), CALLED, DONE)
 
 
@@ -49,6 +50,10 @@ def clean():
         yield url
 
 
+def key_of(request):
+    return request.headers.get("authorization", "").removeprefix("Bearer ")
+
+
 @pytest.fixture(scope="module")
 def broken():
     """A server whose streams lack an index, and which repeats the key that it gets in an error."""
@@ -56,12 +61,12 @@ def broken():
     async def handle(request):
         body = await request.json()
         if body["messages"] == 0:
-            message = f"no, {request.headers.get('authorization')}"
+            message = f"no, {key_of(request)}"
             return web.json_response(
                 {"error": {"message": message, "type": "x", "param": None, "code": None}}, status=400
             )
         if not body.get("stream"):
-            raise web.HTTPBadGateway(text=f"key {request.headers.get('authorization')} is wrong")
+            raise web.HTTPBadGateway(text=f"key {key_of(request)} is wrong")
         return web.Response(body=WITHOUT_INDEX, content_type="text/event-stream")
 
     with served(lambda: answering(handle)) as url:
@@ -206,8 +211,11 @@ def test_where_nothing_listens_it_says_so(examine):
 
 
 def test_a_missing_key_is_named_with_the_options_for_one(examine):
+    requests = []
+
     def app():
-        async def handle(_request):
+        async def handle(request):
+            requests.append(request)
             return web.json_response({"error": {"message": "no key", "type": "invalid_request_error"}}, status=401)
 
         return answering(handle)
@@ -217,6 +225,7 @@ def test_a_missing_key_is_named_with_the_options_for_one(examine):
     assert status == 1
     assert "status 401: no key" in out
     assert "--key-env NAME or --key-file PATH" in out
+    assert len(requests) == 1
 
 
 def test_a_key_that_can_not_be_sent_is_not_shown(tmp_path):

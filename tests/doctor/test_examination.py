@@ -91,6 +91,16 @@ async def test_nothing_more_is_sent_where_the_first_request_is_refused(status):
     assert f"status {status}" in judged["text"].findings[0].message
 
 
+@pytest.mark.parametrize(("status", "goes_on"), [(401, False), (403, False), (404, False), (429, False), (500, True)])
+async def test_what_ends_it_later_is_what_the_other_requests_would_come_to_as_well(status, goes_on):
+    def change(asked, usual):
+        return web.json_response({"error": {"message": "no", "type": "x"}}, status=status) if asked.tools else usual
+
+    judged = await examined(model_server("openai-chat", change), "openai-chat")
+    assert ("cancel" in judged) is goes_on
+    assert judged["tool"].status is Status.FAILED
+
+
 async def test_the_request_that_is_left_is_closed_at_its_first_read():
     left = asyncio.Event()
 
