@@ -11,18 +11,20 @@ import pytest
 from aiohttp import web
 
 from streamkit.cli import doctor, parser
+from streamkit.cli.lint import lint
 from streamkit.doctor import plan
 from streamkit.errors import UsageError
-from streamkit.lint import Check, members_of
 from streamkit.recording import read_recording
 from streamkit.testing.serving import served
 from tests.cli.command import run
 from tests.doctor.servers import model_server
-from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, said
 from tests.vectors.vector import sse
 from tests.web.serving import answering
 
 CHAT = "openai-chat"
+#: What lint says of a stream and its recording.
+SAME = ("verdict", "violations", "repairs", "other_repairs")
 #: It looks like no key, so that nothing but knowing it can cut it out.
 KEY = "planted.0123456789"
 WITHOUT_INDEX = sse(ROLE, calls(call(None, "a", "get_weather", '{"city":"Bern"}')), CALLED, DONE)
@@ -52,6 +54,26 @@ def clean():
 
 def key_of(request):
     return request.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+@pytest.fixture(scope="module")
+def faulty():
+    """A server whose calls lack an index, and whose other streams break off; errors are not in the dialect's form."""
+
+    async def handle(request):
+        body = await request.json()
+        if body["messages"] == 0:
+            return web.json_response({"detail": "no"}, status=400)
+        if "tools" in body or not body.get("stream"):
+            return web.Response(body=WITHOUT_INDEX, content_type="text/event-stream")
+        stream = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await stream.prepare(request)
+        await stream.write(sse(ROLE, said("one")))
+        request.transport.close()
+        return stream
+
+    with served(lambda: answering(handle)) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -161,24 +183,28 @@ def test_no_report_names_the_host(form, broken, examine):
     assert "127.0.0.1" not in examine(broken, *form)[1]
 
 
-def test_kept_answers_lint_as_they_were_reported(broken, tmp_path, examine):
-    report = json.loads(examine(broken, "--json", "--keep", str(tmp_path))[1])
+def test_kept_streams_lint_as_they_were_reported(faulty, tmp_path, examine, capfd):
+    """observe.md O34, with the command itself."""
+    report = json.loads(examine(faulty, "--json", "--keep", str(tmp_path))[1])
     files = sorted(tmp_path.iterdir())
     assert [file.name for file in files][:3] == [
         "01-text.stream.jsonl",
         "02-usage.stream.jsonl",
         "03-whole.stream.jsonl",
     ]
+    linted = 0
     for file, probe in zip(files, report["probes"], strict=True):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         recording = read_recording(file)
         assert (recording.response.status, recording.ending) == (probe["status"], probe["end"])
         assert (recording.dialect, recording.request.path) == (CHAT, "/v1/chat/completions")
-        if "violations" in probe:
-            check = Check(recording.dialect)
-            check.feed(recording.body)
-            check.finish()
-            assert json.loads(json.dumps(members_of(check))) == {name: probe[name] for name in members_of(check)}
+        if "violations" in probe and probe["end"] != "client_left":
+            asyncio.run(lint(str(file), "auto", as_json=True))
+            found = json.loads(capfd.readouterr().out)
+            assert {name: found[name] for name in SAME} == {name: probe[name] for name in SAME}
+            linted += 1
+    assert linted == 7
+    assert {probe["end"] for probe in report["probes"]} == {"whole", "cut", "client_left"}
 
 
 def test_recordings_are_not_written_over(clean, tmp_path, examine):
