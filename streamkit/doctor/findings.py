@@ -10,7 +10,7 @@ Source: observe.md O33, F52 to F54.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import orjson
@@ -23,6 +23,7 @@ from streamkit.doctor.probes import Probe
 from streamkit.events import ProviderFailed, UsageReported
 from streamkit.http_errors import is_retryable
 from streamkit.recording import Read
+from streamkit.report import REPAIRS
 from streamkit.text.quoting import quoted, shortened
 
 Severity: TypeAlias = Literal["error", "note"]
@@ -45,6 +46,15 @@ _BOUND: Final = (
     "keep to the request's bound on tokens: users pay for what goes beyond. If the server knows it by another name, name a "
     "provider that does, too, for --dialect"
 )
+#: What stands in the text of an answer and is none: kinds of repair.
+IN_TEXT: Final = ("thinking_in_text", "call_in_text")
+_SEE: Final = "see the pages of repairs and field failures"
+_REPAIRED: Final[Mapping[str, str]] = {
+    "body_for_stream": "answer `stream: true` with a stream",
+    "stream_for_body": "answer `stream: false` with one JSON object",
+    "thinking_in_text": "give the thinking a member of its own; some servers need a parser named when they start",
+    "call_in_text": "parse the calls of the model: no client runs this one; some servers need a parser named when they start",
+}
 #: Of what a server says of its failure, this much is shown.
 SHOWN_CHARS: Final = 300
 
@@ -137,8 +147,8 @@ def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
         )
 
 
-def of_end(exchange: Exchange) -> Iterator[Finding]:
-    """Whether the body ended as HTTP says."""
+def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
+    """Whether the body ended as HTTP says; ``whole``: the answer in it had its end by then."""
     kind = exchange.recording.ending
     if kind == "client_left":
         yield Finding(
@@ -149,11 +159,16 @@ def of_end(exchange: Exchange) -> Iterator[Finding]:
         )
     elif kind != "whole":
         yield Finding(
-            rule="end",
+            rule="fault_after_end" if whole else "end",
             severity="error",
-            message=f"the answer ended with {kind}" + (f": {exchange.failed}" if exchange.failed is not None else ""),
+            message=("behind its end " if whole else "") + f"the answer ended with {kind}: {exchange.failed}",
             advice="end the body as HTTP says, behind the last event",
         )
+
+
+def of_repair(kind: str) -> Finding:
+    """A repair that no frame of a stream shows."""
+    return Finding(rule=kind, severity="error", message=REPAIRS[kind], advice=_REPAIRED.get(kind, _SEE))
 
 
 def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:

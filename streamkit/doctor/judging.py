@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, get_args
 
 from attrs import evolve, field, frozen
 
@@ -20,6 +20,7 @@ from streamkit.dialects.base import Dialect
 from streamkit.doctor.exchange import Exchange
 from streamkit.doctor.findings import (
     BODY_TYPE,
+    IN_TEXT,
     Finding,
     advice_for,
     content_type_of,
@@ -28,6 +29,7 @@ from streamkit.doctor.findings import (
     of_end,
     of_reads,
     of_refusal,
+    of_repair,
     of_what_it_says,
     shown,
 )
@@ -36,13 +38,17 @@ from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error
 from streamkit.lint import Check
+from streamkit.policy import TOLERANT, TextCalls
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.recording import Read, Recording
-from streamkit.report import REPAIRS, Status, StreamReport, describe
+from streamkit.report import Status, StreamReport, describe
 from streamkit.translation.bodies import decode_response
 
 #: From best to worst: one answer that is broken outweighs all that would be repaired.
 WORSE: Final = (Status.DONE, Status.WOULD_BE_REPAIRED, Status.FAILED, Status.NOT_THIS_DIALECT)
+
+_LOOKING: Final = evolve(TOLERANT, think_tags="on", text_calls=get_args(TextCalls))
 
 
 @frozen(kw_only=True)
@@ -98,7 +104,7 @@ async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, 
         )
         return _judged(probe, exchange, (accepted,))
     if not probe.streams:
-        return _whole(probe, exchange, dialect)
+        return await _whole(probe, exchange, named, dialect)
     return await _stream(probe, exchange, named, dialect)
 
 
@@ -146,16 +152,21 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
 # -- whole answers and streams -------------------------------------------------------------------------------------------
 
 
-def _whole(probe: Probe, exchange: Exchange, dialect: str) -> Judged:
-    findings = [*of_content_type(BODY_TYPE, exchange), *of_end(exchange)]
+async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:
+    findings = list(of_content_type(BODY_TYPE, exchange))
     report = StreamReport()
     response: Response | None = None
     try:
-        response = decode_response(exchange.recording.body, dialect, report=report)
+        if content_type_of(exchange) == named.media_type:
+            response = await collect(_bodies(exchange.recording.reads), dialect, report=report)
+            report.repair("stream_for_body")
+        else:
+            response = decode_response(exchange.recording.body, dialect, report=report)
     except StreamError as error:
         reason = describe(error)
     else:
         reason = _why_not_clean(response)
+    findings += of_end(exchange, whole=not reason)
     if response is None or reason:
         findings.append(
             Finding(
@@ -166,12 +177,7 @@ def _whole(probe: Probe, exchange: Exchange, dialect: str) -> Judged:
             )
         )
         return _judged(probe, exchange, findings, response=response, worst=Status.FAILED)
-    findings += [
-        Finding(
-            rule=kind, severity="error", message=REPAIRS[kind], advice="see the pages of repairs and field failures"
-        )
-        for kind in report.repairs
-    ]
+    findings += [of_repair(kind) for kind in report.repairs]
     findings += of_what_it_says(probe, response)
     return _judged(probe, exchange, findings, response=response)
 
@@ -191,23 +197,27 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     if probe.way == "left":  # how much of it came by then is chance
         return _judged(probe, exchange, findings, frames=check.report.frames)
     if recording.ending == "client_left":  # by us, so that its end says nothing of the server
-        findings += of_end(exchange)
+        findings += of_end(exchange, whole=False)
         clean = not check.report.repairs and all(violation.severity == "note" for violation in check.violations)
         status = Status.DONE if clean else Status.WOULD_BE_REPAIRED
         return _judged(probe, exchange, findings, frames=check.report.frames, check=check, worst=status)
-    findings += of_end(exchange)
+    if (body := _body_for_stream(exchange, dialect)) is not None:
+        findings += [*of_end(exchange, whole=True), of_repair("body_for_stream"), *of_what_it_says(probe, body)]
+        return _judged(probe, exchange, findings, response=body)
+    if exchange.failed is not None:
+        check.break_off(exchange.failed)
     status = check.finish()
     frames = check.report.frames
     if status is Status.NOT_THIS_DIALECT:
-        is_body = content_type_of(exchange) == BODY_TYPE
         found = Finding(
             rule="dialect",
             severity="error",
             message=describe(check.fault) if check.fault is not None else "the answer has another dialect",
-            advice="answer `stream: true` with a stream" if is_body else "name the dialect that the server speaks",
+            advice="name the dialect that the server speaks",
         )
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
     response = await collect(_bodies(recording.reads), dialect)
+    findings += of_end(exchange, whole=response.clean)
     if response.error is not None:  # which may be well said, so that no rule is broken
         status = Status.FAILED
         findings.append(
@@ -220,9 +230,30 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
         )
     elif response.clean:
         findings += of_what_it_says(probe, response)
+        findings += [of_repair(kind) for kind in await _in_text(probe, recording, dialect)]
     if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
         findings += of_reads(recording.reads, frames)
     return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
+
+
+def _body_for_stream(exchange: Exchange, dialect: str) -> Response | None:
+    """The whole answer that came where a stream was asked for; None: it is none."""
+    body = exchange.recording.body
+    if content_type_of(exchange) != BODY_TYPE or not body.lstrip().startswith(b"{"):
+        return None
+    try:
+        response = decode_response(body, dialect)
+    except StreamError:
+        return None
+    return response if response.clean else None
+
+
+async def _in_text(probe: Probe, recording: Recording, dialect: str) -> list[str]:
+    """The kinds of repair of a reader that looks for thinking and calls in the text, which others take for what was said."""
+    options = ReadOptions(policy=_LOOKING, tools=probe.request.tools or None)
+    report = StreamReport()
+    await collect(_bodies(recording.reads), dialect, options, report=report)
+    return [kind for kind in IN_TEXT if report.repairs[kind]]
 
 
 async def _bodies(reads: Sequence[Read]) -> AsyncIterator[bytes]:

@@ -84,11 +84,18 @@ async def test_a_stream_of_another_content_type_is_found():
     assert judged.status is Status.WOULD_BE_REPAIRED
 
 
-async def test_a_whole_answer_where_a_stream_was_asked_for_is_found():
+async def test_a_whole_answer_where_a_stream_was_asked_for_and_the_other_way_round_are_named():
     judged = await found(lambda asked, usual: web.json_response(orjson.loads(WHOLE)), "text")
-    assert "content_type" in rules(judged)
-    assert judged.status is Status.NOT_THIS_DIALECT
-    assert judged.findings[-1].advice == "answer `stream: true` with a stream"
+    assert rules(judged) == {"content_type", "body_for_stream"}
+    assert judged.status is Status.WOULD_BE_REPAIRED
+    judged = await found(lambda asked, usual: events(ROLE, said("one"), STOP, USAGE, DONE), "whole")
+    assert rules(judged) == {"content_type", "stream_for_body"}
+    assert judged.status is Status.WOULD_BE_REPAIRED
+
+
+async def test_a_json_body_that_is_no_answer_is_another_dialect():
+    judged = await found(lambda asked, usual: web.json_response({"hello": 1}), "text")
+    assert (judged.status, judged.ends) == (Status.NOT_THIS_DIALECT, True)
 
 
 def paced(*chunks):
@@ -132,6 +139,18 @@ async def test_an_answer_that_breaks_off_says_how():
     assert judged.recording.ending == "cut"
     assert rules(judged) == {"end"}
     assert judged.status is Status.FAILED
+
+
+async def test_a_connection_that_breaks_behind_the_end_is_named():
+    async def handle(request):
+        stream = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await stream.prepare(request)
+        await stream.write(sse(ROLE, said("one"), STOP, DONE))
+        request.transport.close()
+        return stream
+
+    judged = (await examined(answering(handle), CHAT, "text"))["text"]
+    assert (rules(judged), judged.status) == ({"fault_after_end"}, Status.WOULD_BE_REPAIRED)
 
 
 async def test_a_body_that_stays_open_is_left_in_time():
@@ -179,6 +198,15 @@ WHOLE = orjson.dumps(
 async def test_a_required_call_that_is_not_made_is_found():
     judged = await found(always(lambda: events(ROLE, said("no"), STOP, DONE)), "forced")
     assert rules(judged) == {"forced"}
+
+
+async def test_a_call_and_thinking_in_the_text_are_named():
+    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Bern"}}\n</tool_call>'
+    judged = await found(always(lambda: events(ROLE, said(text), STOP, DONE)), "tool")
+    assert (rules(judged), rules(judged, "note")) == ({"call_in_text"}, {"calls"})
+    judged = await found(always(lambda: events(ROLE, said("<think>Hm.</think>"), said("one"), STOP, DONE)), "text")
+    assert rules(judged) == {"thinking_in_text"}
+    assert judged.status is Status.WOULD_BE_REPAIRED
 
 
 @pytest.mark.parametrize("probe", ["tool", "parallel"])
