@@ -71,7 +71,7 @@ class Finding:
 
 def shown(message: str) -> str:
     """The beginning of what a server says of its failure: some repeat the whole request in it."""
-    return shortened(message, SHOWN_CHARS)
+    return shortened(" ".join(message.split()), SHOWN_CHARS)
 
 
 # -- the answer to a request that is wrong -------------------------------------------------------------------------------
@@ -209,11 +209,12 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
     stop = choice.stop_reason if choice is not None else None
     said = choice is not None and any(part for part in choice.parts)
     if probe.length:
-        if stop != "length":
+        within = response.usage is not None and response.usage.output_total in range(1, probe.bound)
+        if stop != "length" and not within:
             yield Finding(
                 rule="length",
                 severity="error",
-                message=f"a hundred words in at most {probe.bound} tokens were wanted: the stop reason is {quoted(stop)}",
+                message=f"with a bound of {probe.bound} for a hundred words, the stop reason is {quoted(stop)}",
                 advice="stop at the bound, and say so: who reads the answer takes it for whole otherwise",
             )
         yield from _of_usage(probe, response.usage, said=False)

@@ -32,12 +32,13 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects import source_named
 from streamkit.errors import BadRequest, UsageError
+from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
 from streamkit.web.token_estimate import TOKEN_BYTES
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000
-#: The least bound that every server takes: OpenAI's Responses refuses a lower one, and its writer raises it.
+#: The least bound that every server takes: some refuse a lower one, and the writers of their dialects raise it to this.
 LEAST_BOUND: Final = 16
 
 #: How a request is sent: as it is; with its conversation in a wrong type; or as it is, and left at the first read.
@@ -58,6 +59,7 @@ class Probe:
     usage: bool = False  #: whether the answer must have token counts
     length: bool = False  #: whether the bound is too low for the answer, so that it has to stop there
     follows: str = ""  #: the probe whose calls it gives results to
+    raised: bool = False  #: whether the dialect takes no bound as low as the request's
 
     @property
     def streams(self) -> bool:
@@ -66,7 +68,8 @@ class Probe:
     @property
     def bound(self) -> int:
         """The most tokens of the answer."""
-        return max(self.request.options.max_tokens or 0, LEAST_BOUND)
+        bound = self.request.options.max_tokens or 0
+        return max(bound, LEAST_BOUND) if self.raised else bound
 
 
 @frozen(kw_only=True)
@@ -125,21 +128,22 @@ def plan(dialect: str, model: str) -> Plan:
     left_out: dict[str, str] = {}
     prompt_tokens = 0
     for probe in probes:
+        report = StreamReport()
         try:
-            prompt_tokens += tokens_of(body_of(probe, dialect))
+            prompt_tokens += tokens_of(body_of(probe, dialect, report=report))
         except BadRequest as error:
             if probe.calls == "none":
                 raise
             left_out[probe.name] = str(error)
         else:
-            kept.append(probe)
+            kept.append(evolve(probe, raised=("parameter", "max_tokens") in report.lost))
     answers = sum(probe.bound for probe in kept if probe.way != "spoiled")
     return Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
 
 
-def body_of(probe: Probe, dialect: str) -> bytes:
-    """The body of a request. Raises BadRequest for one that the dialect can't say."""
-    body = encode_request(probe.request, dialect)
+def body_of(probe: Probe, dialect: str, *, report: StreamReport | None = None) -> bytes:
+    """The body of a request; ``report`` gets what it loses. Raises BadRequest for one that the dialect can't say."""
+    body = encode_request(probe.request, dialect, report=report)
     return _spoiled(body) if probe.way == "spoiled" else body
 
 

@@ -83,7 +83,7 @@ def _facts(judged: Judged) -> str:
     recording, timing, response = judged.recording, judged.timing, judged.response
     if recording.response is None:
         return "no answer"
-    if recording.response.status != 200:
+    if recording.response.status != 200 or judged.probe.way == "spoiled":
         return f"status {recording.response.status}" + (f", {judged.failed.type}" if judged.failed is not None else "")
     if judged.probe.way == "left":
         return NOT_OBSERVABLE

@@ -8,8 +8,12 @@ import orjson
 import pytest
 from aiohttp import web
 
+from streamkit.conversation.messages import Choice, Response, Text
 from streamkit.doctor import Examination, plan
+from streamkit.doctor.findings import of_what_it_says
+from streamkit.doctor.probes import LEAST_BOUND
 from streamkit.doctor.reporting import status_of
+from streamkit.events import UsageReported
 from streamkit.report import Status
 from streamkit.web.upstream import Upstream, client_session
 from tests.doctor.servers import examined, model_server
@@ -229,6 +233,21 @@ async def test_a_stop_reason_that_hides_the_bound_is_found():
     judged = await found(always(lambda: events(ROLE, said("one"), STOP, DONE)), "length")
     assert rules(judged) == {"length"}
     assert judged.status is Status.WOULD_BE_REPAIRED
+
+
+async def test_an_answer_that_is_shorter_than_its_bound_may_stop_by_itself():
+    def few_words(tokens):
+        usage = {**USAGE, "usage": {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}}
+        return always(lambda: events(ROLE, said("one"), STOP, usage, DONE))
+
+    assert rules(await found(few_words(2), "length")) == {"length", "too_long"}
+    (probe,) = (probe for probe in plan("openai-responses", "m").probes if probe.length)
+    assert probe.bound == LEAST_BOUND
+    short = Response("openai-responses", choices=[Choice(parts=[Text("one")], stop_reason="stop")])
+    short.usage = UsageReported(input_total=9, output_total=11)
+    assert list(of_what_it_says(probe, short)) == []
+    short.usage = UsageReported(input_total=9, output_total=16)
+    assert [finding.rule for finding in of_what_it_says(probe, short)] == ["length"]
 
 
 async def test_a_bound_that_a_dialect_refuses_is_a_note():
