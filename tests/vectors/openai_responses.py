@@ -225,6 +225,7 @@ REPAIRED = [
     turn("a name that comes with the end", added(0, "function_call", call_id="c1"), event("function_call_arguments.delta", delta=X), done(0, "function_call", call_id="c1", name="f", arguments=X), calls=(Call("f", X, id="c1"),), stop="tool_calls"),
     turn("another end than the response says", *HI, end=last("incomplete", kind="response.completed", incomplete_details={"reason": "max_output_tokens"}), text="Hello", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", numbered(START, *HI, last("completed", HI[-1])) + b"data: [DONE]\n\n", text="Hello", repairs={"foreign_terminator": 1}),
+    turn("a call without a name, in the last response too", *call(0, "c1", "", X), calls=(Call("", X, id="c1"),), stop=None, repairs={"call_nameless": 1}, provider_error="the model called a tool without a name"),
     vector("a message behind the end that starts with its text", START, *HI, last("completed", HI[-1]), added(1, "message", role="assistant", content=[part("!")]), text="Hello", repairs={"after_end": 1}),
     vector("more behind the end", START, *HI, last("completed", HI[-1]), *message(1, "!"), text="Hello", repairs={"after_end": 6}),
     vector("an event of a server's tool that says its type on its line alone", numbered(START, added(0, "web_search_call")) + b"event: response.web_search_call.completed\ndata: {}\n\n" + numbered(done(0, "web_search_call"), *message(1, "Hi"), last("completed", done(0, "web_search_call"), message(1, "Hi")[-1])), text="Hi", repairs={"event_type_missing": 1}),

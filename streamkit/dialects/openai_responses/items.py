@@ -489,9 +489,9 @@ class ItemReader(TextReader):
             copies = [Copy(copy.speech, copy.place, copy.text, {}) for copy in self._copies(found) if copy.speech]
             self.whole_parts(item, copies)
         elif item in self._lacking:
-            before = len(self.out)
+            known = item.call_id, item.name, item.call in self._whole_inputs
             self._whole_call(item, found, path)
-            if len(self.out) > before:
+            if (item.call_id, item.name, item.call in self._whole_inputs) != known:
                 self.report.repair("block_unclosed")
         elif text := self._input(found, item.kind, *path):
             self.out.append(ToolCallWhole(item.call, text))

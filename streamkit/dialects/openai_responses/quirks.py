@@ -95,6 +95,14 @@ def _call_ids(frames: Frames) -> Frames:
     return _calls(lambda call: call.update(call_id=first_call["item"]["call_id"]))(frames)
 
 
+def _nameless(frames: Frames) -> Frames:
+    """Say no name of the first call."""
+    first_call = next(EVENTS.having(CALL_ADDED, frames), None)
+    if first_call is None:
+        return frames
+    return _calls(lambda call: call.pop("name") if call["id"] == first_call["item"]["id"] else None)(frames)
+
+
 def _bare_inputs(frames: Frames) -> Frames:
     """Say the input of a custom tool alone, in its fragments and as a whole."""
     wholes = both(
@@ -177,6 +185,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "index_reused": edit(every(INDEX), put(INDEX, 0)),
     "id_missing": _calls(lambda call: call.pop("call_id")),
     "id_duplicate": _call_ids,
+    "call_nameless": _nameless,
     "arguments_repeated": FRAGMENTS.again(),
     "arguments_cumulative": both(EVENTS.halve(first("type", ARGUMENTS), "delta"), FRAGMENTS.cumulative()),
     "arguments_replaced": EVENTS.when(ENDED, FRAGMENTS.one(lambda _text: "{}")),
