@@ -13,7 +13,7 @@ from attrs import define, field
 
 from streamkit.doctor.exchange import ask
 from streamkit.doctor.judging import Judged, compared, judge
-from streamkit.doctor.probes import Probe, body_of, with_calls
+from streamkit.doctor.probes import OWN_TURN_TOKENS, Probe, body_of, tokens_of, with_calls
 from streamkit.report import Status
 from streamkit.web.upstream import Upstream
 
@@ -29,14 +29,12 @@ class Examination:
 
     async def examine(self, probe: Probe) -> Judged:
         """Send one request and judge its answer. Raises BadRequest, UsageError, and SourceFailed without credentials."""
-        before = self.judged.get(probe.follows)
-        if before is not None and before.response is not None and before.status is not Status.FAILED:
-            probe = with_calls(probe, before.response)
         dialect = self.upstream.dialect
+        probe, body = self._following(probe, body_of(probe, dialect))
         exchange = await ask(
             self.session,
             self.upstream,
-            body_of(probe, dialect),
+            body,
             model=self.model,
             stream=probe.streams,
             bound=probe.bound,
@@ -47,3 +45,14 @@ class Examination:
             found = compared(streamed, found)
         self.judged[probe.name] = found
         return found
+
+    def _following(self, probe: Probe, body: bytes) -> tuple[Probe, bytes]:
+        """The probe that goes on from the server's own calls, if it made some that can be repeated, with its body."""
+        before = self.judged.get(probe.follows)
+        if before is None or before.response is None or before.status is Status.FAILED:
+            return probe, body
+        following = with_calls(probe, before.response)
+        longer = body_of(following, self.upstream.dialect)
+        if tokens_of(longer, self.model) > tokens_of(body, self.model) + OWN_TURN_TOKENS:
+            return probe, body
+        return following, longer

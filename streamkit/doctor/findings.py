@@ -41,7 +41,6 @@ _UNBUFFERED: Final = (
     "write and flush each event by itself; on the way, turn buffering off (nginx: proxy_buffering off, or the answer's "
     "header X-Accel-Buffering: no)"
 )
-
 _BOUND: Final = (
     "keep to the request's bound on tokens: users pay for what goes beyond. If the server knows it by another name, name a "
     "provider that does, too, for --dialect"
@@ -207,7 +206,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
     """Whether a whole answer is what was asked for: its stop reason, calls and token counts."""
     choice = response.choices[0] if response.choices else None
     stop = choice.stop_reason if choice is not None else None
-    said = choice is not None and any(part for part in choice.parts)
+    said = choice is not None and bool(choice.text or choice.reasoning or choice.refusal or choice.tool_calls)
     if probe.length:
         within = response.usage is not None and response.usage.output_total in range(1, probe.bound)
         if stop != "length" and not within:

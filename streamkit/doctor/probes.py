@@ -4,7 +4,8 @@ Each probe asks for one thing that servers get wrong. They are written by the wr
 are. What a dialect can't ask for is left out and named, and so is what it answers unasked, such as usage.
 
 Rules. At most ``MAX_REQUESTS`` requests. Their cost is at most ``MAX_TOKENS`` tokens: the bound of each answer, and each body
-by its bytes, which counts more tokens than its texts have. No option is sent but the bound, since models refuse them.
+by its bytes without the model's name, which counts more tokens than its texts have. No option is sent but the bound, since
+models refuse them.
 
 Source: observe.md O33, F54.
 """
@@ -40,6 +41,8 @@ MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000
 #: The least bound that every server takes: some refuse a lower one, and the writers of their dialects raise it to this.
 LEAST_BOUND: Final = 16
+#: What a turn of the server's own may add to the request that goes on from it; a longer one is not repeated.
+OWN_TURN_TOKENS: Final = 160
 
 #: How a request is sent: as it is; with its conversation in a wrong type; or as it is, and left at the first read.
 Way: TypeAlias = Literal["whole", "spoiled", "left"]
@@ -105,8 +108,8 @@ _CALL: Final = ToolCall(index=0, id="call_1", name=_WEATHER.name, arguments='{"c
 def plan(dialect: str, model: str) -> Plan:
     """The probes for a server of ``dialect``, or of a provider that speaks it.
 
-    Raises UsageError for an unknown name and for a dialect without a bound on answers, BadRequest for a model that it can't
-    ask for.
+    Raises UsageError for an unknown name, for a dialect without a bound on answers and for one that would cost too much,
+    BadRequest for a model that it can't ask for.
     """
     named, _ = source_named(dialect)
     if not named.answers_whole:
@@ -130,15 +133,21 @@ def plan(dialect: str, model: str) -> Plan:
     for probe in probes:
         report = StreamReport()
         try:
-            prompt_tokens += tokens_of(body_of(probe, dialect, report=report))
+            prompt_tokens += tokens_of(body_of(probe, dialect, report=report), model)
         except BadRequest as error:
             if probe.calls == "none":
                 raise
             left_out[probe.name] = str(error)
         else:
             kept.append(evolve(probe, raised=("parameter", "max_tokens") in report.lost))
+    prompt_tokens += OWN_TURN_TOKENS
     answers = sum(probe.bound for probe in kept if probe.way != "spoiled")
-    return Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
+    made = Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
+    if (
+        len(made.probes) > MAX_REQUESTS or made.tokens > MAX_TOKENS
+    ):  # a dialect of another package may say more in a body
+        raise UsageError(f"{named.name} would take {len(made.probes)} requests and {made.tokens:,} tokens: too many")
+    return made
 
 
 def body_of(probe: Probe, dialect: str, *, report: StreamReport | None = None) -> bytes:
@@ -147,9 +156,10 @@ def body_of(probe: Probe, dialect: str, *, report: StreamReport | None = None) -
     return _spoiled(body) if probe.way == "spoiled" else body
 
 
-def tokens_of(body: bytes) -> int:
-    """No fewer tokens than the texts of a body have: its names and marks are counted, too."""
-    return math.ceil(len(body) / TOKEN_BYTES)
+def tokens_of(body: bytes, model: str) -> int:
+    """No fewer tokens than the texts of a body have: its names and marks are counted, too, but not the model's name."""
+    name = orjson.dumps(model)
+    return math.ceil((len(body) - (len(name) if name in body else 0)) / TOKEN_BYTES)
 
 
 def with_calls(probe: Probe, response: Response) -> Probe:

@@ -1,7 +1,7 @@
 """What was found, written down: as an object for programs, in Markdown for an issue, and as lines for people.
 
-None of them names the host, has a key or shows what the model said; the model's name is there. ``lint`` of a kept answer gives
-the same violations and repairs.
+None of them names the host. The model's name is there, and of what it said no more than a rule quotes. ``lint`` of a kept
+stream gives the same violations and repairs.
 
 Source: observe.md O33, O34.
 """

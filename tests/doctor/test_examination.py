@@ -15,6 +15,8 @@ from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.metrics import Metrics
 from streamkit.report import Status
 from tests.doctor.servers import EXAMINED, examination, examined, model_server, served_at
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, said
+from tests.vectors.vector import sse
 from tests.web.serving import answering, serving
 
 
@@ -56,6 +58,19 @@ async def test_the_result_is_of_the_call_that_the_server_made():
     (result,) = requests[1].turns[2].parts
     assert (made.id, made.name, made.arguments) == (call.id, call.name, call.arguments)
     assert result.call_id == call.id
+
+
+async def test_a_turn_of_the_server_that_is_long_is_not_repeated():
+    requests = []
+
+    def change(asked, usual):
+        requests.append(asked)
+        spoken = sse(ROLE, said("and " * 400), calls(call(0, "call_9", "get_weather", '{"city":"Rome"}')), CALLED, DONE)
+        return web.Response(body=spoken, content_type="text/event-stream")
+
+    judged = await examined(model_server("openai-chat", change), "openai-chat", "tool", "result")
+    assert len(judged["tool"].response.text) == 1600
+    assert requests[1].turns[1].parts[-1].id == "call_1"
 
 
 async def test_a_redirect_to_another_host_is_not_followed():

@@ -266,6 +266,7 @@ async def test_an_answer_that_stops_at_the_bound_is_not_judged_further():
 
 
 async def test_an_empty_answer_is_found():
+    assert rules(await found(always(lambda: events(ROLE, said(""), STOP, DONE)), "text")) == {"empty"}
     assert rules(await found(always(lambda: events(ROLE, STOP, DONE)), "text")) == {"empty"}
 
 

@@ -4,6 +4,7 @@ import orjson
 import pytest
 
 from streamkit.conversation.messages import Choice, Response, Text, ToolCall, ToolResult
+from streamkit.doctor import probes
 from streamkit.doctor.probes import MAX_REQUESTS, MAX_TOKENS, body_of, plan, with_calls
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import Verdict
@@ -16,6 +17,7 @@ def test_no_examination_sends_more_requests_or_tokens_than_it_may(dialect):
     chosen = plan(dialect, "m" * 100)
     assert 8 <= len(chosen.probes) <= MAX_REQUESTS
     assert 1000 < chosen.tokens <= MAX_TOKENS
+    assert chosen.tokens == plan(dialect, "m").tokens, "a name is no text"
     assert chosen.answer_tokens == sum(probe.bound for probe in chosen.probes if probe.way != "spoiled")
 
 
@@ -49,6 +51,12 @@ def test_what_a_dialect_can_not_ask_for_is_left_out_with_the_reason():
     assert list(plan("ollama", "m").left_out) == ["forced"]
     assert "can't be made to call" in plan("ollama", "m").left_out["forced"]
     assert plan("openai-chat", "m").left_out == {}
+
+
+def test_a_dialect_that_would_cost_too_much_is_refused(monkeypatch):
+    monkeypatch.setattr(probes, "TOKEN_BYTES", 1.0)
+    with pytest.raises(UsageError, match="would take 10 requests and"):
+        plan("openai-chat", "m")
 
 
 @pytest.mark.parametrize("dialect", ["ag-ui", "ai-sdk"])
