@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 class Replay:
-    """Recordings, and what was asked of them. Raises UsageError for one that can't be cut as the options want."""
+    """Recordings, and what was asked of them."""
 
     def __init__(
         self,

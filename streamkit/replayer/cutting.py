@@ -1,5 +1,7 @@
 """The bytes of a recorded answer in other reads than they came in. A piece comes when its last byte came.
 
+Where events are wanted of an answer that is of no dialect, a list of models say, its reads stay as they were.
+
 Source: observe.md O27.
 """
 
@@ -15,7 +17,7 @@ from attrs import frozen
 
 from streamkit.detect import Detector
 from streamkit.dialects import source_named
-from streamkit.errors import StreamkitError, UsageError
+from streamkit.errors import NotThisDialect, UsageError
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.recording import Read, Recording
 from streamkit.report import StreamReport
@@ -48,30 +50,32 @@ def cut_in(text: str) -> Cut:
 
 
 def cut_reads(recording: Recording, cut: Cut) -> list[Read]:
-    """The reads of a recording, or its bytes cut otherwise; none is empty.
-
-    Raises UsageError where events are wanted of an answer of which no dialect is known.
-    """
+    """The reads of a recording, or its bytes cut otherwise; none is empty."""
     reads = [read for read in recording.reads if read.data]
     if cut.kind == "reads" or not reads:
         return reads
     body = recording.body
     ends = list(accumulate(len(read.data) for read in reads))
-    pieces = cut_at(body, _places(recording, body, cut))
+    if cut.kind == "events":
+        dialect = recording.dialect or _detected(body)
+        if dialect is None:
+            return reads
+        places = _event_ends(body, dialect)
+    else:
+        places = _places(len(body), cut)
+    pieces = cut_at(body, places)
     return [
         Read(reads[bisect_left(ends, end)].t, piece)
         for piece, end in zip(pieces, accumulate(map(len, pieces)), strict=True)
     ]
 
 
-def _places(recording: Recording, body: bytes, cut: Cut) -> list[int]:
-    if cut.kind == "events":
-        return _event_ends(body, recording.dialect or _detected(body))
+def _places(size: int, cut: Cut) -> list[int]:
     if cut.kind == "bytes":
-        return list(range(cut.number, len(body), cut.number))
+        return list(range(cut.number, size, cut.number))
     chosen = random.Random(cut.number)  # noqa: S311 - reproducible, nothing secret
     places, at = [], chosen.randint(1, RANDOM_BYTES)
-    while at < len(body):
+    while at < size:
         places.append(at)
         at += chosen.randint(1, RANDOM_BYTES)
     return places
@@ -89,9 +93,9 @@ def _event_ends(body: bytes, dialect: str) -> list[int]:
     return sorted(place for place in places if 0 < place < len(body) and body[place] not in b"\r\n")
 
 
-def _detected(body: bytes) -> str:
+def _detected(body: bytes) -> str | None:
     detector = Detector()
     try:
         return detector.feed(body) or detector.finish()
-    except StreamkitError as error:
-        raise UsageError(f"a recording without a dialect can't be cut by events: {error}") from error
+    except NotThisDialect:
+        return None

@@ -23,7 +23,6 @@ from streamkit.replayer.app import Otherwise, Replay, ReplayOptions
 from streamkit.replayer.cutting import cut_in
 from streamkit.replayer.loading import load
 from streamkit.testing.serving import served
-from streamkit.text.quoting import quoted
 from streamkit.web.hosts import Hosts
 
 #: Where recordings are looked for, beside the test.
@@ -103,9 +102,8 @@ class ReplayFixture:
         return [each for each in dict.fromkeys(candidates) if each.is_file() or any(each.rglob(f"*{SUFFIX}"))]
 
     def _not_found(self, folder: Path, to: str | None) -> str:
-        shown = quoted(os.path.relpath(folder))
         how = "pytest --record makes one" if to is not None else "with to=URL, pytest --record makes one"
-        return f"no recording at {shown}, which may be a folder or, with {SUFFIX}, a file; {how}"
+        return f"no recording at {os.path.relpath(folder)}, which may be a folder or, with {SUFFIX}, a file; {how}"
 
 
 class _Opened(NamedTuple):
