@@ -23,10 +23,12 @@ from streamkit.replayer.app import Otherwise, Replay, ReplayOptions
 from streamkit.replayer.cutting import cut_in
 from streamkit.replayer.loading import load
 from streamkit.testing.serving import served
+from streamkit.text.quoting import quoted
 from streamkit.web.hosts import Hosts
 
 #: Where recordings are looked for, beside the test.
 FOLDER: Final = "recordings"
+MATCHES: Final = ("exact", "canonical")
 #: Misses that a message names.
 SHOWN: Final = 5
 #: Makes, as a part of an application, what asks the provider at a URL and records its answers in a folder; what could not be
@@ -65,6 +67,8 @@ class ReplayFixture:
         asked where a run records. The test fails at its end if a request missed, unless ``fail_on_miss`` is False, and with
         ``all_asked`` if a recording was not asked for. Raises UsageError, BadRecording.
         """
+        if match not in MATCHES:
+            raise UsageError(f"a match is {' or '.join(MATCHES)}, not {quoted(match)}")
         options = ReplayOptions(
             speed=speed,
             cut=cut_in(cut),
@@ -97,13 +101,17 @@ class ReplayFixture:
         return [*self._unrecorded, *(fault for opened in self._opened for fault in opened.faults())]
 
     def _find(self, named: Path, path: Path) -> list[Path]:
-        """The files and folders with recordings that a name leads to."""
-        candidates = [named.with_name(named.name + SUFFIX), named, path]
-        return [each for each in dict.fromkeys(candidates) if each.is_file() or any(each.rglob(f"*{SUFFIX}"))]
+        """The files and folders with recordings that a name leads to; only where there are none, the path."""
+        found = [each for each in (named.with_name(named.name + SUFFIX), named) if _has_recordings(each)]
+        return found or ([path] if _has_recordings(path) else [])
 
     def _not_found(self, folder: Path, to: str | None) -> str:
         how = "pytest --record makes one" if to is not None else "with to=URL, pytest --record makes one"
         return f"no recording at {os.path.relpath(folder)}, which may be a folder or, with {SUFFIX}, a file; {how}"
+
+
+def _has_recordings(path: Path) -> bool:
+    return path.is_file() or any(path.rglob(f"*{SUFFIX}"))
 
 
 class _Opened(NamedTuple):

@@ -65,6 +65,7 @@ def test_a_name_is_that_of_a_file_or_a_folder_of_recordings_or_a_path(replays, t
     write(tmp_path / "recordings" / "one.stream.jsonl", recording([b"a"]))
     write(tmp_path / "recordings" / "one" / "more.stream.jsonl", recording([b"b"], at="2027"))
     file = write(tmp_path / "elsewhere" / "two.stream.jsonl", recording([b"c"]))
+    write(tmp_path / "one" / "of_another.stream.jsonl", recording([b"d"], at="2028"))
     (tmp_path / "recordings" / "empty").mkdir()
     url = replays("one")
     assert [asked(url), asked(url), asked(url)] == [b"a", b"b", b"b"]
@@ -86,8 +87,9 @@ def test_options_are_those_of_the_command(replays, tmp_path):
     assert [asked(url), asked(url)] == [b"a", 404]
     spaced = write(tmp_path / "b.stream.jsonl", recording([b"b"], asked=body() + b" "))
     assert [asked(replays(spaced, match=how)) for how in ("canonical", "exact")] == [b"b", 404]
-    with pytest.raises(UsageError):
-        replays(file, cut="lines")
+    for option in ({"cut": "lines"}, {"match": "exakt"}, {"ignore": ["a..b"]}, {"speed": -1}):
+        with pytest.raises(UsageError):
+            replays(file, **option)
 
 
 def test_misses_and_what_was_not_asked_for_are_faults_where_they_are_wanted(tmp_path):
