@@ -23,6 +23,8 @@ the order of their members, and passes over the paths of --ignore; --match exact
 one request each is given once, in the order of their times, and then the last one again; with --once, no more. A request that
 none matches gets an error of its dialect, which names the first member that differs from the nearest recording.
 
+The bytes of a stream (recording.sse) are served too, to each POST that no recording matches, at once or as --cut says.
+
 --speed 2 is twice as fast, 0 at once. --cut says where the answers are cut into reads: `reads` as they came, `events` behind
 each event, `bytes=N` into pieces of N bytes, `random=SEED` anywhere.
 
@@ -101,9 +103,9 @@ def _described(loaded: Loaded) -> str:
     recording, request = loaded.recording, loaded.request
     answer = "no answer" if recording.response is None else str(recording.response.status)
     seconds = recording.end.t if recording.end is not None else max((read.t for read in recording.reads), default=0.0)
-    path = request.path.partition("?")[0]
+    asked = "any POST" if request is None else f"{request.method} {request.path.partition('?')[0]}"
     what = f"{answer}, {len(recording.reads):,} reads in {seconds:.1f} s, {recording.ending}"
-    return visible(f"  {request.method} {path}  {loaded.name}  {what}")
+    return visible(f"  {asked}  {loaded.name}  {what}")
 
 
 def _show(outcome: Outcome) -> None:

@@ -1,9 +1,10 @@
 """Recordings as a server: what was asked is answered as it was, and what was not with an error in the client's dialect.
 
 Rules. Of several recordings that a request matches each is given once, in the order of their times; behind the last one it is
-given again, or the request is a miss (``once``). A miss has the status 404 and says not to be tried again, since the official
-clients repeat what looks as if waiting helped. Nothing is ever asked of the network, unless whoever made the server gave it
-somebody else to answer (``otherwise``).
+given again, or the request is a miss (``once``). A recording without a request, of raw bytes say, answers each POST that
+matches no other one. A miss has the status 404 and says not to be tried again, since the official clients repeat what looks as
+if waiting helped. Nothing is ever asked of the network, unless whoever made the server gave it somebody else to answer
+(``otherwise``).
 
 Recordings hold what people said, and pages of the web may not have it: a name that is not this machine's is refused (421), and
 so is a page of another site (403). Bodies are compared as they were sent: the server is not to decompress them.
@@ -18,7 +19,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 from attrs import evolve, field, frozen
 
@@ -89,7 +90,9 @@ class Replay:
         self._recordings, self._options = recordings, options
         self._notify = notify
         self._reads = [cut_reads(each.recording, options.cut) for each in recordings]
-        requests = [each.request for each in recordings]
+        self._requested = [number for number, each in enumerate(recordings) if each.request is not None]
+        self._unrequested = [number for number, each in enumerate(recordings) if each.request is None]
+        requests = [each.request for each in recordings if each.request is not None]
         self._matcher = RequestMatcher(requests, exact=options.exact, ignored=options.ignored)
         self._given: set[int] = set()
 
@@ -134,7 +137,9 @@ class Replay:
 
     def _next(self, asked: RecordedRequest) -> tuple[int | None, str]:
         """The recording that answers a request, by its position; None, and why none does."""
-        found = self._matcher.matches(asked)
+        found = [self._requested[number] for number in self._matcher.matches(asked)]
+        if not found and asked.method == hdrs.METH_POST:
+            found = self._unrequested
         waiting = [number for number in found if number not in self._given]
         if waiting:
             self._given.add(waiting[0])
@@ -146,8 +151,10 @@ class Replay:
                 None,
                 f"each of the {len(found)} that do has answered one, as far as {self._recordings[found[-1]].name}",
             )
+        if not self._requested:
+            return None, "what is recorded has no requests, and answers POST alone"
         reason, nearest = self._matcher.explain(asked)
-        return None, reason if nearest is None else f"{reason} ({self._recordings[nearest].name})"
+        return None, reason if nearest is None else f"{reason} ({self._recordings[self._requested[nearest]].name})"
 
 
 def _guarded(hosts: Hosts) -> Middleware:

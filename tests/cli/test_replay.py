@@ -64,5 +64,5 @@ def test_a_file_that_is_no_recording_is_named(tmp_path):
     (tmp_path / "a.stream.jsonl").write_text("data: {}\n\n")
     done = run("replay", str(tmp_path))
     assert done.returncode == 1
-    assert b"a.stream.jsonl: this is no recording" in done.stderr
+    assert b"a.stream.jsonl: neither a recording nor a stream" in done.stderr
     assert run("replay", str(tmp_path / "none")).returncode == 1

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 from aiohttp import web
+from attrs import evolve
 
 from streamkit.errors import UsageError
 from streamkit.recording.matching import pattern_in
@@ -49,6 +50,23 @@ async def test_each_answers_once_where_that_is_wanted(aiohttp_server):
     url = await start(aiohttp_server, replay)
     assert (await asked(url, 3))[:2] == [b"a", b"b"]
     assert [outcome.reason for outcome in replay.misses] == ["each of the 2 that do has answered one, as far as b"]
+
+
+async def test_a_recording_without_a_request_answers_what_no_other_one_does(aiohttp_server):
+    replay = replay_of(*ordered(b"a"), evolve(recording([b"raw"], id="raw"), request=None))
+    url = await start(aiohttp_server, replay)
+    assert await asked(url, 1) == [b"a"]
+    assert await asked(url, 2, body=body("other")) == [b"raw", b"raw"]
+    assert (await ask(url, "/v1/models", method="GET")).status == 404
+    assert [outcome.reason for outcome in replay.misses] == [f"what is recorded was asked as 'POST {PATH}'"]
+
+
+async def test_recordings_without_requests_answer_no_other_method(aiohttp_server):
+    replay = replay_of(evolve(recording([b"raw"]), request=None))
+    url = await start(aiohttp_server, replay)
+    assert await asked(url, 1) == [b"raw"]
+    assert (await ask(url, "/v1/models", method="GET")).status == 404
+    assert [outcome.reason for outcome in replay.misses] == ["what is recorded has no requests, and answers POST alone"]
 
 
 async def test_what_answered_nothing_is_known(aiohttp_server):

@@ -10,6 +10,7 @@ from streamkit.recording import BadRecording, End
 from streamkit.recording.lines import sha256_of
 from streamkit.recording.matching import RequestMatcher
 from streamkit.replayer.loading import load
+from tests.cli.command import DEMO
 from tests.replayer.recordings import recording, write
 
 
@@ -30,7 +31,6 @@ def test_a_folder_without_any_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (evolve(recording(), request=None), "it has no request"),
         (recording(status=None), "it has neither an answer nor an end"),
         (recording(status=None, kind=None), "it has neither an answer nor an end"),
         (evolve(recording(), end=End(t=1.0, kind="whole", dropped=3)), "3 reads are missing in it"),
@@ -40,6 +40,11 @@ def test_what_cannot_be_replayed_is_named(tmp_path, made, reason):
     file = write(tmp_path / "a.stream.jsonl", made)
     with pytest.raises(BadRecording, match=rf"a\.stream\.jsonl: {reason}"):
         load([file])
+
+
+def test_a_file_may_have_the_bytes_of_a_stream_alone():
+    (loaded,) = load([DEMO])
+    assert (loaded.request, loaded.recording.body, loaded.recording.dialect) == (None, DEMO.read_bytes(), "openai-chat")
 
 
 def test_a_body_that_was_not_kept_as_it_was_is_known_by_its_sum(tmp_path):
@@ -53,7 +58,7 @@ def test_a_body_that_was_not_kept_as_it_was_is_known_by_its_sum(tmp_path):
 
 def test_what_is_no_recording_is_named(tmp_path):
     (tmp_path / "a.stream.jsonl").write_text("data: {}\n\n")
-    with pytest.raises(BadRecording, match="this is no recording"):
+    with pytest.raises(BadRecording, match="neither a recording nor a stream of a known dialect"):
         load([tmp_path])
     with pytest.raises(OSError, match=r"b\.stream\.jsonl"):
         load([tmp_path / "b.stream.jsonl"])
