@@ -106,7 +106,7 @@ def _record(app: web.Application, to: str, folder: Path, warn: Callable[[str], N
 
     recorder = Recorder(folder, warn=warn)
     proxy = Proxy(base_url(to), recorder, tell=lambda _exchanged: None)
-    proxy.attach(app)
+    proxy.add_to(app)
 
     async def close(_app: web.Application) -> None:
         if not await asyncio.to_thread(recorder.close):

@@ -280,7 +280,7 @@ class UsageReported:
     @property
     def counts(self) -> bool:
         """Whether tokens were counted. No request has none: servers that do not know yet write 0 and 0."""
-        return bool(self.input_total or self.output_total)
+        return bool(self.input_total or self.output_total or self.total)
 
 
 @define

@@ -110,10 +110,10 @@ class Proxy:
         """The application; ``hosts`` are the names by which it may be called, by default this machine's own."""
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[_guarded(hosts or Hosts())])
         app.router.add_route("*", "/{path:.*}", self._handle, expect_handler=expected)
-        self.attach(app)
+        self.add_to(app)
         return app
 
-    def attach(self, app: web.Application) -> None:
+    def add_to(self, app: web.Application) -> None:
         """Let handlers of an application use ``pass_on``."""
         app.cleanup_ctx.append(self._connected)
         app.on_shutdown.append(self._stop)

@@ -92,7 +92,8 @@ def test_what_the_configuration_knows_of_begins_with_zero():
     config = config_of([at_nobody("one"), at_nobody("two")])
     begun = {"attempts": 13, "tool_calls": 7, "usage_unknown": 5, "stalls": 1, "tokens": 2}
     kept = {"not_resumable": 3, "logs_lost": 5}
-    assert zeros(config) == {**{name: 2 * count for name, count in begun.items()}, **kept}
+    recorder = {"recorder_files": 1, "recorder_bytes": 1, "recorder_dropped": 1}
+    assert zeros(config) == {**{name: 2 * count for name, count in begun.items()}, **kept, **recorder}
     unkept = evolve(config, resume=evolve(config.resume, store="off"))
     assert not zeros(unkept).keys() & kept.keys()
 
