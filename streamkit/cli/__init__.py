@@ -81,14 +81,21 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+async def _run(options: argparse.Namespace) -> int:
+    # a signal that comes just before the loop waits would be heard with the next input only, unless it wakes the loop
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+    # asyncio's own handler would only ask the task to stop, which a write to a stalled reader never hears
+    signal.signal(signal.SIGINT, _interrupt)
+    return int(await options.run(options))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     options = parser().parse_args(arguments)
-    # asyncio's own handler would only ask the task to stop, which a write to a stalled reader never hears
     signal.signal(signal.SIGINT, _interrupt)
     try:
         if iscoroutinefunction(options.run):
-            return int(asyncio.run(options.run(options)))
+            return asyncio.run(_run(options))
         return int(options.run(options))
     except KeyboardInterrupt:
         return 130
