@@ -82,10 +82,22 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    # a signal that comes just before the loop waits would be heard with the next input only, unless it wakes the loop
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
-    # asyncio's own handler would only ask the task to stop, which a write to a stalled reader never hears
-    signal.signal(signal.SIGINT, _interrupt)
+    """Run a command that an interrupt ends wherever it is: in a write that its reader does not take, or while it waits.
+
+    asyncio's own handler would only cancel the task, which such a write never hears; and an exception that is raised while
+    the event loop itself is at work may leave a task without what was to wake it.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        if asyncio.current_task(loop) is not None:
+            raise KeyboardInterrupt
+        if task is not None:
+            task.cancel()  # at once: its next step may be a write that never ends
+
+    # a handler of the loop's own lets a signal wake it that comes just before it waits; then ours takes its place
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    signal.signal(signal.SIGINT, interrupt)
     return int(await options.run(options))
 
 
@@ -97,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if iscoroutinefunction(options.run):
             return asyncio.run(_run(options))
         return int(options.run(options))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
     except BrokenPipeError:  # the reader left; what Python flushes at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
