@@ -86,7 +86,7 @@ async def run(options: argparse.Namespace) -> Status:
     # here, since other commands start sooner without it
     from streamkit.gateway.faults import ConfigError  # noqa: PLC0415
     from streamkit.gateway.listening import listening, url_of  # noqa: PLC0415
-    from streamkit.mock import Mock, Pace  # noqa: PLC0415
+    from streamkit.mock import Mock, Timing  # noqa: PLC0415
     from streamkit.mock.serving import script_of  # noqa: PLC0415
 
     if options.list_quirks:
@@ -102,8 +102,8 @@ async def run(options: argparse.Namespace) -> Status:
         for finding in error.findings:  # each in a line of its own, which editors can go to
             say(str(finding))
         return Status.USAGE
-    pace = Pace(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
-    mock = Mock(script, dialect=options.dialect, quirks=options.quirk, pace=pace, seed=options.seed)
+    timing = Timing(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
+    mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed)
     with _log_on_stderr():
         async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
             print(_addresses(mock.urls(url_of(bound))), flush=True)

@@ -142,7 +142,7 @@ class Picture:
             lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[key[0]])}")
         end = f"{self._deltas} deltas" if times is None else _seconds(elapsed)
         lines.append(f"  {'':{labels}}  {self.palette.paint('0' + end.rjust(cells - 1), '2')}")
-        return lines if times is None else [*lines, f"  {_told(times)}"]
+        return lines if times is None else [*lines, f"  {_times_line(times)}"]
 
     def _cell(self, height: int, top: int) -> str:
         bars = self.palette.bars
@@ -223,11 +223,11 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3f} s"
 
 
-def _told(times: Times) -> str:
-    told = f"first output after {_seconds(times.first_output_s)}"
+def _times_line(times: Times) -> str:
+    line = f"first output after {_seconds(times.first_output_s)}"
     if times.greatest_gap_s is not None:
-        told += f", greatest gap {_seconds(times.greatest_gap_s)}"
-    return f"{told}, stalls above {STALL_S:g} s: {times.stalls}" if times.stalls else told
+        line += f", greatest gap {_seconds(times.greatest_gap_s)}"
+    return f"{line}, stalls above {STALL_S:g} s: {times.stalls}" if times.stalls else line
 
 
 def _count(count: int | None) -> str:

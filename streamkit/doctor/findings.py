@@ -206,7 +206,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
     """Whether a whole answer is what was asked for: its stop reason, calls and token counts."""
     choice = response.choices[0] if response.choices else None
     stop = choice.stop_reason if choice is not None else None
-    said = choice is not None and bool(choice.text or choice.reasoning or choice.refusal or choice.tool_calls)
+    has_output = choice is not None and bool(choice.text or choice.reasoning or choice.refusal or choice.tool_calls)
     if probe.length:
         within = response.usage is not None and response.usage.output_total in range(1, probe.bound)
         if stop != "length" and not within:
@@ -216,7 +216,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
                 message=f"with a bound of {probe.bound} for a hundred words, the stop reason is {quoted(stop)}",
                 advice="stop at the bound, and say so: who reads the answer takes it for whole otherwise",
             )
-        yield from _of_usage(probe, response.usage, said=False)
+        yield from _of_usage(probe, response.usage, has_output=False)
         return
     if stop == "length":
         yield Finding(
@@ -225,7 +225,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
             message=f"the answer stops at the bound of {probe.bound} tokens, so that what is behind it was not judged",
             advice="nothing; a model that thinks first needs more than is asked for here",
         )
-    elif probe.calls == "none" and not said:
+    elif probe.calls == "none" and not has_output:
         yield Finding(
             rule="empty",
             severity="error",
@@ -234,7 +234,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
         )
     else:
         yield from _of_calls(probe, response)
-    yield from _of_usage(probe, response.usage, said=said)
+    yield from _of_usage(probe, response.usage, has_output=has_output)
 
 
 def _of_calls(probe: Probe, response: Response) -> Iterator[Finding]:
@@ -274,7 +274,7 @@ def _of_calls(probe: Probe, response: Response) -> Iterator[Finding]:
             )
 
 
-def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Iterator[Finding]:
+def _of_usage(probe: Probe, usage: UsageReported | None, *, has_output: bool) -> Iterator[Finding]:
     if usage is None:
         if probe.usage:
             yield Finding(
@@ -288,7 +288,7 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, said: bool) -> Itera
     wrong = []
     if usage.input_total == 0:
         wrong.append("0 tokens of input for a prompt of a sentence")
-    if said and usage.output_total == 0:
+    if has_output and usage.output_total == 0:
         wrong.append("0 tokens of output for an answer that says something")
     parts = usage.input_total, usage.output_total
     if usage.total is not None and None not in parts and usage.total < max(part for part in parts if part is not None):

@@ -5,7 +5,7 @@ from streamkit.mock.server import Mock
 from streamkit.mock.serving import ServedMock, served_mock
 from streamkit.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Think, Usage, Wait
 from streamkit.mock.verdict import ClientVerdict, Finding
-from streamkit.mock.writing import Pace
+from streamkit.mock.writing import Timing
 
 __all__ = [
     "Call",
@@ -16,7 +16,6 @@ __all__ = [
     "Finding",
     "Match",
     "Mock",
-    "Pace",
     "Raw",
     "Reset",
     "Say",
@@ -26,6 +25,7 @@ __all__ = [
     "Status",
     "Stop",
     "Think",
+    "Timing",
     "Turn",
     "Usage",
     "Wait",

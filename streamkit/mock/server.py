@@ -40,7 +40,7 @@ from streamkit.mock.paths import Path, Place, places
 from streamkit.mock.quirks import Quirk, quirks_of
 from streamkit.mock.script import Script
 from streamkit.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, Conversation, Exchange, Watch
-from streamkit.mock.writing import AT_ONCE, CREATED, Pace, Writer, Written
+from streamkit.mock.writing import AT_ONCE, CREATED, Timing, Writer, Written
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
@@ -72,7 +72,7 @@ class Mock:
         *,
         dialect: str = ANY,
         quirks: Sequence[str] = (),
-        pace: Pace = AT_ONCE,
+        timing: Timing = AT_ONCE,
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -80,7 +80,7 @@ class Mock:
         self.places: tuple[Place, ...] = tuple(places(names))  #: where each dialect is
         self._quirks = {name: _chosen(name, quirks) for name in names}
         _refuse_unknown(quirks, names)
-        self._script, self._pace, self._seed = script, pace, seed
+        self._script, self._timing, self._seed = script, timing, seed
         self._watch = Watch(clock)
 
     @property
@@ -133,7 +133,7 @@ class Mock:
         times = sum(each.digest == exchange.digest for each in conversation.exchanges)
         seed = f"{self._seed}/{exchange.digest.hex()}/{times}"
         source = random.Random(seed)  # noqa: S311 - no secret: the same seed gives the same bytes
-        writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, pace=self._pace, source=source)
+        writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, timing=self._timing, source=source)
         if self._script is None:
             try:
                 events = demo_answer(asked, reasons=False, make_id=writer.make_id, clock=lambda: CREATED)
@@ -185,7 +185,7 @@ class Mock:
         return response
 
     async def _stall(self, request: web.Request, written: Written, exchange: Exchange) -> None:
-        is_over = exchange.said is not None and exchange.said.whole
+        is_over = exchange.read is not None and exchange.read.whole
         bound_s = None if written.stall is None else written.stall.bound_s
         if bound_s is None:
             bound_s = LEAVE_S if is_over else READ_TIMEOUT_S

@@ -17,7 +17,7 @@ from streamkit.mock.script import Script, Turn
 from streamkit.mock.server import ANY, Mock
 from streamkit.mock.steps import Step
 from streamkit.mock.verdict import ClientVerdict
-from streamkit.mock.writing import AT_ONCE, Pace
+from streamkit.mock.writing import AT_ONCE, Timing
 from streamkit.testing.serving import served
 
 #: A script, its turns, the steps of its only turn, or the path of a file in TOML; None: the demo model answers.
@@ -54,7 +54,7 @@ def served_mock(
     *,
     dialect: str = ANY,
     quirk: str | Sequence[str] = (),
-    pace: Pace = AT_ONCE,
+    timing: Timing = AT_ONCE,
     seed: int = 0,
 ) -> Iterator[ServedMock]:
     """Serve a mock on a free port of loopback while the block runs.
@@ -63,17 +63,17 @@ def served_mock(
     that can't be; a script in a file needs the extra ``gateway``.
     """
     quirks = (quirk,) if isinstance(quirk, str) else tuple(quirk)
-    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, pace=pace, seed=seed)
+    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, timing=timing, seed=seed)
     with served(mock.app) as root:
         yield ServedMock(mock, root)
 
 
-def script_of(given: ScriptLike) -> Script | None:
+def script_of(script: ScriptLike) -> Script | None:
     """The script that is meant. Raises UsageError for one that can't be, ConfigError for a file with faults."""
-    if given is None or isinstance(given, Script):
-        return given
-    if isinstance(given, str | PathLike):
+    if script is None or isinstance(script, Script):
+        return script
+    if isinstance(script, str | PathLike):
         from streamkit.mock.script_file import load_script  # noqa: PLC0415 - cattrs is an extra
 
-        return load_script(Path(given))
-    return Script(given)
+        return load_script(Path(script))
+    return Script(script)

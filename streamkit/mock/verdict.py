@@ -102,7 +102,7 @@ class ClientVerdict:
 
 
 @frozen
-class SaidCall:
+class ReadCall:
     """A call that a client saw, and whether it saw its end."""
 
     id: str
@@ -112,26 +112,26 @@ class SaidCall:
 
 
 @frozen(kw_only=True)
-class Said:
+class ReadAnswer:
     """What a client can read of an answer, and whether that is all of one."""
 
     text: str
-    calls: tuple[SaidCall, ...]
+    calls: tuple[ReadCall, ...]
     whole: bool
 
 
-def said_in(answer: Answer) -> Said | None:
+def read_answer(answer: Answer) -> ReadAnswer | None:
     """What an answer says, by the machines that read any provider; None for a body that can't be read."""
     report = StreamReport()
     if not answer.streamed:
-        return _said_in_body(answer, report)
+        return _read_whole(answer, report)
     reading = Chain(*machines_of(reading_stages(answer.dialect), report))
     events = [*reading.feed(answer.body), *reading.finish()]
     ended = {event.id for event in events if isinstance(event, ToolCallFinished) and event.ended}
-    return Said(
+    return ReadAnswer(
         text="".join(event.text for event in events if isinstance(event, TextDelta)),
         calls=tuple(
-            SaidCall(event.id, event.name, event.id in ended, event.id_made)
+            ReadCall(event.id, event.name, event.id in ended, event.id_made)
             for event in events
             if isinstance(event, ToolCallStarted)
         ),
@@ -139,13 +139,13 @@ def said_in(answer: Answer) -> Said | None:
     )
 
 
-def _said_in_body(answer: Answer, report: StreamReport) -> Said | None:
+def _read_whole(answer: Answer, report: StreamReport) -> ReadAnswer | None:
     try:
         response = decode_response(answer.body, answer.dialect, report=report)
     except StreamError:
         return None
-    calls = tuple(SaidCall(call.id, call.name, call.ended, call.id_made) for call in response.tool_calls)
-    return Said(text=response.text, calls=calls, whole=response.clean)
+    calls = tuple(ReadCall(call.id, call.name, call.ended, call.id_made) for call in response.tool_calls)
+    return ReadAnswer(text=response.text, calls=calls, whole=response.clean)
 
 
 @define(kw_only=True)
@@ -156,7 +156,7 @@ class Exchange:
     depth: int  #: how many answers of the model its history has
     digest: bytes = field(repr=False)
     failed: ProviderFailed | None = None
-    said: Said | None = None
+    read: ReadAnswer | None = None
     sent_at: float | None = None  #: when the latest bytes of its answer were sent, by the watch's clock
     followed: bool = False  #: whether the conversation went on
     judged: bool = False  #: whether a fault was found of what the client made of its answer
@@ -209,7 +209,7 @@ class Watch:
 
     def answer(self, exchange: Exchange, written: Written) -> None:
         """An answer is about to be sent."""
-        exchange.failed, exchange.said = written.failed, said_in(written.answer)
+        exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:
         """The script has nothing more to say."""
@@ -217,7 +217,7 @@ class Watch:
 
     def stayed(self, exchange: Exchange, seconds: float) -> None:
         """The client is still there, and nothing came for so long."""
-        if exchange.said is not None and exchange.said.whole:
+        if exchange.read is not None and exchange.read.whole:
             message = f"still connected {seconds:g} s after the end of the stream"
             self._faults.append(Finding("left_late", exchange.number, message))
         else:
@@ -242,26 +242,26 @@ class Watch:
                 self._found("retry_after_ignored", earlier, now, message)
 
     def _judge_history(self, earlier: Exchange, now: Exchange, request: Request, conversation: Conversation) -> None:
-        said = earlier.said
-        if said is None or said.whole or earlier.judged or now.depth <= earlier.depth:
+        read = earlier.read
+        if read is None or read.whole or earlier.judged or now.depth <= earlier.depth:
             return
         if request.turns[-1].role == "assistant" and now.depth == earlier.depth + 1:
             return  # the client asks to go on with what it has
         history = answers_in(request)[earlier.depth]
         instead = [
-            each.said
+            each.read
             for each in conversation.exchanges
-            if each.depth == earlier.depth and each.said is not None and each.said.whole
+            if each.depth == earlier.depth and each.read is not None and each.read.whole
         ]
         if any(_says(history, whole) for whole in instead):
             return
         answered = {part.call_id for turn in request.turns for part in turn.parts if isinstance(part, ToolResult)}
-        for call in said.calls:
+        for call in read.calls:
             if not call.finished and any(_is_call(part, call) and part.id in answered for part in _calls(history)):
                 message = f"has a result of the call {call.id}, of which request {earlier.number} got only a part"
                 self._found("unfinished_call_answered", earlier, now, message)
                 return
-        if _says(history, said):
+        if _says(history, read):
             message = f"its history has what request {earlier.number} got of an answer that broke off"
             self._found("truncated_stream_accepted", earlier, now, message)
 
@@ -286,14 +286,14 @@ def _calls(turns: list[Message]) -> list[ToolCall]:
     return [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
 
 
-def _is_call(part: ToolCall, call: SaidCall) -> bool:
+def _is_call(part: ToolCall, call: ReadCall) -> bool:
     """Whether a call of the history is that one; without an id on the wire it is known by its name."""
     return part.id == call.id or ((part.id_made or call.id_made) and part.name == call.name)
 
 
-def _says(turns: list[Message], said: Said) -> bool:
-    """Whether an answer in a history is what was said: its text, or one of its calls."""
+def _says(turns: list[Message], read: ReadAnswer) -> bool:
+    """Whether an answer in a history is the one that was read: its text, or one of its calls."""
     text = "".join(text_of(turn) for turn in turns).strip()
-    if text and text == said.text.strip():
+    if text and text == read.text.strip():
         return True
-    return any(_is_call(part, call) for part in _calls(turns) for call in said.calls)
+    return any(_is_call(part, call) for part in _calls(turns) for call in read.calls)

@@ -84,7 +84,7 @@ _JSON: Final = "application/json"
 
 
 @frozen(kw_only=True)
-class Pace:
+class Timing:
     """How fast the mock speaks. Tokens are words, and fragments of arguments."""
 
     #: Seconds before the first token.
@@ -95,7 +95,7 @@ class Pace:
     speed: float = field(default=1.0, validator=not_negative)
 
 
-AT_ONCE: Final = Pace()
+AT_ONCE: Final = Timing()
 
 
 @frozen(kw_only=True)
@@ -115,9 +115,15 @@ class Writer:
     """Writes one answer to ``request``. Raises UsageError for a dialect that is not known."""
 
     def __init__(
-        self, request: Request, *, streamed: bool, as_array: bool = False, pace: Pace = AT_ONCE, source: random.Random
+        self,
+        request: Request,
+        *,
+        streamed: bool,
+        as_array: bool = False,
+        timing: Timing = AT_ONCE,
+        source: random.Random,
     ) -> None:
-        self._request, self._streamed, self._pace, self._source = request, streamed, pace, source
+        self._request, self._streamed, self._timing, self._source = request, streamed, timing, source
         self._dialect = dialect_named(request.dialect)
         surface = self._dialect.http.surface
         array = None if surface is None or not as_array else surface.array
@@ -292,17 +298,17 @@ class Writer:
     def _paced(self, event: WireEvent) -> None:
         """Write an event, a token of it at the pace of tokens."""
         if isinstance(event, DELTAS):
-            gap = self._pace.first_token_s
+            gap = self._timing.first_token_s
             if self._tokens:
-                gap = self._source.uniform(*JITTER) / self._pace.tokens_per_s if self._pace.tokens_per_s else 0.0
+                gap = self._source.uniform(*JITTER) / self._timing.tokens_per_s if self._timing.tokens_per_s else 0.0
             self._tokens[type(event)] += 1
             self._wait(gap)
         self._feed([event])
 
     def _wait(self, seconds: float) -> None:
-        if self._pace.speed and seconds:
+        if self._timing.speed and seconds:
             place = len(self._frames)
-            self._waits[place] = self._waits.get(place, 0.0) + seconds / self._pace.speed
+            self._waits[place] = self._waits.get(place, 0.0) + seconds / self._timing.speed
 
     def _feed(self, events: list[WireEvent]) -> None:
         self._take(self._reading.feed(events))

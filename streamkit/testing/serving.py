@@ -21,8 +21,7 @@ def served(make_app: Callable[[], web.Application], *, decompress: bool = True) 
     """Serve an application on a free port of loopback while the block runs, and give its URL: ``http://127.0.0.1:40123``.
 
     ``make_app`` is called in the thread, whose event loop is the application's; without ``decompress`` it gets the bodies of
-    requests as they were sent. What it raises, or OSError where loopback
-    can't be listened on, is raised here.
+    requests as they were sent. What it raises, or OSError where loopback can't be listened on, is raised here.
     """
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="streamkit-served", daemon=True)

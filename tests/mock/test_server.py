@@ -16,7 +16,7 @@ from streamkit.conversation.messages import Turn as Message
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.http_errors import decode_error
-from streamkit.mock import Call, Cut, Mock, Pace, Raw, Reset, Say, Script, Stall, Status, Think, Wait
+from streamkit.mock import Call, Cut, Mock, Raw, Reset, Say, Script, Stall, Status, Think, Timing, Wait
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
@@ -293,7 +293,7 @@ async def test_what_is_to_be_waited_for_comes_later(serve):
 
 async def test_the_same_seed_and_requests_give_the_same_bytes(serve):
     def mock(seed: int) -> Mock:
-        return Mock(Script([Say("a b"), Call("f", {})], repeat=True), seed=seed, pace=Pace(tokens_per_s=1e5))
+        return Mock(Script([Say("a b"), Call("f", {})], repeat=True), seed=seed, timing=Timing(tokens_per_s=1e5))
 
     asked = [chat(user(text), stream=stream) for text in ("one", "two", "one") for stream in HOW]
     same, again, other = [

@@ -15,7 +15,7 @@ from streamkit.conversation.messages import Turn as Message
 from streamkit.events import ProviderFailed
 from streamkit.mock import Call, Cut, Error, Reset, Say, Script, Stall, Status, Stop, Turn, served_mock, verdict
 from streamkit.mock.answer import Answer
-from streamkit.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, SaidCall, Watch, said_in
+from streamkit.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, ReadCall, Watch, read_answer
 from tests.mock.asking import ASKED, assistant, chat, request, said, url_for, user
 
 PATH = "/v1/chat/completions"
@@ -279,13 +279,16 @@ def test_a_conversation_that_begins_again_is_another(serve):
 
 def test_what_a_stream_says_is_read_as_far_as_it_came():
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"Hi","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}\n\n'
-    found = said_in(Answer(dialect="openai-chat", frames=(frame,), content_type="text/event-stream"))
-    assert (found.text, found.calls, found.whole) == ("Hi", (SaidCall("c", "f", finished=False),), False)
+    found = read_answer(Answer(dialect="openai-chat", frames=(frame,), content_type="text/event-stream"))
+    assert (found.text, found.calls, found.whole) == ("Hi", (ReadCall("c", "f", finished=False),), False)
 
 
 def test_bytes_that_are_no_answer_say_nothing():
-    assert said_in(Answer(dialect="openai-chat", frames=(b"<html>",), content_type="text/html", streamed=False)) is None
-    found = said_in(Answer(dialect="openai-chat", frames=(b"<html>",), content_type="text/html"))
+    assert (
+        read_answer(Answer(dialect="openai-chat", frames=(b"<html>",), content_type="text/html", streamed=False))
+        is None
+    )
+    found = read_answer(Answer(dialect="openai-chat", frames=(b"<html>",), content_type="text/html"))
     assert (found.text, found.whole) == ("", False)
 
 

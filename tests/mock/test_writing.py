@@ -29,7 +29,7 @@ from streamkit.mock.steps import (
     Usage,
     Wait,
 )
-from streamkit.mock.writing import CREATED, Pace, Writer, Written
+from streamkit.mock.writing import CREATED, Timing, Writer, Written
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
@@ -44,10 +44,10 @@ HOW = [True, False]
 
 
 def write(
-    *steps: Step, dialect: str = "openai-chat", stream: bool = True, pace: Pace | None = None, seed: int = 1
+    *steps: Step, dialect: str = "openai-chat", stream: bool = True, timing: Timing | None = None, seed: int = 1
 ) -> Written:
     writer = Writer(
-        request(dialect=dialect, stream=stream), streamed=stream, pace=pace or Pace(), source=random.Random(seed)
+        request(dialect=dialect, stream=stream), streamed=stream, timing=timing or Timing(), source=random.Random(seed)
     )
     return writer.steps(steps)
 
@@ -234,8 +234,8 @@ def test_a_comment_is_one_line():
 
 
 def test_tokens_have_a_pace():
-    pace = Pace(first_token_s=0.5, tokens_per_s=10)
-    waits = write(Say("a b c"), Wait(2), Say("d"), pace=pace).answer.waits_s
+    timing = Timing(first_token_s=0.5, tokens_per_s=10)
+    waits = write(Say("a b c"), Wait(2), Say("d"), timing=timing).answer.waits_s
     gaps = list(waits.values())
     assert gaps[0] == 0.5
     assert all(0.05 <= gap <= 0.15 for gap in gaps[1:3])
@@ -243,8 +243,8 @@ def test_tokens_have_a_pace():
 
 
 def test_speed_is_a_factor_and_0_never_waits():
-    assert write(Wait(2), Say("a"), pace=Pace(speed=4)).answer.waits_s == {0: 0.5}
-    assert write(Wait(2), Say("a b"), pace=Pace(speed=0, tokens_per_s=1)).answer.waits_s == {}
+    assert write(Wait(2), Say("a"), timing=Timing(speed=4)).answer.waits_s == {0: 0.5}
+    assert write(Wait(2), Say("a b"), timing=Timing(speed=0, tokens_per_s=1)).answer.waits_s == {}
 
 
 def test_a_whole_answer_waits_for_all_of_it():
@@ -255,14 +255,14 @@ def test_a_whole_answer_waits_for_all_of_it():
 @pytest.mark.parametrize("value", [-1, float("nan")])
 def test_a_pace_below_0_is_refused(name, value):
     with pytest.raises(UsageError, match=name):
-        Pace(**{name: value})
+        Timing(**{name: value})
 
 
 @pytest.mark.parametrize("dialect", STREAMED)
 def test_the_same_seed_gives_the_same_bytes_and_another_other_ids(dialect):
     steps = (Think("a b"), Say("c d"), LOOK)
     first, same, other = (
-        write(*steps, dialect=dialect, seed=seed, pace=Pace(tokens_per_s=9)).answer for seed in (1, 1, 2)
+        write(*steps, dialect=dialect, seed=seed, timing=Timing(tokens_per_s=9)).answer for seed in (1, 1, 2)
     )
     assert first == same
     assert first.waits_s != other.waits_s

@@ -40,8 +40,8 @@ def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Chang
         return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
 
     return {
-        "invalid_utf8": changes.edit(where, turn(text, lambda said: said + BYTE_FF)),
-        "lone_surrogate": changes.edit(where, turn(text, lambda said: said + HIGH)),
+        "invalid_utf8": changes.edit(where, turn(text, lambda value: value + BYTE_FF)),
+        "lone_surrogate": changes.edit(where, turn(text, lambda value: value + HIGH)),
         "character_cut": changes.each(where, halves),
     }
 
@@ -92,8 +92,8 @@ def without_event_line(frame: bytes) -> bytes:
 
 def surrounded(changes: Changes, first: Where, last: Where, text: str, *, tag: str = "think") -> Change:
     """Put tags around a text that comes in deltas."""
-    opened = changes.edit(first, turn(text, lambda said: f"<{tag}>{said}"))
-    return both(opened, changes.edit(last, turn(text, lambda said: f"{said}</{tag}>")))
+    opened = changes.edit(first, turn(text, lambda value: f"<{tag}>{value}"))
+    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</{tag}>")))
 
 
 def call_text(name: Any, arguments: Any) -> str:
