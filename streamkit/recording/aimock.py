@@ -34,7 +34,7 @@ from streamkit.errors import UsageError
 from streamkit.events import Event, ReasoningDelta, StopReason, TextDelta, ToolCallArguments, UsageReported
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.recording.lines import sha256_of
-from streamkit.recording.recording import BadRecording, End, Read, RecordedResponse, Recording
+from streamkit.recording.recording import End, Read, RecordedResponse, Recording, readable
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted_all
 from streamkit.tool_calls.check import check_json
@@ -76,12 +76,8 @@ def parse_aimock(content: bytes, *, name: str, dialect: str) -> list[Recording]:
     recordings = []
     for number, entry in enumerate(json.loads(content)["fixtures"]):
         place = f"fixtures[{number}]"
-        try:
+        with readable(name, None, place):
             recording = _recording(entry, named)
-        except KeyError as error:
-            raise BadRecording(name, None, f"{place}: {error.args[0]} is missing") from error
-        except (ValueError, TypeError, AttributeError) as error:
-            raise BadRecording(name, None, f"{place}: {error}") from error
         recordings.append(evolve(recording, id=f"{Path(name).stem}-{number}"))
     return recordings
 
@@ -120,7 +116,9 @@ def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
         id="",
         dialect=dialect.name,
         exact=False,
-        response=RecordedResponse(t=0.0, status=status, headers=written.headers),
+        response=RecordedResponse(
+            t=0.0, status=status, headers={name.lower(): text for name, text in written.headers.items()}
+        ),
         reads=(Read(0.0, written.body),),
         end=End(t=0.0, kind="whole", reads=1, bytes=len(written.body), sha256=sha256_of(written.body)),
     )

@@ -15,14 +15,15 @@ Source: observe.md §D, O25, O29.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
-from attrs import field, frozen
+from attrs import Attribute, evolve, field, frozen
+from attrs.validators import deep_iterable, optional
 
 from streamkit.errors import SourceFailed
 from streamkit.text.quoting import quoted
@@ -36,6 +37,9 @@ VERSION: Final = 1
 MARK: Final = "streamkit_recording"
 _BEGINNING: Final = b'{"streamkit_recording"'
 
+#: What a value of another type, size or depth raises in the code that reads it.
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
 Side = Literal["upstream", "client"]
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -46,6 +50,45 @@ class BadRecording(SourceFailed):
     def __init__(self, name: str, line: int | None, reason: str) -> None:
         place = name if line is None else f"{name}:{line}"
         super().__init__(f"{place}: {reason}")
+
+
+@contextmanager
+def readable(name: str, line: int | None, what: str) -> Iterator[None]:
+    """Read ``what`` of a file: any fault of a value in it is raised as BadRecording, with its reason."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        reason = f"{quoted(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+        raise BadRecording(name, line, f"{what}: {reason}") from error
+
+
+def _is_text(_recording: Any, attribute: Attribute[str], value: str) -> None:
+    """Refuse half of a surrogate pair, which JSON can name and no file, header or terminal can hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{attribute.name} has half of a surrogate pair: {quoted(value)}") from None
+
+
+def _are_headers(_recording: Any, _attribute: Attribute[Mapping[str, str]], headers: Mapping[str, str]) -> None:
+    """Refuse a line end or another control character: a server that replays it would write another header."""
+    for name, value in headers.items():
+        if not (name + value).isprintable():
+            raise ValueError(f"the header {quoted(name)} has a character that no header may have: {quoted(value)}")
+
+
+def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], Any], None]:
+    """A validator for the values of ``allowed``, which ``what`` describes."""
+
+    def check(_recording: Any, attribute: Attribute[Any], value: Any) -> None:
+        if value not in allowed:
+            raise ValueError(f"{attribute.name} must be {what}, not {quoted(value)}")
+
+    return check
+
+
+#: What every reader of JSON numbers can count.
+_COUNT: Final = _in(range(1 << 53), "a count")
 
 
 class Read(NamedTuple):
@@ -59,12 +102,14 @@ class Read(NamedTuple):
 class RecordedRequest:
     """What was asked."""
 
-    method: str = "POST"
-    path: str  #: with its query, of which keys were taken out
-    headers: Mapping[str, str] = _NO_HEADERS  #: those of the allow-list (``headers.py``)
+    method: str = field(default="POST", validator=_is_text)
+    path: str = field(validator=_is_text)  #: with its query, of which keys were taken out
+    headers: Mapping[str, str] = field(
+        default=_NO_HEADERS, validator=_are_headers
+    )  #: those of the allow-list (``headers.py``)
     body: bytes | None = field(default=None, repr=False)  #: None: not kept
     #: Of the body as it was sent, hexadecimal; None where nobody counted it.
-    body_sha256: str | None = None
+    body_sha256: str | None = field(default=None, validator=optional(_is_text))
 
 
 @frozen(kw_only=True)
@@ -72,8 +117,10 @@ class RecordedResponse:
     """The beginning of an answer."""
 
     t: float  #: seconds since the request was sent
-    status: int
-    headers: Mapping[str, str] = _NO_HEADERS  #: those of the allow-list (``headers.py``)
+    status: int = field(validator=_in(range(200, 1000), "200 to 999"))
+    headers: Mapping[str, str] = field(
+        default=_NO_HEADERS, validator=_are_headers
+    )  #: those of the allow-list (``headers.py``)
 
 
 @frozen(kw_only=True)
@@ -84,26 +131,31 @@ class End:
     #: ``whole`` (as HTTP says), ``cut`` (closed inside the body), ``reset``, ``client_left``, ``timeout:`` and which one,
     #: ``shut_down``, ``unreachable`` (there was no answer), ``truncated_by_recorder`` (the file would have been too large),
     #: ``withheld`` (a key that the recorder knows came next). The last two are the recorder's own: the answer went on.
-    kind: str
-    reads: int = 0  #: that came until then, kept or not
-    bytes: int = 0  #: that came until then, kept or not
-    sha256: str = ""  #: of all these bytes, hexadecimal; empty where reads were dropped
-    dropped: int = 0  #: reads that are not in the file, since the disk was too slow
+    kind: str = field(validator=_is_text)
+    reads: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
+    bytes: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
+    sha256: str = field(
+        default="", validator=_is_text
+    )  #: of all these bytes, hexadecimal; empty where reads were dropped
+    dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file, since the disk was too slow
 
 
 @frozen(kw_only=True)
 class Recording:
     """One exchange."""
 
-    id: str
-    at: str = ""  #: when it began: ISO 8601, UTC
-    streamkit: str = ""  #: the version that recorded it
-    dialect: str = ""  #: of the answer; empty: not known
-    provider: str = ""
-    side: Side = "upstream"  #: whether the provider's bytes are recorded, or those that the gateway's client got
+    id: str = field(validator=_is_text)
+    at: str = field(default="", validator=_is_text)  #: when it began: ISO 8601, UTC
+    streamkit: str = field(default="", validator=_is_text)  #: the version that recorded it
+    dialect: str = field(default="", validator=_is_text)  #: of the answer; empty: not known
+    provider: str = field(default="", validator=_is_text)
+    #: Whether the provider's bytes are recorded, or those that the gateway's client got.
+    side: Side = field(default="upstream", validator=_in(("upstream", "client"), "upstream or client"))
     #: Whether the reads are what came, byte for byte at its time.
     exact: bool = True
-    removed: Sequence[str] = ()  #: what was left out: ``request.headers``
+    removed: Sequence[str] = field(
+        default=(), validator=deep_iterable(_is_text)
+    )  #: what was left out: ``request.headers``
     request: RecordedRequest | None = None
     response: RecordedResponse | None = None
     reads: Sequence[Read] = field(default=(), repr=False)
@@ -141,10 +193,11 @@ def parse_recording(content: bytes, *, name: str = "the recording") -> Recording
         raise BadRecording(name, None, "this is no recording: its first line does not say so")
     lines = content.split(b"\n")
     last = lines.pop()  # behind the last line end: nothing, or a line that was not written to its end
-    parsed = _Parsed(name)
+    parsed = _Parsed()
     for number, line in enumerate(lines, 1):
-        parsed.take(number, line)
-    if last and not parsed.head:
+        with readable(name, number, "the line can't be read"):
+            parsed.take(line)
+    if last and parsed.head is None:
         raise BadRecording(name, 1, "the line is not whole")
     return parsed.recording()
 
@@ -152,22 +205,15 @@ def parse_recording(content: bytes, *, name: str = "the recording") -> Recording
 class _Parsed:
     """The lines so far."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.head: dict[str, Any] = {}
+    def __init__(self) -> None:
+        self.head: Recording | None = None
         self._request: RecordedRequest | None = None
         self._response: RecordedResponse | None = None
         self._removed: list[str] = []
         self._reads: list[Read] = []
         self._end: End | None = None
 
-    def take(self, number: int, line: bytes) -> None:
-        try:
-            self._take(line)
-        except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
-            raise BadRecording(self._name, number, f"the line can't be read: {_reason(error)}") from error
-
-    def _take(self, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
         if not line.strip():
             return
         value = json.loads(line)
@@ -178,14 +224,23 @@ class _Parsed:
         elif MARK in value:
             if value[MARK] != VERSION:
                 raise ValueError(f"version {quoted(value[MARK])} of the form is not known, only {VERSION}")
-            self.head = value
+            self.head = Recording(
+                id=str(value.get("id", "")),
+                at=str(value.get("at", "")),
+                streamkit=str(value.get("streamkit", "")),
+                dialect=str(value.get("dialect", "")),
+                provider=str(value.get("provider", "")),
+                side=value.get("side", "upstream"),
+                exact=bool(value.get("exact", True)),
+                removed=tuple(map(str, value.get("removed", ()))),
+            )
         elif "request" in value:
             self._request = _request(value["request"], line)
         elif "response" in value:
             response = value["response"]
             self._removed += map(str, value.get("removed", ()))
             self._response = RecordedResponse(
-                t=_seconds(value["t"]), status=int(response["status"]), headers=_headers(response)
+                t=_seconds(value["t"]), status=int(response["status"]), headers=headers_in(response)
             )
         elif "end" in value:
             self._end = End(
@@ -198,16 +253,11 @@ class _Parsed:
             )
 
     def recording(self) -> Recording:
-        head, end = self.head, self._end
-        return Recording(
-            id=str(head.get("id", "")),
-            at=str(head.get("at", "")),
-            streamkit=str(head.get("streamkit", "")),
-            dialect=str(head.get("dialect", "")),
-            provider=str(head.get("provider", "")),
-            side=cast("Side", head.get("side", "upstream")),
-            exact=bool(head.get("exact", True)) and (end is None or not end.dropped),
-            removed=(*map(str, head.get("removed", ())), *self._removed),
+        head, end = self.head or Recording(id=""), self._end
+        return evolve(
+            head,
+            exact=head.exact and (end is None or not end.dropped),
+            removed=(*head.removed, *self._removed),
             request=self._request,
             response=self._response,
             reads=tuple(self._reads),
@@ -230,17 +280,19 @@ def _request(value: dict[str, Any], line: bytes) -> RecordedRequest:
         body = str(value["body_text"]).encode()
     elif "body_b64" in value:
         body = base64.b64decode(value["body_b64"], validate=True)
+    digest = value.get("body_sha256")
     return RecordedRequest(
         method=str(value.get("method", "POST")),
         path=str(value["path"]),
-        headers=_headers(value),
+        headers=headers_in(value),
         body=body,
-        body_sha256=value.get("body_sha256"),
+        body_sha256=None if digest is None else str(digest),
     )
 
 
-def _headers(value: dict[str, Any]) -> dict[str, str]:
-    return {str(name).lower(): str(text) for name, text in dict(value.get("headers", {})).items()}
+def headers_in(value: Mapping[str, Any]) -> dict[str, str]:
+    """The ``headers`` of a request or response in a file, names in lower case."""
+    return {str(name).lower(): str(text) for name, text in dict(value.get("headers") or {}).items()}
 
 
 def _seconds(value: Any) -> float:
@@ -248,7 +300,3 @@ def _seconds(value: Any) -> float:
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a time is a number of seconds, not {quoted(value)}")
     return seconds
-
-
-def _reason(error: Exception) -> str:
-    return f"{quoted(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)

@@ -10,7 +10,6 @@ Source: observe.md F45, F47, O30; reel-vcr 0.1.0, form 1.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from typing import Any, Final
@@ -19,7 +18,7 @@ from streamkit.detect import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect
 from streamkit.recording.lines import sha256_of
-from streamkit.recording.recording import BadRecording, End, Read, RecordedRequest, RecordedResponse, Recording
+from streamkit.recording.recording import End, Read, RecordedRequest, RecordedResponse, Recording, headers_in, readable
 from streamkit.text.quoting import quoted
 
 VERSION: Final = 1
@@ -50,14 +49,10 @@ def parse_reel(content: bytes, *, name: str, dialect: str = "") -> list[Recordin
     dialect = source_named(dialect)[0].name if dialect else ""
     recordings = []
     for number, line in enumerate(content.split(b"\n"), 1):
-        try:
+        with readable(name, number, "the line can't be read"):
             entry = json.loads(line) if line.strip() else {_META: None}
             if _META not in entry:
                 recordings.append(_recording(entry, dialect))
-        except KeyError as error:
-            raise BadRecording(name, number, f"{quoted(error.args[0])} is missing") from error
-        except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-            raise BadRecording(name, number, f"the line can't be read: {error}") from error
     return recordings
 
 
@@ -69,7 +64,7 @@ def _recording(entry: dict[str, Any], dialect: str) -> Recording:
     reads = tuple(map(_read, events)) if events is not None else (Read(0.0, _body(response.get("body")) or b""),)
     body = b"".join(read.data for read in reads)
     end_s = reads[-1].t if reads else 0.0
-    headers = {name.lower(): str(text) for name, text in (response.get("headers") or {}).items()}
+    headers = headers_in(response)
     return Recording(
         id=str(entry.get("id", "")),
         at=str(entry.get("ts", "")),

@@ -12,10 +12,13 @@ from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamkitError
 from streamkit.pipeline import Chain
+from streamkit.recording import End, Read, RecordedRequest, RecordedResponse, Recording
+from streamkit.recording.lines import lines_of
 from streamkit.report import StreamReport
 from tests.corpora import CORPORA, requests
 from tests.fuzz.targets import NAMES, WITH_BODIES
 from tests.laws.running import machines, recorded
+from tests.recording.cassettes import cassette, entry
 from tests.vectors import VECTORS
 from tests.whole_answers import ANSWERING_WHOLE
 
@@ -104,6 +107,45 @@ def _socket_messages() -> Iterator[tuple[str, bytes]]:
     yield "anthropic", b'{"type":"response.done","response":{"status":"completed"}}'
 
 
+def _recordings() -> Iterator[tuple[str, bytes]]:
+    """Our own form, a cassette of reel-vcr and fixtures of aimock."""
+    recording = Recording(
+        id="r1",
+        at="2026-11-27T00:00:00Z",
+        dialect="openai-chat",
+        removed=("request.headers",),
+        request=RecordedRequest(
+            path="/v1/chat/completions?a=b", headers={"a": "b"}, body=b'{"a":[1.0]}', body_sha256="0"
+        ),
+        response=RecordedResponse(t=0.5, status=429, headers={"content-type": "text/event-stream"}),
+        reads=(Read(0.5, b"data: {}\n\n"), Read(1.0, b"\xff")),
+        end=End(t=1.5, kind="timeout:idle", reads=2, bytes=11, sha256="0"),
+    )
+    yield "openai-chat", b"".join(lines_of(recording))
+    yield (
+        "openai-chat",
+        cassette(entry(), entry({"body": {"__reel_raw_base64__": "AAAA"}}, {"body": {"a": 1}, "stream_chunks": None})),
+    )
+    call = {"type": "toolCall", "name": "f", "arguments": {"a": 1.0}, "id": "c9"}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    said = [
+        {"content": "Hi", "reasoning": "Hm", "toolCalls": [call], "finishReason": "stop", "usage": usage, "created": 5, "id": "a"},
+        {"blocks": [call, {"type": "text", "text": "Let me see."}], "model": "m"},
+        {"error": {"message": "m", "type": "rate_limit_error"}, "status": 429, "retryAfter": 3},
+    ]  # fmt: skip
+    pace = [
+        {"streamingProfile": {"ttft": 5, "tps": 10}, "chunkSize": 2},
+        {"recordedTimings": {"ttftMs": 5, "interChunkDelaysMs": [1, 2]}, "truncateAfterChunks": 2},
+        {"latency": 5, "disconnectAfterMs": 3},
+    ]
+    for name in WITH_BODIES:
+        fixtures = [
+            {"match": {"userMessage": "hello"}, "response": response, **more}
+            for response, more in zip(said, pace, strict=True)
+        ]
+        yield name, json.dumps({"fixtures": fixtures}).encode()
+
+
 def _texts() -> Iterator[str]:
     yield from (text for _, text in SCHEMAS)
     yield '{"a":"\\ud83d\\ude00\\n","b":[-0.0,1E+5,{"":null}],"a":true} '
@@ -123,6 +165,8 @@ def seeds(target: str) -> tuple[bytes, ...]:
         bodies = list(_errors())
     elif target == "sockets":
         bodies = [*_socket_messages()]
+    elif target == "recordings":
+        bodies = list(_recordings())
     elif target == "partial_json":
         bodies = [("any", text.encode()) for text in _texts()]
     elif target == "schema":

@@ -34,6 +34,11 @@ from streamkit.lint import Check
 from streamkit.pipeline import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
+from streamkit.recording.lines import lines_of
+from streamkit.recording.loading import parse_any
+from streamkit.recording.matching import RequestMatcher
+from streamkit.recording.recording import parse_recording
+from streamkit.recording.source import failure, refusal
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.check import JSONChecker, check_arguments
@@ -382,11 +387,26 @@ def schema(data: bytes) -> None:
     must_equal(verdicts[1], verdicts[0], "cut and whole")
 
 
+# -- recordings --------------------------------------------------------------------------------------------------------
+
+
+def recordings(data: bytes) -> None:
+    """Files of recordings in each form that is read, and what every reader of one does with it."""
+    given = Input.of(data)
+    for found in parse_any(given.body, dialect=given.source):
+        written = b"".join(lines_of(found))
+        must_equal(b"".join(lines_of(parse_recording(written))), written, "a recording and what is read of its lines")
+        must_equal(failure(found) is None, found.ending == "whole", "how it ended")
+        refusal(found, given.target)
+        if found.request is not None:
+            must_equal(RequestMatcher([found.request]).matches(found.request), [0], "a request and itself")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
         framing, decoders, cuts, fast, policies, written, encoders, detector, lint, requests, responses, errors, sockets, partial_json,
-        schema,
+        schema, recordings,
     )
 }  # fmt: skip
 

@@ -127,8 +127,8 @@ def test_an_error_is_the_dialects_own(dialect):
     ("response", "message"),
     [
         ({"embedding": [0.1]}, "fixtures[0]: it is no answer of a chat: it has 'embedding'"),
-        ({"toolCalls": [{"name": "f"}]}, "fixtures[0]: arguments is missing"),
-        ({"blocks": [{"type": "text"}]}, "fixtures[0]: text is missing"),
+        ({"toolCalls": [{"name": "f"}]}, "fixtures[0]: 'arguments' is missing"),
+        ({"blocks": [{"type": "text"}]}, "fixtures[0]: 'text' is missing"),
         ({"blocks": ["text"]}, "fixtures[0]: string indices must be integers, not 'str'"),
         ("Hi", "fixtures[0]: 'str' object has no attribute 'get'"),
     ],
