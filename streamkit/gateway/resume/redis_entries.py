@@ -32,6 +32,7 @@ Command: TypeAlias = tuple[Any, ...]
 FIRST: Final = b"0-1"
 #: Above every offset: nothing can be appended behind it.
 END: Final = b"%d-0" % (LARGEST_OFFSET + 1)
+_NUMBER: Final = re.compile(rb"[0-9]{1,16}")
 _OFFSET: Final = re.compile(rb"([0-9]{1,16})-0")
 #: Messages that a process gets from others, at most: more than it reads in a second.
 INBOX_MESSAGES: Final = 1000
@@ -126,6 +127,8 @@ def meta_in(entries: Sequence[Any]) -> tuple[Meta, str] | None:
             model=fields[b"model"].decode(),
             background=fields[b"background"] == b"1",
         )
+        if not meta.media_type.isprintable() or not 0 <= meta.created < LARGEST_OFFSET:
+            return None
     except (KeyError, ValueError, UsageError):  # another program's, or a later version's
         return None
     return (meta, node) if BOOT.fullmatch(node) else None
@@ -136,7 +139,7 @@ def entry_of(raw: Any) -> Entry:
     fields = fields_of(raw)
     if raw[0] == END:
         ended, at = fields.get(b"e", b"").decode("latin-1"), fields.get(b"at", b"")
-        if ended not in ENDS or not at.isdigit():
+        if ended not in ENDS or _NUMBER.fullmatch(at) is None:
             raise LogGap("the answer's end in the store is none of ours")
         told = fields.get(b"f")
         data = fields.get(b"d", b"") if told is None else told

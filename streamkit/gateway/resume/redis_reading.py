@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller, patiently
+from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
 from streamkit.gateway.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
 from streamkit.resume.closing import closing
 from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
@@ -100,9 +101,11 @@ class Hub:
             try:
                 found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
             except StoreDown as error:
-                if self._down_since is None:
+                if is_wrong_type(error.__cause__):  # one foreign key among them fails the whole command
+                    await self._drop_foreign()
+                elif self._down_since is None:
                     self._down_since = loop.time()
-                if loop.time() - self._down_since >= self.retry_s:
+                elif loop.time() - self._down_since >= self.retry_s:
                     self._fail(error)
                 await asyncio.sleep(AGAIN_S)
                 continue
@@ -126,6 +129,22 @@ class Hub:
             else:
                 for reading in watched.readers:
                     reading.take(found)
+
+    async def _drop_foreign(self) -> None:
+        """Fail the readers of keys that are no streams any more, since another program wrote there, and watch them no longer.
+
+        A key of this process's own messages that is foreign is deleted: nobody else has its name.
+        """
+        keys = [self._inbox, *self._watched]
+        with suppress(StoreDown):
+            for key, kind in zip(keys, await self.calls.each([("TYPE", key) for key in keys]), strict=True):
+                if kind in (b"stream", b"none"):
+                    continue
+                if key == self._inbox:
+                    await self.calls.call("DEL", key)
+                elif (watched := self._watched.pop(key, None)) is not None:
+                    for reading in watched.readers:
+                        reading.fail(LogGap("another program wrote over the answer in the store"))
 
     def _fail(self, error: StoreDown) -> None:
         for watched in self._watched.values():

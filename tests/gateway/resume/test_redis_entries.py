@@ -49,7 +49,8 @@ def test_what_is_known_of_an_answer_is_read_again():
     ("field", "value"),
     [
         (b"dialect", b"klingon"), (b"dialect", b"\xff"), (b"node", b"../../etc"), (b"node", None), (b"created", b"x"),
-        (b"owner", b"\xc3\xa4"), (b"background", None),
+        (b"owner", b"\xc3\xa4"), (b"background", None), (b"created", b"9" * 5000), (b"created", b"nan"), (b"created", b"-1"),
+        (b"type", b"text/html\r\nx: y"),
     ],
 )  # fmt: skip
 def test_a_log_of_somebody_else_is_none(field, value):
@@ -78,6 +79,8 @@ def test_an_append_and_an_end_are_read_again():
         [END, [b"e", b"won", b"at", b"0"]],
         [END, [b"e", b"done", b"at", b"-1"]],
         [END, [b"e", b"done"]],
+        [END, [b"e", b"done", b"at", b"9" * 5000]],
+        [END, [b"e", b"done", b"at", "²".encode()]],
     ],
 )
 def test_an_entry_of_somebody_else_is_a_gap(raw):

@@ -111,6 +111,35 @@ async def test_a_reader_ahead_of_the_store_waits_for_what_it_has_not_got(stores)
     assert await reading == (b"fgh", "done")
 
 
+@pytest.mark.parametrize("foreign", [("SET", "x"), ("XADD", "9007199254740991-0", "e", "done", "at", "9" * 5000)])
+async def test_what_another_program_writes_fails_the_readers_of_that_log_alone(stores, foreign):
+    writes, reads = stores
+    log, spoilt = await writes.create(writes.new_id(), META), writes.new_id()
+    key = await written(writes, spoilt, b"abc", boot=writes.boot)
+    both = [asyncio.create_task(all_of(await reads.open(log_id, "me"))) for log_id in (log.id, spoilt)]
+    await asyncio.sleep(0.05)  # the hub waits for both
+    command, *words = foreign
+    if command == "SET":
+        await writes.calls.call("DEL", key)
+    await writes.calls.call(command, key, *words)
+    with pytest.raises(LogGap):
+        await both[1]
+    log.append(b"a")
+    log.end("done", b"b")
+    assert await both[0] == (b"ab", "done")
+
+
+async def test_a_foreign_key_in_place_of_a_process_s_messages_is_replaced(stores):
+    writes, reads = stores
+    log = await writes.create(writes.new_id(), META)
+    await reads.calls.call("SET", reads._keys.node(reads.boot), "x")
+    reading = asyncio.create_task(all_of(await reads.open(log.id, "me")))
+    await asyncio.sleep(2 * FAST.lease_s)
+    log.end("done", b"ab")
+    assert await reading == (b"ab", "done")
+    assert reads._hub._down_since is None
+
+
 async def test_what_was_deleted_in_the_middle_is_a_gap_for_those_before_it_only(stores):
     reads = stores[1]
     log_id = reads.new_id()
