@@ -74,6 +74,17 @@ async def test_no_log_is_made_where_live_ones_fill_it():
         await store.create(store.new_id(), META)
 
 
+async def test_values_without_bytes_fill_it_too():
+    store = MemoryStore(LogLimits(all_bytes=10_000))
+    for number in range(1000):
+        await store.save(f"v{number}", b"", "me")
+    assert 5_000 < store.held_bytes <= 10_000
+    assert await store.load("v999", "me") == b""
+    with pytest.raises(LogGone):
+        await store.load("v0", "me")
+    await store.close()
+
+
 async def test_values_are_kept_and_expire():
     store = MemoryStore(LogLimits(ttl_s=0.02))
     await store.save("a", b"value", "me")
