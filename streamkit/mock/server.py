@@ -5,7 +5,8 @@ as it stands in the value: nothing of an answer is made while it is sent.
 
 Rules. Quirks change what was written, and the verdict goes by what it was before. Without a script the gateway's demo model
 answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the client. Ids and pace depend on the seed, the
-request, and how often its conversation had it.
+request, and how often its conversation had it. A request by a name that is not this machine's (421) and one of a page of the
+web (403) are refused, as the recorder refuses them.
 
 Source: observe.md O31, O32.
 """
@@ -45,6 +46,7 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.client_dialect import refuse_in_dialect
+from streamkit.web.hosts import Hosts, guarded
 from streamkit.web.inventory import add_inventory
 from streamkit.web.refusals import bad_request, error_response
 
@@ -94,7 +96,7 @@ class Mock:
 
     def app(self) -> web.Application:
         """The application: the paths of its dialects, the list of one model, and ``/verdict``."""
-        app = web.Application(client_max_size=REQUEST_BYTES, middlewares=[refuse_in_dialect])
+        app = web.Application(client_max_size=REQUEST_BYTES, middlewares=[guarded(Hosts(), "mock"), refuse_in_dialect])
         app.router.add_get("/verdict", self._show_verdict)
         for path in (path for place in self.places for path in place.paths):
             app.router.add_post(path.pattern, partial(self._count if path.counts else self._answer, path))

@@ -22,7 +22,6 @@ from typing import Final
 from urllib.parse import unquote
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, web
-from aiohttp.typedefs import Middleware
 from attrs import define, field, frozen
 from multidict import CIMultiDict
 from yarl import URL
@@ -32,10 +31,10 @@ from streamkit.errors import Interrupted, SourceFailed, StreamError, TimedOut, U
 from streamkit.limits import MIB
 from streamkit.recording.recorder import OpenRecording, Recorder
 from streamkit.text.quoting import quoted
-from streamkit.web.client_dialect import Handler, client_dialect, expected, no_socket, wants_socket
-from streamkit.web.hosts import Hosts, is_foreign
+from streamkit.web.client_dialect import client_dialect, expected, no_socket, wants_socket
+from streamkit.web.hosts import Hosts, guarded
 from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
-from streamkit.web.refusals import Refused, shown, with_status
+from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import client_session
@@ -108,7 +107,7 @@ class Proxy:
 
     def app(self, hosts: Hosts | None = None) -> web.Application:
         """The application; ``hosts`` are the names by which it may be called, by default this machine's own."""
-        app = web.Application(client_max_size=BODY_BYTES, middlewares=[_guarded(hosts or Hosts())])
+        app = web.Application(client_max_size=BODY_BYTES, middlewares=[guarded(hosts or Hosts(), "recorder")])
         app.router.add_route("*", "/{path:.*}", self._handle, expect_handler=expected)
         self.add_to(app)
         return app
@@ -270,25 +269,6 @@ def _unanswered(request: web.Request, error: SourceFailed) -> Refused:
     """What a client is told where the provider did not answer (RFC 9110 §15.6.3, §15.6.5)."""
     failed, status = failure_from(error), 504 if isinstance(error, TimedOut) else 502
     return Refused(with_status(failed.type, failed.message, status, client_dialect(request)))
-
-
-def _guarded(hosts: Hosts) -> Middleware:
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        dialect = client_dialect(request)
-        try:
-            for host in request.headers.getall("Host", ()):
-                if not hosts.allows(host):
-                    message = f"the recorder is not served by the name {shown(host)}"
-                    raise Refused(with_status("permission", message, 421, dialect))
-            origin = request.headers.get("Origin")
-            if is_foreign(origin) or (origin is None and request.headers.get("Sec-Fetch-Site") == "cross-site"):
-                raise Refused(with_status("permission", "pages of the web may not ask the recorder", 403, dialect))
-            return await handler(request)
-        except Refused as refused:
-            return refused.response(dialect)
-
-    return guard
 
 
 def _target(request: web.Request) -> str:

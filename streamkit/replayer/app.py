@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler, Middleware
 from attrs import evolve, field, frozen
 
 from streamkit.errors import UsageError
@@ -31,7 +30,7 @@ from streamkit.replayer.cutting import Cut, cut_reads
 from streamkit.replayer.loading import Loaded
 from streamkit.replayer.playing import Schedule, keep_recorded_headers, play
 from streamkit.web.client_dialect import client_dialect
-from streamkit.web.hosts import Hosts, is_foreign
+from streamkit.web.hosts import Hosts, guarded
 from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.surfaces import read_body
 
@@ -107,7 +106,7 @@ class Replay:
         app.on_startup.append(keep_recorded_headers)
         app.router.add_route("*", "/{path:.*}", self._answer)
         if hosts is not None:
-            app.middlewares.append(_guarded(hosts))
+            app.middlewares.append(guarded(hosts, "replayer"))
         return app
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -155,15 +154,3 @@ class Replay:
             return None, "what is recorded has no requests, and answers POST alone"
         reason, nearest = self._matcher.explain(asked)
         return None, reason if nearest is None else f"{reason} ({self._recordings[self._requested[nearest]].name})"
-
-
-def _guarded(hosts: Hosts) -> Middleware:
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not all(map(hosts.allows, request.headers.getall("Host", ()))):
-            return web.Response(status=421, text="recordings are not served by this name\n")
-        if is_foreign(request.headers.get("Origin")):
-            return web.Response(status=403, text="pages of other sites may not ask\n")
-        return await handler(request)
-
-    return guard

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from streamkit.web.client_dialect import client_dialect
 from streamkit.web.refusals import Refused, shown, with_status
@@ -77,6 +78,30 @@ def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
         if not hosts.allows(host):
             message = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
             raise Refused(with_status("permission", message, 421, client_dialect(request)))
+
+
+def guarded(hosts: Hosts, server: str) -> Middleware:
+    """A middleware for a server of this machine's own: refuse other names (421), and pages of other sites (403).
+
+    The client gets these errors, and every Refused of a handler, in its dialect; ``server`` is what messages call the server.
+    """
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        dialect, origin = client_dialect(request), request.headers.get("Origin")
+        try:
+            for host in request.headers.getall("Host", ()):
+                if not hosts.allows(host):
+                    message = f"the {server} is not served by the name {shown(host)}"
+                    raise Refused(with_status("permission", message, 421, dialect))
+            if is_foreign(origin) or (origin is None and request.headers.get("Sec-Fetch-Site") == "cross-site"):
+                message = f"pages of the web may not use the {server}"
+                raise Refused(with_status("permission", message, 403, dialect))
+            return await handler(request)
+        except Refused as refused:
+            return refused.response(dialect)
+
+    return guard
 
 
 def is_loopback(host: str) -> bool:

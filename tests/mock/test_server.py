@@ -46,6 +46,33 @@ async def read(dialect: str, body: bytes, *, stream: bool):
     return await collect(source_of([body]), dialect) if stream else decode_response(body, dialect)
 
 
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages", "/verdict", "/v1/models"])
+@pytest.mark.parametrize(
+    ("headers", "status", "message"),
+    [
+        ({"Host": "evil.example"}, 421, b"the mock is not served by the name 'evil.example'"),
+        ({"Origin": "https://evil.example"}, 403, b"pages of the web may not use the mock"),
+        ({"Sec-Fetch-Site": "cross-site"}, 403, b"pages of the web may not use the mock"),
+        ({"Origin": "http://localhost:3000", "Sec-Fetch-Site": "cross-site"}, 200, b""),
+    ],
+)
+async def test_other_names_and_pages_of_the_web_are_refused(serve, path, headers, status, message):
+    method = "GET" if path in ("/verdict", "/v1/models") else "POST"
+    body = (
+        chat(user("Hi"))
+        if path == CHAT
+        else b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}'
+    )
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(
+            method, await serve(Mock()) + path, data=body if method == "POST" else None, headers=headers
+        ) as response,
+    ):
+        assert response.status == status
+        assert message in await response.read()
+
+
 # -- the dialects ------------------------------------------------------------------------------------------------------
 
 
