@@ -38,7 +38,7 @@ from streamkit.otel.api import Span
 from streamkit.otel.conventions import CONTENT_CHARS
 from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
-from streamkit.text.redact import MARGIN_CHARS, without_secrets
+from streamkit.text.redact import MARGIN_CHARS, redacted, unescaped, without_secrets
 
 #: Texts are cut to no fewer: the words of the schemas are shorter.
 LEAST_CHARS: Final = 64
@@ -50,7 +50,7 @@ class Content:
     """How what was said is told: in at most ``chars`` characters each, with the texts that ``hide`` lets through."""
 
     chars: int = CONTENT_CHARS
-    hide: Callable[[str], str] = str  #: takes an application's own keys out
+    hide: Callable[[str], str] = str  #: takes an application's own keys out, of every text and every name of a member
 
     def of_request(self, request: Request) -> dict[str, str | bool]:
         """The attributes of what was asked."""
@@ -116,12 +116,13 @@ class Content:
                 return {"type": "other"}
 
     def _media(self, media: Media) -> dict[str, Any]:
-        kind = {"modality": media.kind, "mime_type": media.media_type}
+        media_type = None if media.media_type is None else self._text(media.media_type)
+        kind = {"modality": media.kind, "mime_type": media_type}
         if media.file_id is not None:
             return {"type": "file", **kind, "file_id": self._text(media.file_id)}
         if media.url is not None:
             return {"type": "uri", **kind, "uri": self._text(media.url)}
-        return {"type": media.kind, "mime_type": media.media_type}
+        return {"type": media.kind, "mime_type": media_type}
 
     def _tool(self, tool: Tool) -> dict[str, Any]:
         if tool.kind == "server":
@@ -130,20 +131,24 @@ class Content:
             "type": "function",
             "name": self._text(tool.name),
             "description": None if tool.description is None else self._text(tool.description),
-            "parameters": without_secrets(tool.parameters),
+            "parameters": without_secrets(tool.parameters, hide=self.hide),
         }
 
     def _arguments(self, text: str) -> Any:
         """A JSON value where it is one, else its text."""
         if len(text) <= self.chars:
             try:
-                return without_secrets(orjson.loads(self.hide(text)))
+                return without_secrets(orjson.loads(text), hide=self.hide)
             except orjson.JSONDecodeError:
                 pass
         return self._text(text)
 
     def _text(self, text: str) -> str:
-        return attribute_text(self.hide(text[: self.chars + MARGIN_CHARS]), self.chars)
+        """The text as it is, or plain and without its keys where it has some: those that JSON escapes hide, too."""
+        text = text[: self.chars + MARGIN_CHARS]
+        plain = unescaped(text)
+        clean = redacted(self.hide(plain).encode("utf-8", "replace"))
+        return attribute_text(text if clean == plain else clean, self.chars)
 
 
 def describe_content(span: Span, request: Request, content: Content) -> None:

@@ -43,6 +43,8 @@ _KEY_NAME: Final = re.compile(
 #: What parts a value in which keys stand beside other things: ``Bearer KEY``, ``a=1; session=KEY``.
 _PARTS: Final = re.compile(r"[;,]?\s+")
 _NAMED: Final = re.compile(r"[\w.-]+=(?=[^=])")
+#: What parts the pairs of a query; ``;`` for old servers.
+_PAIRS: Final = re.compile(r"[&;]")
 
 
 def kept_request_headers(headers: Headers) -> tuple[dict[str, str], bool]:
@@ -72,14 +74,15 @@ def keys_in(headers: Headers, target: str = "") -> Iterator[str]:
             scheme, *parts = _PARTS.split(value.strip())
             for part in parts if parts and not _NAMED.match(scheme) else [scheme, *parts]:
                 yield _NAMED.sub("", part, count=1)
-    for pair in target.partition("?")[2].split("&"):
+    for pair in _PAIRS.split(target.partition("?")[2]):
         if _names_key(pair):
             value = pair.partition("=")[2]
             yield from {value, unquote_plus(value)}
 
 
-def _names_key(pair: str) -> bool:
-    return _KEY_NAME.search(pair.partition("=")[0]) is not None
+def _names_key(pairs: str) -> bool:
+    """Whether a name in a part of a query is one that keys go by, as a server reads it: decoded, and after ``;``, too."""
+    return any(_KEY_NAME.search(unquote_plus(pair.partition("=")[0])) for pair in pairs.split(";"))
 
 
 def _kept(headers: Headers, names: frozenset[str], beginnings: tuple[str, ...]) -> tuple[dict[str, str], bool]:

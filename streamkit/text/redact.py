@@ -17,6 +17,7 @@ Source: seeds.md S1, limits.md T6.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 CUT: Final = "[removed]"
@@ -38,28 +39,43 @@ _KEY: Final = re.compile(
     r"(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|csk|fw|tgp|ghp|gho|github_pat|glpat|xox[abp])[-_][\w*-]{6,}+"
     r"|AIza[\w-]{20,}+|(?:AKIA|ASIA)[A-Z0-9]{12,}+|eyJ[\w-]{8,}+(?:\.[\w-]*+)*+)"
 )
+#: An escape of visible ASCII but for ``"`` and ``\``, in any case.
+_ESCAPED: Final = re.compile(r"\\u00((?:2[0139a-f]|2[4-8]|[346][0-9a-f]|5[0-9abdef]|7[0-9a-e]))", re.IGNORECASE)
 #: Behind the place where a text is cut, so much is looked at for the rest of a key: each begins within fewer characters.
 MARGIN_CHARS: Final = 64
 
 
 def redacted(body: bytes) -> str:
-    """The text of a body, without what looks like a secret; bytes that are not UTF-8 as U+FFFD."""
-    text = body.decode("utf-8", "replace")
+    """The text of a body, without what looks like a secret; bytes that are not UTF-8 as U+FFFD.
+
+    Letters, digits and signs of ASCII that JSON has escaped are shown plain: a key may hide in them.
+    """
+    text = unescaped(body.decode("utf-8", "replace"))
     text = _MEMBER.sub(rf"\1{CUT}", text)
     return _without_keys(text)
 
 
-def without_secrets(value: Any, depth: int = DEPTH) -> Any:
-    """A JSON value, copied, without what looks like a secret in its strings and under its names."""
+def unescaped(text: str) -> str:
+    """A text with JSON's escapes of visible ASCII written plain, but for quotes and backslashes."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
+
+
+def without_secrets(value: Any, depth: int = DEPTH, hide: Callable[[str], str] = str) -> Any:
+    """A JSON value, copied, without what looks like a secret in its strings and names, and under its names.
+
+    ``hide`` takes an application's own keys out of each string and name.
+    """
     if isinstance(value, str):
-        return _without_keys(value)
+        return _without_keys(hide(value))
     if isinstance(value, list | dict) and not depth:
         return CUT
     if isinstance(value, list):
-        return [without_secrets(item, depth - 1) for item in value]
+        return [without_secrets(item, depth - 1, hide) for item in value]
     if isinstance(value, dict):
         return {
-            name: CUT if isinstance(inner, str) and _SECRET_NAME.fullmatch(name) else without_secrets(inner, depth - 1)
+            _without_keys(hide(name)): CUT
+            if isinstance(inner, str) and _SECRET_NAME.fullmatch(name)
+            else without_secrets(inner, depth - 1, hide)
             for name, inner in value.items()
         }
     return value

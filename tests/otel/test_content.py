@@ -195,6 +195,48 @@ def test_keys_are_cut_out_wherever_they_stand():
     assert not [secret for secret in (KEY, "hunter2", "the-operators-own") if secret in values]
 
 
+OWN = "the-operators-own"
+
+
+def escaped(text):
+    """As JSON may spell it, so that no search of the bytes finds it."""
+    return "".join(f"\\u{ord(char):04X}" for char in text)
+
+
+@pytest.mark.parametrize("secret", [KEY, OWN])
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda secret: conversation(tools=[Tool("f", "d", {"properties": {"a": {"default": secret}}})]),
+        lambda secret: conversation(tools=[Tool("f", "d", {"properties": {secret: {"type": "string"}}})]),
+        lambda secret: conversation(Turn("user", [Media("image", f"image/{secret}", data="AAAA")])),
+        lambda secret: conversation(Turn("user", [Media("image", secret, url="https://h/i")])),
+        lambda secret: conversation(Turn("assistant", [ToolCall(0, "c", "f", '{"a":"' + escaped(secret) + '"}')])),
+        lambda secret: conversation(Turn("assistant", [ToolCall(0, "c", "f", '{"' + escaped(secret) + '":1}')])),
+        lambda secret: conversation(Turn("assistant", [ToolCall(0, "c", "f", '{"a":"' + escaped(secret))])),
+        lambda secret: conversation(Turn("assistant", [ToolCall(0, "c", "f", json.dumps({secret: {secret: [secret]}}))])),
+        lambda secret: conversation(Turn("user", [ToolResult("c", [Text('{"a":"' + escaped(secret) + '"}')])])),
+    ],
+)  # fmt: skip
+def test_keys_are_cut_out_of_names_schemas_media_types_and_escapes(place, secret):
+    values = read(Content(hide=lambda text: text.replace(OWN, "[removed]")).of_request(place(secret)))
+    assert "[removed]" in str(values)
+    assert secret not in str(values)
+    assert escaped(secret) not in str(values).replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize("text", ['{"api_key": "hunter2"', '{"api\\u005fkey": "hunter2"}', '{"password":"hunter2"}'])
+def test_what_a_member_is_called_hides_its_value_in_text_too(text):
+    found = read(Content().of_request(conversation(Turn("user", [ToolResult("c", [Text(text)])]))))
+    assert "hunter2" not in str(found)
+
+
+def test_text_without_a_key_keeps_its_escapes():
+    text = '{"a":"\\u0041"}'
+    (message,) = read(Content().of_request(conversation(Turn("user", [Text(text)]))))["gen_ai.input.messages"]
+    assert message["parts"][0]["content"] == text
+
+
 @given(st.recursive(st.text(max_size=20) | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3)))
 def test_whatever_was_said_can_be_sent(value):
     arguments = json.dumps(value)

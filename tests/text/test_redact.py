@@ -21,6 +21,8 @@ from streamkit.text.redact import CUT, DEPTH, redacted, without_secrets
         (r'{"message": "not yours:\nsk-abcdefgh\tBearer abcdefgh"}', r'{"message": "not yours:\n[removed]\tBearer [removed]"}'),
         ('"AKIAIOSFODNN7EXAMPLE"', '"[removed]"'),
         ('"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln"', '"[removed]"'),
+        (r'{"a":"\u0073k-abcd\u0065fgh"}', '{"a":"[removed]"}'),
+        (r'{"api\u005Fkey":"hush"}', '{"api_key":"[removed]"}'),
         ('{"access_token":"a","refresh-token":"b"}', '{"access_token":"[removed]","refresh-token":"[removed]"}'),
     ],
 )  # fmt: skip
@@ -54,6 +56,11 @@ def test_a_value_keeps_its_shape_without_its_secrets():
         "error": {"message": "no:\n[removed]", "code": 7, "api_key": CUT},
         "list": [None, "Bearer [removed]", 1.5],
     }
+
+
+def test_names_are_cleaned_as_values_are_and_own_keys_are_hidden():
+    value = {"sk-abcdefgh": {"hush": ["hush"]}}
+    assert without_secrets(value, hide=lambda text: text.replace("hush", CUT)) == {CUT: {CUT: [CUT]}}
 
 
 def test_what_lies_too_deep_is_cut_out():
