@@ -5,7 +5,7 @@ line, as long as it may still open a fence, and which fence or span is open.
 
 Rules (CommonMark, doubts decided for code): a fence opens with three or more backticks or tildes that begin a line, white
 space, list and quote marks aside, and closes with a line of at least as many. A span opens with a run of backticks and closes
-with one as long, or at a blank line. Behind four spaces or a tab a line is code.
+with one as long, or at a blank line. A line that begins with four spaces or a tab is code to its end.
 
 Source: CommonMark 0.31 §4.4, §4.5, §6.1.
 """
@@ -28,11 +28,12 @@ FENCE: Final = 3
 class CodeTracker:
     """Fed the text as it comes; says whether what comes next is code, and whether it begins a line."""
 
-    __slots__ = ("_blank", "_closing", "_fence", "_fence_line", "_run", "_span", "_start")
+    __slots__ = ("_blank", "_closing", "_fence", "_fence_line", "_indented", "_run", "_span", "_start")
 
     def __init__(self) -> None:
         self._start: str | None = ""  # the line so far; None: no fence can open in it
         self._blank = True  # the line so far is white space
+        self._indented = False  # the line begins with four spaces or a tab
         self._run = ""  # backticks or tildes at the end, which may go on
         self._fence = ""  # what opened the block of code
         self._fence_line = False  # the line that did is not over
@@ -42,9 +43,7 @@ class CodeTracker:
     @property
     def in_code(self) -> bool:
         self._settle()
-        if self._fence or self._span:
-            return True
-        return self._blank and self._start is not None and ("\t" in self._start or self._start.startswith("    "))
+        return bool(self._fence or self._span or self._indented)
 
     @property
     def begins_line(self) -> bool:
@@ -67,6 +66,10 @@ class CodeTracker:
 
     def _words(self, text: str) -> None:
         is_blank = text.isspace()
+        if self._blank and self._start is not None:
+            line = self._start + text[:LINE_CHARS]
+            indent = line[: len(line) - len(line.lstrip())]
+            self._indented = "\t" in indent or indent.startswith("    ")
         self._blank = self._blank and is_blank
         self._closing = self._closing and is_blank
         if self._start is not None:
@@ -81,7 +84,7 @@ class CodeTracker:
         elif self._blank:
             self._span = 0
         self._fence_line = self._closing = False
-        self._start, self._blank = "", True
+        self._start, self._blank, self._indented = "", True, False
 
     def _settle(self) -> None:
         """What a run means, now that it is over."""
