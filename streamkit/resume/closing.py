@@ -23,15 +23,35 @@ from streamkit.translation.pass_through import PassThrough
 DIED: Final = "the process that made this answer is gone; ask again"
 
 
+class Closer:
+    """Follows a log as it is read, to end it as ``closing`` does; holds the state of the stream and none of its text."""
+
+    def __init__(self, meta: Meta) -> None:
+        self._dialect, profile = client_named(meta.dialect)
+        self._is_array = meta.is_array
+        self._is_empty = True
+        self._passing = PassThrough(self._dialect, Encoding(profile=profile), TOLERANT, StreamReport())
+
+    def feed(self, data: bytes) -> None:
+        """Follow the next bytes of the log."""
+        if data:
+            self._is_empty = False
+            self._passing.feed(data)
+
+    def close(self, error: StreamError | None = None) -> bytes:
+        """What is to follow the bytes that were fed. ``error`` is what is told; None: that the process died."""
+        failed = error or SourceFailed(DIED)
+        surface = self._dialect.http.surface
+        if self._is_empty and self._is_array and surface is not None and surface.array is not None:
+            return surface.array.error(failure_from(failed))
+        return self._passing.closing(failed)
+
+
 def closing(meta: Meta, written: bytes, error: StreamError | None = None) -> bytes:
     """What is to follow ``written``, all that there is of a log, so that clients see an answer that failed; never a success.
 
     ``error`` is what is told; None: that the process died. Nothing follows an error that is there, or an answer that is whole.
     """
-    failed = error or SourceFailed(DIED)
-    dialect, profile = client_named(meta.dialect)
-    if meta.is_array and dialect.http.surface is not None and dialect.http.surface.array is not None and not written:
-        return dialect.http.surface.array.error(failure_from(failed))
-    passing = PassThrough(dialect, Encoding(profile=profile), TOLERANT, StreamReport())
-    passing.feed(written)
-    return passing.closing(failed)
+    closer = Closer(meta)
+    closer.feed(written)
+    return closer.close(error)

@@ -16,7 +16,7 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
-from streamkit.errors import StreamkitError
+from streamkit.errors import StreamError, StreamkitError
 from streamkit.limits import MIB
 
 #: How an answer ended: whole; with an error of its own; stopped by its client; with nobody to read it; with its server; or
@@ -106,6 +106,12 @@ class Reading(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     async def __anext__(self) -> bytes: ...
+
+    async def closing(self, position: int, error: StreamError) -> bytes:
+        """What is to follow the log's first ``position`` bytes, which a client has, so that it sees a failure.
+
+        It goes on from these bytes if they are still at hand, and is an error without what they say otherwise. Never raises.
+        """
 
     async def aclose(self) -> None: ...
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from streamkit.errors import SourceFailed
+from streamkit.errors import SourceFailed, StreamError
 from streamkit.resume.closing import closing
 from streamkit.resume.identity import boot_in, checked_id, is_owner
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
@@ -139,9 +139,9 @@ class MemoryStore:
             self._timers[log.id] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self.forget, log)
 
     def forget(self, log: MemoryLog) -> None:
-        """Keep nothing of a log. Who reads it gets LogGone."""
+        """Keep nothing of a log. Its readers get LogGone; its bytes count until the last of them has left."""
         if self._logs.pop(log.id, None) is not None:
-            self.held_bytes -= LOG_OVERHEAD + log.clear()
+            log.drop()
         self._ended.pop(log.id, None)
         timer = self._timers.pop(log.id, None)
         if timer is not None:
@@ -218,17 +218,24 @@ class MemoryLog:
             raise StoreDown(f"{self.readers} readers are at this answer already; ask again")
         return MemoryReading(self, after)
 
-    def clear(self) -> int:
-        """Let go of the bytes; returns how many they were."""
-        size = len(self._data)
-        self._data.clear()
+    def drop(self) -> None:
+        """Hold the bytes for nobody but the readers that are there, who need them to say what went wrong."""
         self.is_there = False
         self._wake()
-        return size
+        self._free()
+
+    def _free(self) -> None:
+        if not self.is_there and not self.readers:
+            self._store.held_bytes -= LOG_OVERHEAD + len(self._data)
+            self._data.clear()
 
     def data_from(self, position: int) -> bytes:
         """All bytes behind ``position``."""
         return bytes(self._data[position:])
+
+    def data_before(self, position: int) -> bytes:
+        """All bytes up to ``position``."""
+        return bytes(self._data[:position])
 
     def give_up(self, why: Lost) -> None:
         """Keep it no longer, whoever reads it."""
@@ -255,6 +262,7 @@ class MemoryLog:
         """A reader is gone."""
         self.readers -= 1
         self._read_at = asyncio.get_running_loop().time()
+        self._free()
 
     def _wake(self) -> None:
         for waiting in self._waiting:
@@ -288,6 +296,9 @@ class MemoryReading:
                 break
             await self._log.grown()
         raise StopAsyncIteration
+
+    async def closing(self, position: int, error: StreamError) -> bytes:
+        return closing(self.meta, self._log.data_before(position) if self._is_open else b"", error)
 
     async def aclose(self) -> None:
         if self._is_open:

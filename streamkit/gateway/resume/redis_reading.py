@@ -21,9 +21,11 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from streamkit.errors import StreamError
 from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
 from streamkit.gateway.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
 from streamkit.resume.closing import closing
+from streamkit.resume.identity import LARGEST_OFFSET
 from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
 
 #: How long the task waits at the server (resume.md §9.3).
@@ -34,6 +36,8 @@ LOOK_S: Final = 0.01
 PAGE: Final = 256
 #: Bytes that wait for one reader; beyond them it reads them again once it wants them.
 WAITING_BYTES: Final = 256 * 1024
+#: How long what a client has is read again, in seconds, for an error that goes on from it.
+WRITTEN_S: Final = 1.0
 
 
 @define(eq=False)
@@ -205,6 +209,13 @@ class RedisReading:
                 await self._grown()
         raise StopAsyncIteration
 
+    async def closing(self, position: int, error: StreamError) -> bytes:
+        written = b""
+        with suppress(LogError, TimeoutError):
+            async with asyncio.timeout(WRITTEN_S):
+                written = (await self._written(position))[0]
+        return closing(self.meta, written[:position], error)
+
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False
@@ -288,19 +299,26 @@ class RedisReading:
 
     async def _seal(self) -> None:
         """End the log of a dead process, if nobody has: every reader is told the same. Raises LogError."""
-        written = bytearray()
-        last = 0
-        while page := await self._page(last):
-            if page[-1].ended is not None:
-                break
+        written, last = await self._written()
+        if last is None:
+            self._is_behind = True
+        else:
+            told = closing(self.meta, written)
+            await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
+
+    async def _written(self, position: int = LARGEST_OFFSET) -> tuple[bytes, int | None]:
+        """The bytes in the store, up to ``position`` at least, and the id of their last entry; None: the log has an end.
+
+        Raises LogGap and StoreDown.
+        """
+        written, last = bytearray(), 0
+        while len(written) < position and (page := await self._page(last)):
             for entry in page:
+                if entry.ended is not None:
+                    return bytes(written if entry.is_seal else written + behind(len(written), entry)), None
                 written += behind(len(written), entry)
             last = page[-1].id
-        else:
-            told = closing(self.meta, bytes(written))
-            await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
-            return
-        self._is_behind = True
+        return bytes(written), last
 
     async def _end(self, end: Entry) -> None:
         """Raises LogGone."""

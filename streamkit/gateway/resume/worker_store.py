@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from streamkit.errors import StreamError
 from streamkit.gateway.log import log as events
 from streamkit.gateway.resume.worker_server import WorkerServer
 from streamkit.gateway.resume.worker_wire import (
@@ -34,7 +35,8 @@ from streamkit.gateway.resume.worker_wire import (
     opened_in,
     socket_path,
 )
-from streamkit.resume import Log, LogGone, MemoryStore, Meta, Reading, StoreDown, closing
+from streamkit.resume import Log, LogGone, MemoryStore, Meta, Reading, StoreDown
+from streamkit.resume.closing import Closer
 from streamkit.resume.identity import boot_in, checked_id
 from streamkit.resume.log import End, Lost
 
@@ -221,7 +223,8 @@ class WorkerReading:
         self.ended = ended
         self._connection = connection
         self._after = after
-        self._seen = bytearray()  # all of the log, for an error that goes on from it
+        self._seen = 0  # bytes of the log, from its beginning
+        self._closer = Closer(meta)
         self._is_open = True
 
     def __aiter__(self) -> WorkerReading:
@@ -232,6 +235,9 @@ class WorkerReading:
             if data := await self._next():
                 return data
         raise StopAsyncIteration
+
+    async def closing(self, position: int, error: StreamError) -> bytes:  # noqa: ARG002 - what was sent here is all there is
+        return self._closer.close(error)
 
     async def aclose(self) -> None:
         self._is_open = False
@@ -244,11 +250,12 @@ class WorkerReading:
         except (EOFError, OSError):
             await self.aclose()
             self.ended = "aborted"
-            return closing(self.meta, bytes(self._seen))
+            return self._closer.close()
         if kind == END:
             await self.aclose()
             self.ended = end_in(data.decode("latin-1"))
             return b""
-        skipped = max(0, self._after - len(self._seen))
-        self._seen += data
+        skipped = max(0, self._after - self._seen)
+        self._seen += len(data)
+        self._closer.feed(data)
         return data[skipped:]

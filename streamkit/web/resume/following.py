@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
-from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -20,15 +19,13 @@ from streamkit.errors import SourceFailed, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Machine, Pipe, pipe
 from streamkit.report import StreamReport
-from streamkit.resume import EventIDs, LogError, Reading, Store, closing
+from streamkit.resume import EventIDs, LogError, Reading, Store
 from streamkit.resume.event_ids import ends_an_event, without_blank_line
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, HTTPOutlet, Reply, Writer
 from streamkit.web.source import TimedSource, Timeouts
 
 #: The log's own end comes first where the server stops: whoever makes it writes an error, too.
 END_FIRST_S: Final = 0.5
-#: Of a log that can't be read on, its beginning is asked for this long, for an error that goes on from it.
-PREFIX_S: Final = 1.0
 #: Of a log nobody says how long it may be silent.
 _PATIENT: Final = Timeouts(first_byte_s=1e7, idle_s=1e7)
 #: The end of an event and its blank line, at most.
@@ -77,23 +74,22 @@ class Following:
     async def _read(self, source: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         report = self.report or StreamReport()
         report.spoken = True  # what is there is to be written at once
-        seen: list[bytes] = []  # the log's own bytes, which are there once for all its readers
+        position = self._after
         machine = EventIDs(self._log_id, self._after) if self._has_ids else self._behind
         try:
             if self._has_ids and self._after:
                 machine = EventIDs(self._log_id, self._after, inside=not ends_an_event(await self._before()))
             async for data in source:
-                seen.append(data)
+                position += len(data)
                 if written := data if machine is None else machine.feed(data):
                     yield written
         except (LogError, StreamError) as error:
             failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
             report.failed(failed)
             self.is_broken = True
-            written = await self._prefix() + b"".join(seen)
             if machine is not None and self._has_ids:  # half of an event, of which the client has nothing
-                written = written.removesuffix(machine.finish())
-            told = closing(self._reading.meta, written, failed)
+                position -= len(machine.finish())
+            told = await self._reading.closing(position, failed)
             yield told if machine is None or self._has_ids else machine.abandon() + machine.feed(told)
             return
         if machine is not None and (rest := machine.finish()):
@@ -106,19 +102,7 @@ class Following:
 
     async def _before(self) -> bytes:
         """The last bytes before the cursor. Raises LogError."""
-        return await self._bytes(max(0, self._after - _EVENT_END_BYTES), self._after)
-
-    async def _prefix(self) -> bytes:
-        """What stands before the cursor, if it can still be read."""
-        with suppress(LogError, TimeoutError, OSError):
-            async with asyncio.timeout(PREFIX_S):
-                return await self._bytes(0, self._after)
-        return b""
-
-    async def _bytes(self, begin: int, end: int) -> bytes:
-        """Bytes that are there. Raises LogError."""
-        if begin == end:
-            return b""
+        begin, end = max(0, self._after - _EVENT_END_BYTES), self._after
         reading = await self._store.open(self._log_id, self._owner, begin)
         found = bytearray()
         try:

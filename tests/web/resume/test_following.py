@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -39,6 +40,38 @@ async def test_an_answer_that_is_lost_while_it_is_read_ends_with_an_error(client
     assert told.error is not None or (not has_ids and told.fault)
     if has_ids:
         assert not told.fault
+
+
+@pytest.mark.parametrize("has_ids", [False, True])
+async def test_readers_of_one_answer_hold_no_copy_of_it(has_ids):
+    """Twelve readers of 4 MiB held 48 MiB in addition to the log."""
+    store = MemoryStore()
+    log = await store.create(store.new_id(), Meta(dialect="openai-chat"))
+    for _ in range(64):
+        log.append(b"data: %b\n\n" % (b"x" * 65_528))
+
+    async def follow():
+        following = Following(store, log.id, "", 0, await log.open(), has_ids=has_ids)
+        size = 0
+        async with following.pipe() as pipe:
+            async for data in pipe:
+                size += len(data)
+                if size >= log.size:
+                    reached.release()
+        return size
+
+    reached = asyncio.Semaphore(0)
+    tracemalloc.start()
+    try:
+        readers = [asyncio.create_task(follow()) for _ in range(12)]
+        for _ in readers:
+            await reached.acquire()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < log.size / 2
+    log.end("done")
+    assert min(await asyncio.gather(*readers)) >= log.size
 
 
 async def test_readers_get_what_a_stopping_server_tells():
