@@ -152,7 +152,7 @@ def is_smaller(answer: object) -> bool:
     return isinstance(answer, ResponseError) and "equal or smaller" in str(answer)
 
 
-def is_wrong_type(error: BaseException | None) -> bool:
+def is_wrong_type(error: object) -> bool:
     """Whether a key that was named is not of the type that the command is for."""
     return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
 

@@ -141,8 +141,9 @@ class Hub:
         """
         keys = [self._inbox, *self._watched]
         with suppress(StoreDown):
-            for key, kind in zip(keys, await self.calls.each([("TYPE", key) for key in keys]), strict=True):
-                if kind in (b"stream", b"none"):
+            answers = await self.calls.each([("XRANGE", key, "-", "+", "COUNT", 1) for key in keys])
+            for key, answer in zip(keys, answers, strict=True):
+                if not is_wrong_type(answer):
                     continue
                 if key == self._inbox:
                     await self.calls.call("DEL", key)
