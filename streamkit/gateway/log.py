@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
 
 from streamkit.gateway.record import Record
 from streamkit.text.printable import printable
@@ -54,8 +55,12 @@ class Text(logging.Formatter):
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The traceback. Of what is no HTTP only the kind: aiohttp repeats the line that it can't read, keys and all."""
+    """The traceback. Of what a client sent that is no HTTP, or no body of its encoding, only the kind: aiohttp repeats the
+    line that it can't read, keys and all, and nobody without a key may fill the log with tracebacks.
+    """
     error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, RequestPayloadError):
+        return f"{type(error).__name__}: the body can't be read"
     if isinstance(error, HttpProcessingError):
         return f"{type(error).__name__}: status {error.code}"
     lines = formatter.formatException(record.exc_info or (None, None, None)).splitlines()
