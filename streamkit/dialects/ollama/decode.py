@@ -16,7 +16,6 @@ from streamkit.dialects.members.values import count_of, decode_time, has_value, 
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -68,6 +67,7 @@ class OllamaDecoder(FrameDecoder):
 
     dialect = "ollama"
     vendor = VENDOR
+    error_types = ERROR_TYPES
     opaque_holes = HOLES
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
@@ -89,19 +89,11 @@ class OllamaDecoder(FrameDecoder):
             self._line(document)
 
     def _line(self, line: dict[str, Any]) -> None:
-        if error := line.get("error"):
-            self.recognised = True
-            if not isinstance(error, str):
-                self.report.repair("error_shape")
-            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+        is_alone = "error" in line and not (line.get("message") or line.get("response"))
+        if is_alone and self.read_error(line):
             self.keep_unread(line, ERROR_LINE)
             return
         if not recognises("", line):
-            if is_bare_error(line):
-                self.recognised = True
-                self.report.repair("error_shape")
-                self.out.append(provider_failed(line, VENDOR, ERROR_TYPES))
-                return
             self.unknown_frame("line", line)
             return
         self.recognised = True
@@ -120,7 +112,7 @@ class OllamaDecoder(FrameDecoder):
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
-        if not line.keys() <= LINE_FIELDS:
+        if has_others := not line.keys() <= LINE_FIELDS:
             self.keep_others(line, LINE_FIELDS, "")
         if usage := decode_usage(line):
             self.tell_counts(usage)
@@ -129,6 +121,11 @@ class OllamaDecoder(FrameDecoder):
                 self.keep_invalid({name: line[name]})
         if ends:
             self._end(line)
+        if has_others or "error" in line:
+            self.read_error(line)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return isinstance(error, str) and error is document.get("error")
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
         """The message that is meant by what is no object: by a text, or by a list of one message."""
