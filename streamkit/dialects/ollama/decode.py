@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -44,8 +43,6 @@ MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: Members of a line with an error that tell a client nothing more.
-ERROR_LINE = Members("error", "model", "created_at", "done", "status")
 #: Where lines differ (``fast_path/like_frames.py``). The time of a line means nothing once the response has started.
 HOLES = re.compile(
     rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
@@ -90,8 +87,7 @@ class OllamaDecoder(FrameDecoder):
 
     def _line(self, line: dict[str, Any]) -> None:
         is_alone = "error" in line and not (line.get("message") or line.get("response"))
-        if is_alone and self.read_error(line):
-            self.keep_unread(line, ERROR_LINE)
+        if is_alone and self.read_error(line, alone=True):
             return
         if not recognises("", line):
             self.unknown_frame("line", line)

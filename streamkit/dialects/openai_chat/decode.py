@@ -187,7 +187,8 @@ class ChatDecoder(FrameDecoder):
             self._tell_usage(chunk)
         if self._is_suspect or self._may_fail or self.frame.event == "error":
             self._may_fail = False
-            self.read_error(chunk, alone=True)
+            if not self.read_error(chunk):
+                self.read_error(chunk, alone=True)
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
         """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
@@ -216,7 +217,7 @@ class ChatDecoder(FrameDecoder):
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
         """Whether the client sees it: in a member ``error``, with a message."""
-        return isinstance(error, dict) and error is document.get("error") and isinstance(error.get("message"), str)
+        return isinstance(error, dict) and isinstance(error.get("message"), str) and document.get("error") is error
 
     def _no_chunk(self, chunk: dict[str, Any]) -> None:
         """No chunk: counts alone, an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""

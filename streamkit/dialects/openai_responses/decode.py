@@ -139,8 +139,6 @@ class ResponsesDecoder(ItemReader):
         """An event that is not known, or an error in another envelope (quirks.md 112)."""
         kind = self.string(document.get("type"))
         if self.read_error(document, alone=not kind.startswith("response.")):
-            if document.get("error"):
-                self.keep_unread(document, EVENTS["error"], where="error.")
             return
         if kind.startswith("response."):
             self.recognised = True

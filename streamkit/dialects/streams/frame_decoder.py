@@ -25,7 +25,13 @@ from streamkit.dialects.members.values import (
 )
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
-from streamkit.dialects.vocabulary.error_bodies import error_in, is_bare_error, provider_failed, without_others
+from streamkit.dialects.vocabulary.error_bodies import (
+    ENVELOPE,
+    error_in,
+    is_bare_error,
+    provider_failed,
+    without_others,
+)
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
 from streamkit.events import (
@@ -53,6 +59,7 @@ FLAT_BYTES: Final = 2 * DEPTH
 loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
+ERROR_PAYLOAD: Final = Members(*ENVELOPE)
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
@@ -408,6 +415,8 @@ class FrameDecoder:
         self.recognised = True
         if not self.is_own_error(document, error):
             self.report.repair("error_shape")
+        if alone and error is not document and not self.envelope:
+            self.keep_unread(document, ERROR_PAYLOAD)
         self.fail(error, document if alone else None)
         return True
 

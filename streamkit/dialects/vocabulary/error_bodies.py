@@ -174,6 +174,11 @@ _STATUS_NAMES: Final = (
     "originalStatusCode", "code", "status", "status_code", "statusCode", "http_code", "http_status", *CODES,
 )  # fmt: skip
 _OF_ERRORS: Final = frozenset({*TELLING, *_CODE_NAMES, *_STATUS_NAMES, "success"})
+#: The members of a payload that is nothing but an error, with those that payloads have of every dialect.
+ENVELOPE: Final = ERROR_MEMBERS | _OF_ERRORS | {
+    *("type", "object", "id", "created", "created_at", "model", "done", "param"),
+    *("event_type", "event_id", "sequence_number"),
+}  # fmt: skip
 #: Codes that are numbers of one vendor, by the member that has them.
 _NUMBERS: Final[Mapping[str, Mapping[str, ErrorType]]] = {
     "status_code": {  # MiniMax
