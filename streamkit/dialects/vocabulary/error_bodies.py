@@ -149,7 +149,7 @@ def is_bare_error(payload: dict[str, Any]) -> bool:
         return True
     if (kind := payload.get("type")) is not None:
         return isinstance(kind, str) and _ERROR_WORD.search(kind) is not None
-    if "choices" in payload:
+    if payload.get("choices"):
         return False
     if "detail" in payload or payload.get("status") in ("error", "failed", "failure"):
         return True

@@ -43,6 +43,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, str | None, int | None]] = {
     "error_message": ({"error_message": NO}, "server", None, None),
     "Alibaba": ({"code": "InvalidApiKey", "message": NO, "request_id": "r"}, "auth", "InvalidApiKey", None),
     "Alibaba, a limit": ({"code": "Throttling.RateQuota", "message": NO, "request_id": "r"}, "rate_limit", "Throttling.RateQuota", None),
+    "Alibaba, of Chat": ({"choices": None, "object": "", "code": "invalid_api_key", "message": NO}, "auth", "invalid_api_key", None),
     "a description": ({"code": "Factory.Error", "description": NO, "detail": '{"code":1}', "solution": ""}, "server", "Factory.Error", None),
     "originalMessage": ({"originalStatusCode": 429, "originalMessage": NO}, "rate_limit", None, 429),
     "FastAPI": ({"detail": NO}, "server", None, None),
