@@ -169,17 +169,16 @@ class ResponsesDecoder(ItemReader):
 
     def _begun(self, document: dict[str, Any]) -> None:
         response = self._response(document)
-        if (error := error_in(response)) is not None:
-            self.report.repair("error_shape")
-            self.ensure_started()
-            self.fail(error)
         if self._started:
             self._changed(response)
-            return
-        self._start(response)
-        for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
-            added = {"type": ITEM_ADDED, "output_index": place, "item": item}
-            self.item_added(added, ("response", "output", place))
+        else:
+            self._start(response)
+            for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
+                added = {"type": ITEM_ADDED, "output_index": place, "item": item}
+                self.item_added(added, ("response", "output", place))
+        if (error := error_in(response)) is not None:
+            self.report.repair("error_shape")
+            self.fail(error)
 
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""

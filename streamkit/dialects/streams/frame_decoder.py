@@ -25,13 +25,7 @@ from streamkit.dialects.members.values import (
 )
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
-from streamkit.dialects.vocabulary.error_bodies import (
-    ENVELOPE,
-    error_in,
-    is_bare_error,
-    provider_failed,
-    without_others,
-)
+from streamkit.dialects.vocabulary.error_bodies import ENVELOPE, error_in, is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
 from streamkit.events import (
@@ -410,8 +404,6 @@ class FrameDecoder:
             error = document
         if error is None:
             return False
-        if error is document and not alone:
-            error = without_others(document)
         self.recognised = True
         if not self.is_own_error(document, error):
             self.report.repair("error_shape")

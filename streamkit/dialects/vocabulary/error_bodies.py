@@ -88,21 +88,28 @@ SUCCESS: Final = frozenset({"200", "ok", "success", "succeeded", "false", "null"
 
 
 def error_in(payload: dict[str, Any]) -> Any:
-    """Return the error of a payload that may say other things, too; None if there is none."""
+    """Return the error of a payload that may say other things, too, without these; None if there is none."""
     if ERROR_MEMBERS.isdisjoint(payload):
         return None
     for name, find in FORMS.items():
         if name in payload and says_error(error := find(payload[name])):
-            # `{"error": true, "message": …}`, `{"error": "Bad Request", "message": …}`: the payload says it
-            return payload if type(error) in {bool, int, str} and error_message(payload, ("message", "msg")) else error
+            if type(error) in {bool, int, str} and error_message(payload, ("message", "msg")) is not None:
+                break  # `{"error": true, "message": …}`, `{"error": "Bad Request", "message": …}`: the payload says it
+            return error
+    else:
+        if not _fails(payload):
+            return None
+    return {name: value for name, value in payload.items() if name in _OF_ERRORS}
+
+
+def _fails(payload: dict[str, Any]) -> bool:
+    """Whether a payload says by members of its own that it is an error."""
     codes = [payload[name] for name in CODES if payload.get(name) is not None]
     if codes:
-        fails = not all(map(is_success, codes))
-    elif payload.get("success") is False:
-        fails = error_message(payload) is not None
-    else:
-        fails = any(not is_success(text_of(payload.get(name))) for name in TEXTS)
-    return payload if fails else None
+        return not all(map(is_success, codes))
+    if payload.get("success") is False:
+        return error_message(payload) is not None
+    return any(not is_success(text_of(payload.get(name))) for name in TEXTS)
 
 
 def says_error(value: Any) -> bool:
@@ -215,11 +222,6 @@ _WORDS: Final[Mapping[ErrorType, re.Pattern[str]]] = {
     "timeout": re.compile("timeout|timedout|deadlineexceeded"),
     "invalid_request": re.compile("invalidparameter|invalidargument|badrequest|datainspectionfailed|validationfailed"),
 }
-
-
-def without_others(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return what a payload that says other things, too, says of its error."""
-    return {name: value for name, value in payload.items() if name in _OF_ERRORS}
 
 
 def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:
