@@ -32,7 +32,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
-from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, error_message, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, error_in, error_message, provider_failed
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
@@ -94,8 +94,9 @@ def decode_error(
         document = without_secrets(document)
         if named.errors is not None:
             failed = named.errors.decode(document, by_name)
-        if failed is None and error_message(document) is not None:
-            failed = evolve(provider_failed(document, "", words), raw=None)
+        if failed is None:
+            error = document if error_message(document) is not None else error_in(document)
+            failed = None if error is None else evolve(provider_failed(error, "", words), raw=None)
     if failed is None:
         failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
     wait = _wait(by_name, clock)
@@ -221,7 +222,7 @@ def _document(body: bytes) -> Any:
         return None
     if isinstance(document, list):  # of a stream that is one array
         objects = [item for item in document if isinstance(item, dict)]
-        return next((item for item in objects if item.get("error")), objects[0] if objects else document)
+        return next((item for item in objects if error_in(item) is not None), objects[0] if objects else document)
     return document
 
 

@@ -58,7 +58,8 @@ SECTIONS = {
     276: "Calls that nothing closes",
     281: "Reports of 2025 and 2026 that broke something new",
     292: "What another provider refuses of a request, and what a client must learn",
-    298: "What a client is told where nobody answered",
+    294: "What a client is told where nobody answered",
+    304: "Errors in members that are not the dialect's",
 }
 
 

@@ -11,7 +11,7 @@ How far the bytes may pass is all that is decided here, frame by frame, so that 
 * So does, in a dialect whose clients run a call as soon as its input is there, a frame that says so, unless the call gets its
   output from the provider.
 * The provider's error is the last frame that passes. Where the dialect's clients would not see it as an error, the dialect's
-  own form takes its place.
+  own form takes its place, or follows the frame if that has output, too, and does not end the response.
 
 A frame that ends inside a character waits for the other half, as in the decoder. A frame that the client did not ask for is
 taken out, and one that names no model names the one asked for (``pass_rules.py``).
@@ -35,7 +35,7 @@ from streamkit.framing.frame import Frame, repairs_of
 from streamkit.pipeline import Chain
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.pass_rules import Rule, rule_for
@@ -109,6 +109,7 @@ class PassThrough:
         self._stop_at: int | None = None  # the byte from which on nothing passes, ever
         self._is_cut = False  # all up to there has passed
         self._error: ProviderFailed | None = None  # what is written there
+        self._error_after: ProviderFailed | None = None  # what is to be written after the last frame that passed
         self._error_end: int | None = None  # the byte behind the provider's own error, which passes
         self._start: ResponseStarted | None = None
         self._good: Frame | None = None  # the last frame before a fault or the terminator
@@ -166,9 +167,11 @@ class PassThrough:
         """
         torn = bytes(self._held[self._parser.boundary - self._passed :])
         self._see(self._parser.finish())
-        failure = self._note_end(self._watch.finish())
+        failure = self._note_end(self._watch.finish()) or self._error_after
         self._last = bytes(self._held).rstrip()[-1:] or self._last
-        has_end = self._report.clean or self._error is not None or self._error_end is not None
+        has_end = (
+            self._report.clean or self._error is not None or (self._error_end is not None and not self._error_after)
+        )
         if has_end or (failure is not None and self._accumulator.failed_in_own_words):
             return self._closed()
         ending = self._dialect.frame_end if torn.strip() and not self._is_array else None
@@ -188,12 +191,13 @@ class PassThrough:
             if self._stop_at is None:
                 if self._error_end is not None:
                     self._stop_at = self._error_end if self._is_array else offset
+                    self._error = self._error_after
                 elif rule is not None and not frame.data.startswith(rule.known):
                     self._hold_against(rule, frame)
             begin = offset if self._half_at is None else self._half_at
-            unseen = self._unseen() if report.repairs else 0
-            failure = None
-            for event in watch.feed([frame]):
+            unseen = self._unseen() if report.repairs else (0, 0)
+            failure, events = None, watch.feed([frame])
+            for event in events:
                 if type(event) in _NOTED:
                     failure = self._note(event) or failure
             if watch.fault is not None:
@@ -209,8 +213,7 @@ class PassThrough:
             if self._stop_at is not None:
                 continue
             if failure is not None:
-                is_unseen = bool(report.repairs) and self._unseen() > unseen
-                self._failed(failure, frame, begin, is_unseen=is_unseen or self._looks_unseen(frame))
+                self._failed(failure, frame, begin, unseen, says_something(events))
             elif self._is_over:
                 continue
             elif report.terminated:
@@ -256,18 +259,28 @@ class PassThrough:
         self._fails(HeldTooLong(self._limit), self._end_of_terminator() if is_whole else 0)
         return True
 
-    def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, *, is_unseen: bool) -> None:
-        """A frame says that the provider failed. ``begin``: where it begins, or what waits with it."""
+    def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, unseen: tuple[int, int], speaks: bool) -> None:
+        """A frame says that the provider failed.
+
+        ``begin``: where it begins, or what waits with it. ``unseen``: the counts of ``_unseen`` before it. ``speaks``: it has
+        output, too, which passes where clients read it and only miss the error.
+        """
+        shapes, others = self._unseen()
+        is_foreign = others > unseen[1] or self._looks_unseen(frame) or begin < frame.offset
+        is_unseen = is_foreign or shapes > unseen[0]
         if self._is_over or self._runs_calls:
             self._stop_at, self._error = self._wait_at, failure
-        elif is_unseen or begin < frame.offset:
+        elif is_unseen and (is_foreign or not speaks or self._report.terminated or self._is_array):
             self._stop_at, self._error = begin, failure
         else:
             self._error_end = frame.offset + len(frame.data)
+            if is_unseen:
+                self._error_after, self._good = failure, frame
 
-    def _unseen(self) -> int:
-        """How many errors came in a form that only the decoder sees."""
-        return sum(self._report.repairs[kind] for kind in UNSEEN_ERRORS)
+    def _unseen(self) -> tuple[int, int]:
+        """How many errors came in a form that only the decoder sees: with the error next to others, and in other ways."""
+        shape, *others = (self._report.repairs[kind] for kind in UNSEEN_ERRORS)
+        return shape, sum(others)
 
     def _looks_unseen(self, frame: Frame) -> bool:
         """Whether an error's lines are no event's; the parser may have counted others already that came behind it."""
@@ -382,7 +395,7 @@ class PassThrough:
             return output
         if is_shown and self._error is None:
             return output
-        failure = self._error or failure
+        failure = self._error or self._error_after or failure
         return output + (self._ended(error) if failure is None else self._written(failure))
 
     def _withhold(self) -> None:
@@ -415,7 +428,7 @@ class PassThrough:
 
     def _ended(self, error: Exception | None) -> bytes:
         """The error frame of an answer that is not whole, unless there was one."""
-        if self._error_end is not None:
+        if self._error_end is not None and self._error_after is None:
             return self._closed() if self._stop_at is not None else b""
         self._follow()
         if error is not None:

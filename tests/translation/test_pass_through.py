@@ -18,8 +18,8 @@ from streamkit.testing import FaultySource, cuts, source_of
 from streamkit.translation import pass_rules
 from streamkit.translation.pass_rules import rule_for
 from tests.laws.running import translate
-from tests.vectors import VECTORS, gemini, openai_responses
-from tests.vectors.vector import named, sse
+from tests.vectors import VECTORS, gemini, ollama, openai_responses
+from tests.vectors.vector import lines, named, sse
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 START = {
@@ -41,6 +41,7 @@ OPEN_CALL = sse(
         {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":'}}]}
     )
 )
+SAID = gemini.chunk(gemini.text("Hi"))
 WHOLE = HI + sse(chunk({}, "stop")) + b"data: [DONE]\n\n"
 ERROR = b'{"error":{"message":"gone","type":"server_error"}}'
 
@@ -105,6 +106,35 @@ async def test_an_anthropic_error_without_its_event_line_gets_one():
     )
 
 
+@pytest.mark.parametrize(
+    ("dialect", "begun", "failing", "after"),
+    [
+        ("openai-chat", HI, sse({**chunk({"content": " you"}, "stop"), "x_groq": {"error": "gone"}}), b"data: [DONE]\n\n"),
+        ("openai-chat", HI, sse({**chunk({"content": " you"}), "base_resp": {"status_code": 1, "status_msg": "gone"}}), HI),
+        ("gemini", gemini.events(SAID), gemini.events({**SAID, "errors": [{"message": "gone"}]}), b""),
+        ("gemini", gemini.events(SAID), gemini.events({**SAID, "errors": [{"message": "gone"}]}), gemini.events(SAID)),
+        ("ollama", lines(ollama.line("hi")), lines({**ollama.line(" you"), "fault": {"faultstring": "gone"}}), lines(ollama.end())),
+    ],
+    ids=["next to a stop", "next to text", "at the end", "with CRLF", "lines"],
+)  # fmt: skip
+async def test_output_next_to_an_error_that_clients_would_miss_passes(dialect, begun, failing, after):
+    for reads in cuts(begun + failing + after, sample=20):
+        output, report = await passed(reads, dialect)
+        assert output.startswith(begun + failing)
+        rest = output[len(begun + failing) :]
+        assert b"gone" in rest
+        assert rest.count(b'"error"') == 1
+        assert b"DONE" not in rest
+        assert report.status is Status.PROVIDER_ERROR
+
+
+async def test_a_line_that_ends_the_response_does_not_pass_with_its_error():
+    begun = lines(ollama.line("hi"))
+    output, report = await passed([begun + lines({**ollama.end(), "errors": [{"message": "gone"}]})], "ollama")
+    assert output == begun + b'{"error":"gone"}\n'
+    assert report.status is Status.PROVIDER_ERROR
+
+
 async def test_an_error_in_the_dialects_own_form_passes_as_it_came():
     body = HI + b"data: " + ERROR + b"\n\n"
     assert (await passed([body]))[0] == body
@@ -156,7 +186,6 @@ async def test_a_source_that_fails_behind_the_end_takes_nothing_back():
     assert response.report.status is Status.DONE
 
 
-SAID = gemini.chunk(gemini.text("Hi"))
 BROKEN_OFF = gemini.array(SAID, SAID)
 
 

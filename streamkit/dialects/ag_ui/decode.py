@@ -39,7 +39,6 @@ from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.known import KEPT, Members, of_events
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
@@ -93,6 +92,8 @@ PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
 #: Members of RUN_STARTED and of RUN_FINISHED that are read, and of a result that says that nobody ran a call.
 STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
+#: Types of an outcome that is no success, of agents that do not send RUN_ERROR.
+FAILED: Final = frozenset({"error", "failed", "failure"})
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
 #: Where deltas differ (``fast_path/like_frames.py``). Those of arguments wait, and say nothing at once.
 HOLES: Final = re.compile(rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
@@ -138,6 +139,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
 
     dialect = VENDOR
     vendor = VENDOR
+    error_types = ERROR_CODES
     opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -183,7 +185,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         kind = self.string(document.get("type"))
         handler = self._by_type.get(kind)
         if handler is None:
-            self._other(document, kind)
+            self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
         if document["type"] is not kind:  # the text of an object
@@ -198,17 +200,6 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         if kind in MEMBERS:
             self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
         self.after_frame(before)
-
-    def _other(self, document: dict[str, Any], kind: str) -> None:
-        """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
-        if document.get("error") or self.frame.event == "error" or is_bare_error(document):
-            self.recognised = True
-            self.report.repair("error_shape")
-            self._fail(document)
-            return
-        self.foreign_frame()
-        if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
 
     # -- the run ---------------------------------------------------------------------------------------------------
 
@@ -448,6 +439,12 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         self.keep_others(metadata, {FINISH_REASON, STOP_SEQUENCE}, f"{RUN_FINISHED}metadata.")
         self._over = True
         self._usage(document)
+        if kind in FAILED:
+            self.report.repair("error_shape")
+            self.fail(outcome)
+            return
+        if self.read_error(document):
+            return
         if kind == "cancelled":
             self.release()
             return
@@ -482,9 +479,9 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         self._usage(document)
         if self.begun:
             self.report.repair("calls_unanswered")
-        self._fail({name: value for name, value in document.items() if name not in PASSED_OVER})
+        self.fail({name: value for name, value in document.items() if name not in PASSED_OVER})
 
-    def _fail(self, error: Any) -> None:
+    def settle_starts(self) -> None:
+        """End the run, and emit the calls that wait."""
         self._over = True
         self.release()
-        self.out.append(provider_failed(error, VENDOR, ERROR_CODES))

@@ -24,7 +24,6 @@ from streamkit.dialects.ai_sdk.wire import ANSWERED_CALL, ASIDES, FILE, NEWEST, 
 from streamkit.dialects.members.known import KEPT, Members
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -88,6 +87,8 @@ MEMBERS: Mapping[str, Members] = {
     "finish": Members("type", "finishReason", "messageMetadata"),
     **dict.fromkeys((*ASIDES, *NEWEST), KEPT),
 }
+#: Chunks in which an error is the response's, not a tool's.
+OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
 #: Chunks that no other dialect has.
 OWN = READERS.keys() - {"start", "error", "abort", "finish"}
 #: Where deltas differ. Those of arguments wait, and say nothing at once.
@@ -175,10 +176,6 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
                 self.out.append(media)
             elif kind not in OUTPUTS or not self._is_answer(document):
                 self._aside(kind, document)
-        elif not kind and document.get("error"):
-            self.recognised = True
-            self.report.repair("error_shape")
-            self.out.append(provider_failed(document, VENDOR, {}))
         else:
             self.unknown_frame(kind or "chunk", document)
 
@@ -191,6 +188,8 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         if kind not in {"start", "error"}:
             self.ensure_started()
         self.read_and_keep(getattr(self, READERS[kind]), document, MEMBERS[kind], f"{kind}.")
+        if kind in OF_RESPONSE:
+            self.read_error(document)
 
     def _nothing(self, document: dict[str, Any]) -> None:
         """A step begins or ends: parts and calls say all that is in it."""
@@ -388,7 +387,11 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     def _error(self, document: dict[str, Any]) -> None:
         self.release()
-        self.out.append(ProviderFailed("server", self.string(document.get("errorText")), raw=document, vendor=VENDOR))
+        if text := text_of(document.get("errorText")):
+            self.out.append(ProviderFailed("server", text, raw=document, vendor=VENDOR))
+        else:
+            self.report.repair("error_shape")
+            self.fail(document)
 
     def _abort(self, document: dict[str, Any]) -> None:
         """The server gave up; its own client takes the answer so far for a success."""

@@ -30,7 +30,6 @@ from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
 from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -115,6 +114,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     dialect = "anthropic"
     vendor = VENDOR
+    error_types = ERROR_TYPES
+    envelope = frozenset({"type", "error"})
     signer = VENDOR
     opaque_holes = HOLES
     call_kind = "tool_use"
@@ -175,12 +176,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif (named := self.named_by_its_line(document, STREAMED)) is not None:
             self._event(named)
             return
-        elif document.get("error") or (not kind and self.frame.event == "error") or is_bare_error(document):
-            self.recognised = True  # a bare {"error": …} of another envelope (quirks.md 112), or less than that
-            self.report.repair("error_shape")
-            self._error(document)
-            return
-        else:
+        else:  # a bare {"error": …} of another envelope (quirks.md 112), or less than that, or no error
             self.unknown_frame(kind or "event", document)
             return
         if kind == "ping":
@@ -189,6 +185,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.behind_end(getattr(self, READERS[kind]), document)
         else:
             self._read(document, kind)
+        if kind != "error":
+            self.read_error(document)
 
     def _read(self, document: dict[str, Any], kind: str) -> None:
         """An event of the message, and what nobody reads of it."""
@@ -198,8 +196,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.read_and_keep(getattr(self, READERS[kind]), document, members, f"{said}.")
 
     def close(self) -> None:
-        self._read_start(ended=False)
-        self._settle_starts()
+        self.settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
@@ -259,12 +256,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.out.append(TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
-        self._read_start(ended=False)
-        self._settle_starts()
-        failed = provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES)
-        if isinstance(document.get("error"), dict) and document.keys() - {"type", "error"}:  # the request's id
-            failed.raw = document
-        self.out.append(failed)
+        self.fail(document.get("error") or document, document)  # next to the error, the request's id
 
     # -- content blocks --------------------------------------------------------------------------------------------
 
@@ -286,8 +278,9 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 self._block_stop(stop)
         self.block_text = b""
 
-    def _settle_starts(self) -> None:
-        """Emit what the open blocks started with, since nothing more comes."""
+    def settle_starts(self) -> None:
+        """Emit what the message and its open blocks started with, since nothing more comes."""
+        self._read_start(ended=False)
         for block in self.blocks.values():
             self._settle(block)
             self._whole_input(block)

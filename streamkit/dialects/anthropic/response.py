@@ -49,13 +49,12 @@ class AnthropicBodyDecoder(AnthropicDecoder):
         if kind == "message":
             self.recognised = True
             self._message(document)
-        elif kind == "error" or document.get("error"):
+            self.read_error(document)
+        elif kind == "error":
             self.recognised = True
-            if kind != "error":
-                self.report.repair("error_shape")
             self._error(document)
         else:
-            self.foreign_frame()
+            self.unknown_frame("body", document)
 
     def _message(self, document: dict[str, Any]) -> None:
         first = {name: value for name, value in document.items() if name not in (*LAST, *BESIDE, "content")}

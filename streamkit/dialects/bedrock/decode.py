@@ -38,13 +38,14 @@ from streamkit.dialects.bedrock.wire import (
     SIGNER,
     STOP_REASONS,
     UNKNOWN,
-    UNKNOWN_EXCEPTION,
     VENDOR,
     decode_usage,
+    exception_of,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,
@@ -153,19 +154,20 @@ class BedrockDecoder(BlockDecoder[Block]):
                 self.recognised = True
                 if self._stopped and event != "metadata":
                     self.behind_end(self._by_event[event], document)
-                    return
-                self.read_and_keep(self._by_event[event], document, OF_EVENTS[event], f"{event}.")
+                else:
+                    self.read_and_keep(self._by_event[event], document, OF_EVENTS[event], f"{event}.")
+                self.read_error(document)
         elif event == CHUNK and not self._started:
             self._chunk(frame)
-        elif event.startswith((EXCEPTION, ERROR)):
+        elif event.startswith((EXCEPTION, ERROR)) or event in EXCEPTIONS:
             self._failed(frame)
         elif event == KEEP_ALIVE:
             if self._started and (document := self.load(frame)) is not None:
                 self.keep_unread(document, OF_EVENTS[KEEP_ALIVE], where=f"{KEEP_ALIVE}.")
-        else:
+        elif not self.recognised:
             self.foreign_frame()
-            if self.recognised and (document := self.load(frame)) is not None:
-                self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
+        elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):
+            self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
 
     def close(self) -> None:
         if self._native is not None:
@@ -351,7 +353,9 @@ class BedrockDecoder(BlockDecoder[Block]):
     def _failed(self, frame: Frame) -> None:
         """An exception, named in its header, or an error, all of which is in headers."""
         self.recognised = True
-        kind, _, name = frame.event.partition(":")
+        kind, _, name = frame.event.rpartition(":")
+        if not kind:  # as an event, of servers that do not know messages of another type
+            self.report.repair("error_shape")
         raw: dict[str, Any] = {}
         if frame.data and not frame.data.isspace():
             try:
@@ -359,8 +363,8 @@ class BedrockDecoder(BlockDecoder[Block]):
             except BrokenFrame:
                 self.report.repair("error_shape")
                 raw = {"message": frame.text}
-        message = text_of(frame.headers.get(":error-message")) or text_of(raw.get("message"))
-        error, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
+        message = text_of(frame.headers.get(":error-message")) or message_in(raw)
+        error, status = exception_of(name, raw)
         code = text_of(name) if kind + ":" == ERROR else None
         native = text_of(name) if code is None else None
         shown = message or "an error without a message: " + (text_of(name) or orjson.dumps(raw).decode())

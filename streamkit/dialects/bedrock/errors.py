@@ -19,11 +19,12 @@ from streamkit.dialects.bedrock.wire import (
     EXCEPTIONS,
     INEXACT_BODY_ERRORS,
     PADDING,
-    UNKNOWN_EXCEPTION,
     VENDOR,
+    exception_of,
 )
 from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.members.values import text_of
+from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
@@ -37,8 +38,8 @@ def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFail
     named = text_of(header) or text_of(document.get(TYPE)) or ""
     name = named.partition(":")[0].rpartition("#")[2]
     native = name[:1].lower() + name[1:]  # as streams name it
-    error, status = EXCEPTIONS.get(native, UNKNOWN_EXCEPTION)
-    message = message_of(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
+    error, status = exception_of(name, document)
+    message = message_in(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
     return ProviderFailed(error, message, native or None, None, status, document, VENDOR)
 
 
@@ -66,11 +67,6 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     """The error body, and the header that names its exception."""
     body = encode_exception(failed, report)
     return body, {"x-amzn-ErrorType": str(body[TYPE]).partition(":")[0].rpartition("#")[2]}
-
-
-def message_of(document: dict[str, Any]) -> str | None:
-    """The message of an error: AWS itself spells the member both ways."""
-    return text_of(document.get("message")) or text_of(document.get("Message"))
 
 
 ERRORS = Errors(

@@ -23,7 +23,7 @@ from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, messages_of, text_block
 from streamkit.dialects.bedrock.decode import OF_EVENTS, BedrockDecoder
-from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception, message_of
+from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception
 from streamkit.dialects.bedrock.images import write_image
 from streamkit.dialects.bedrock.wire import (
     BODY_FIELDS,
@@ -42,6 +42,7 @@ from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.event_encoder import only_choice
+from streamkit.dialects.vocabulary.error_bodies import error_message
 from streamkit.events import Aside, MediaGenerated, ProviderFailed
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.value_text import lenient_text
@@ -61,12 +62,15 @@ class BedrockBodyDecoder(BedrockDecoder):
         self.recognised = True
         if type(output := self.alone(document.get("output"))) is dict:
             self._whole(document, output)
+            self.read_error(document)
         elif document.get("type") == "message":  # an answer of InvokeModel, of Anthropic's models
             native = AnthropicBodyDecoder(self.limits, self.report)
             self.out += native.feed([frame])
             if native.fault is not None:
                 raise native.fault
-        elif isinstance(document.get(TYPE), str) or message_of(document) is not None:
+        elif TYPE not in document and self.read_error(document, alone=True):
+            return
+        elif isinstance(document.get(TYPE), str) or error_message(document, ("message", "Message")) is not None:
             self.out.append(decode_exception(document))
         else:
             self.recognised = False

@@ -10,6 +10,7 @@ from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, http_status
 from streamkit.dialects.vocabulary.sealed_reasoning import MAKERS
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, with_cache, without_cache
@@ -70,6 +71,15 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "missingAuthenticationTokenException": ("auth", 403),
 }
 UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
+
+
+def exception_of(name: str, payload: Mapping[str, Any]) -> tuple[ErrorType, int | None]:
+    """What an exception means, and its HTTP status. Where only the model is said to have failed, its own status decides."""
+    kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
+    of_model = http_status({"status": payload.get("originalStatusCode")})
+    return (ERROR_BY_STATUS.get(of_model or 0, kind) if kind == "server" else kind), status
+
+
 EXCEPTION_NAMES: Mapping[ErrorType, str] = {
     **dict.fromkeys(("invalid_request", "auth", "billing", "permission"), "validationException"),
     **dict.fromkeys(("not_found", "too_large"), "validationException"),

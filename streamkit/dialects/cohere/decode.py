@@ -27,10 +27,10 @@ from streamkit.dialects.cohere.wire import (
     sound_usage,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import others_of, text_of
+from streamkit.dialects.members.values import has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import error_in, provider_failed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -154,30 +154,21 @@ class CohereDecoder(FrameDecoder):
             if (named := self.named_by_its_line(document, EVENTS)) is not None:
                 self.decode(named)
             else:
-                self.other(document, kind)
+                self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
         if self.frame.event == "message":
             self.report.repair("event_name_missing")
         if self._ended:
             self.behind_end(handler, document)
-            return
-        self.read_and_keep(handler, document, MEMBERS[kind], f"{kind}.")
+        else:
+            self.read_and_keep(handler, document, MEMBERS[kind], f"{kind}.")
+        self.read_error(document)
 
-    def other(self, document: dict[str, Any], kind: str) -> None:
-        """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
-        if (
-            document.get("error")
-            or self.frame.event == "error"
-            or is_bare_error(document)
-            or (not kind and text_of(document.get("message")))
-        ):
-            self.recognised = True
-            self.report.repair("error_shape")
-            self.settle_starts()
-            self.out.append(provider_failed(document.get("error") or document, VENDOR, {}))
-            return
-        self.unknown_frame(kind or "event", document)
+    def is_bare_error(self, document: dict[str, Any]) -> bool:
+        """Whether a payload is an error: a message is one, as in the body of an HTTP error."""
+        is_message = not has_value(document.get("type")) and text_of(document.get("message")) is not None
+        return is_message or super().is_bare_error(document)
 
     def _debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -413,8 +404,9 @@ class CohereDecoder(FrameDecoder):
                 self.keep_invalid({name: value for name, value in usage.items() if sound.get(name) != value})
         self.keep_others(delta, END_FIELDS, "message-end.")
         native = text_of(delta.get("finish_reason"))
-        if delta.get("error") or native in FAILURES:
-            self._failed(delta, native)
+        error = error_in(delta)
+        if error is not None or native in FAILURES:
+            self._failed(error, delta, native)
             return
         self.settle_starts()
         for _ in (*self._blocks, *self._open_calls):  # the message ended well, and they end with it
@@ -425,9 +417,9 @@ class CohereDecoder(FrameDecoder):
             self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native))
         self.out.append(TerminatorSeen())
 
-    def _failed(self, delta: dict[str, Any], native: str | None) -> None:
+    def _failed(self, error: Any, delta: dict[str, Any], native: str | None) -> None:
         self.settle_starts()
-        error = delta.get("error") or f"the provider gave the finish reason {quoted(native)}"
+        error = error or f"the provider gave the finish reason {quoted(native)}"
         if not isinstance(error, str):
             self.report.repair("error_shape")
         failure = provider_failed(error, VENDOR, {})
@@ -450,12 +442,13 @@ class CohereBodyDecoder(CohereDecoder):
             for citation in self.items(message.get("citations")):
                 self.citation(_in_delta("citations", citation))
             self._logprobs(document)
-            self.message_end({"delta": {name: document.get(name) for name in ("finish_reason", "usage", "error")}})
-        elif text_of(message):
-            self.recognised = True
-            self.out.append(provider_failed(document, VENDOR, {}))
+            end = {name: document.get(name) for name in ("finish_reason", "usage")}
+            self.message_end({"delta": {**end, "error": error_in(document)}})
         else:
-            self.other(document, "body")
+            self.unknown_frame("body", document)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return error is document and text_of(document.get("message")) is not None
 
     def _begin_message(self, document: dict[str, Any], message: dict[str, Any]) -> None:
         others = {name: value for name, value in document.items() if name not in BODY_FIELDS}

@@ -28,7 +28,6 @@ from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, decode_usa
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
@@ -124,6 +123,7 @@ class GeminiDecoder(FrameDecoder):
 
     dialect = "gemini"
     vendor = VENDOR
+    error_types = ERROR_TYPES
     opaque_holes = HOLES
     frame_name = "frame"  # of a list of something else, of another event stream
 
@@ -147,11 +147,6 @@ class GeminiDecoder(FrameDecoder):
     def decode(self, document: dict[str, Any]) -> None:
         error, candidates = document.get("error"), document.get("candidates")
         if type(candidates) is not list and not (error or recognises("", document) or has_value(candidates)):
-            if self.frame.event == "error" or is_bare_error(document):
-                self.recognised = True
-                self.report.repair("error_shape")
-                self.out.append(provider_failed(document, VENDOR, ERROR_TYPES))
-                return
             self.unknown_frame("chunk", document)
             return
         self.recognised = True
@@ -169,10 +164,13 @@ class GeminiDecoder(FrameDecoder):
             for name, value in others_of(document, CHUNK_FIELDS).items():
                 if self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
-        if error:
-            if not is_error(error) or next(iter(document)) != "error":
-                self.report.repair("error_shape")  # the official client passes over it
-            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+            self.read_error(document)
+        elif error:
+            self.read_error(document)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        """Whether the official client sees it: as the first member."""
+        return is_error(error) and next(iter(document)) == "error"
 
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True

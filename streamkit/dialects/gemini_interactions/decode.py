@@ -40,7 +40,7 @@ from streamkit.dialects.members.known import KEPT, Members, kept, of_events
 from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary import google
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.events import (
     Aside,
@@ -125,6 +125,8 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     dialect = "gemini-interactions"
     vendor = VENDOR
+    error_types = ERROR_TYPES
+    envelope = frozenset({"event_type", "error"})
     signer = google.VENDOR
     opaque_holes = HOLES
     call_kind = CALL
@@ -142,10 +144,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
             kind = self.frame.event
         if kind in READERS:
             self.recognised = True
-        elif document.get("error") or is_bare_error(document):
-            self.recognised = True
-            self.report.repair("error_shape")
-            kind = "error"
         else:
             self.unknown_frame(kind or "event", document)
             return
@@ -155,11 +153,13 @@ class InteractionsDecoder(BlockDecoder[Block]):
         else:
             members = CALL_START if is_call(document) else MEMBERS[kind]
             self.read_and_keep(reader, document, members, f"{kind}.")
+        if kind != "error":
+            self.read_error(document)
 
     def close(self) -> None:
-        self._settle_starts()
+        self.settle_starts()
 
-    def _settle_starts(self) -> None:
+    def settle_starts(self) -> None:
         """Emit the arguments that open calls started with, since nothing more comes."""
         for block in self.blocks.values():
             self._whole_input(block)
@@ -209,10 +209,9 @@ class InteractionsDecoder(BlockDecoder[Block]):
             return
         self.stop_message()
         reason = self.stop_reason(native, STOP_REASONS)
-        error = errors[0] if errors else self._step_error
-        if reason == "error" and error:
-            self._settle_starts()
-            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+        error = errors[0] if errors else (self._step_error or error_in(interaction))
+        if error:
+            self.fail(error)
             errors = errors[1:]
         else:
             failed = native in STOP_REASONS and reason == "error"
@@ -234,12 +233,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._step_path = ("step",)
 
     def _error(self, document: dict[str, Any]) -> None:
-        self._settle_starts()
-        error = document.get("error")
-        failed = provider_failed(error or document, VENDOR, ERROR_TYPES)
-        if isinstance(error, dict) and document.keys() - {"event_type", "error"}:
-            failed.raw = document
-        self.out.append(failed)
+        self.fail(document.get("error") or document, document)
 
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)

@@ -39,7 +39,6 @@ from streamkit.dialects.gemini_interactions.wire import (
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
 from streamkit.dialects.vocabulary import google
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 from streamkit.report import StreamReport
 
@@ -51,15 +50,16 @@ class InteractionsBodyDecoder(InteractionsDecoder):
     """Reads a whole body: an interaction, or an error."""
 
     def decode(self, document: dict[str, Any]) -> None:
-        if document.get("error") or is_bare_error(document):
-            self.recognised = True
-            self._error(document)
-        elif any(document.get(name) is not None for name in TELLING):
+        is_error = document.get("steps") is None and self.read_error(document, alone=True)
+        if not is_error and any(document.get(name) is not None for name in TELLING):
             self.recognised = True
             self._begin(document, AT_END)
             self.end_of(document)
-        else:
+        elif not is_error:
             self.foreign_frame()
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return isinstance(error, dict) and error is document.get("error")
 
 
 class Steps(BlockList):

@@ -15,7 +15,6 @@ import re
 from collections import deque
 from typing import Any, ClassVar
 
-import orjson
 from attrs import define, field
 
 from streamkit.dialects.members.values import text_of
@@ -23,18 +22,9 @@ from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKI
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
 from streamkit.dialects.openai_chat.images import read_image
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
-from streamkit.events import (
-    Aside,
-    Opaque,
-    ProviderFailed,
-    ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
-    ToolCallDelta,
-)
+from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, ToolCallDelta
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
@@ -72,18 +62,15 @@ class MistralDecoder(ChatDecoder):
         self._signature_chars = 0  # of all of them
         self._empty_parts = 0  # parts of text that are a signature only
 
-    def no_chunk(self, chunk: dict[str, Any]) -> None:
-        """Errors beside Chat's: the faults of a request (the client's ``HTTPValidationError``), and a proxy's message."""
-        detail = chunk.get("detail")
-        if isinstance(detail, list) and (message := "; ".join(map(_fault, detail)).strip()):
-            self.recognised = True
-            self.out.append(ProviderFailed("invalid_request", message, raw=chunk, vendor=VENDOR))
-        elif "object" not in chunk and text_of(chunk.get("message")):
-            self.recognised = True
-            self.report.repair("error_shape")
-            self.out.append(provider_failed(chunk, VENDOR, ERROR_TYPES))
-        else:
-            super().no_chunk(chunk)
+    def is_bare_error(self, document: dict[str, Any]) -> bool:
+        """Whether a payload is an error: flat, the faults of a request, or the message of a proxy."""
+        is_message = document.keys().isdisjoint({"object", "choices"}) and text_of(document.get("message")) is not None
+        return is_message or super().is_bare_error(document)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        """Flat, Chat's, and the client's ``HTTPValidationError``; with choices the client sees none."""
+        is_flat = document.get("object") == "error" or isinstance(document.get("detail"), list)
+        return not document.get("choices") and (is_flat or super().is_own_error(document, error))
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
         if kind is None:
@@ -166,11 +153,3 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
         if delta.get("prefix") is False:  # in every message
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)
-
-
-def _fault(fault: Any) -> str:
-    """One of the faults of a request, with its place."""
-    if not isinstance(fault, dict) or not isinstance(fault.get("msg"), str):
-        return orjson.dumps(fault).decode()
-    place = fault.get("loc")
-    return f"{'.'.join(map(str, place))}: {fault['msg']}" if isinstance(place, list) else fault["msg"]

@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -45,8 +43,6 @@ MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: Members of a line with an error that tell a client nothing more.
-ERROR_LINE = Members("error", "model", "created_at", "done", "status")
 #: Where lines differ (``fast_path/like_frames.py``). The time of a line means nothing once the response has started.
 HOLES = re.compile(
     rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
@@ -68,6 +64,7 @@ class OllamaDecoder(FrameDecoder):
 
     dialect = "ollama"
     vendor = VENDOR
+    error_types = ERROR_TYPES
     opaque_holes = HOLES
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
@@ -89,19 +86,10 @@ class OllamaDecoder(FrameDecoder):
             self._line(document)
 
     def _line(self, line: dict[str, Any]) -> None:
-        if error := line.get("error"):
-            self.recognised = True
-            if not isinstance(error, str):
-                self.report.repair("error_shape")
-            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
-            self.keep_unread(line, ERROR_LINE)
+        is_alone = "error" in line and not (line.get("message") or line.get("response"))
+        if is_alone and self.read_error(line, alone=True):
             return
         if not recognises("", line):
-            if is_bare_error(line):
-                self.recognised = True
-                self.report.repair("error_shape")
-                self.out.append(provider_failed(line, VENDOR, ERROR_TYPES))
-                return
             self.unknown_frame("line", line)
             return
         self.recognised = True
@@ -120,7 +108,7 @@ class OllamaDecoder(FrameDecoder):
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
-        if not line.keys() <= LINE_FIELDS:
+        if has_others := not line.keys() <= LINE_FIELDS:
             self.keep_others(line, LINE_FIELDS, "")
         if usage := decode_usage(line):
             self.tell_counts(usage)
@@ -129,6 +117,11 @@ class OllamaDecoder(FrameDecoder):
                 self.keep_invalid({name: line[name]})
         if ends:
             self._end(line)
+        if has_others or "error" in line:
+            self.read_error(line)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return isinstance(error, str) and error is document.get("error")
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
         """The message that is meant by what is no object: by a text, or by a list of one message."""

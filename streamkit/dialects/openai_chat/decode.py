@@ -20,7 +20,7 @@ from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, Choic
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -46,6 +46,8 @@ from streamkit.report import StreamReport, Withheld
 CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "type", "message", "detail"}
 )
+#: A chunk with one of these may have an error next to its choices; so may a choice, and a delta, with an ``error``.
+SUSPECT = (ERROR_MEMBERS | {*MESSAGES}) - {"choices"}
 CHOICE_FIELDS = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
 )
@@ -54,7 +56,7 @@ PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
 #: Members of a delta that more is asked about than whether they have a value.
-READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES}
+READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()
@@ -124,6 +126,8 @@ class ChatDecoder(FrameDecoder):
         #: always those of the one before, and compared in half of the time in which each is looked for.
         self._names: list[str] = []
         self._unread: list[str] = []
+        self._is_suspect = False  # so are names of the last chunk; and
+        self._may_fail = False  # a choice of this one has an error
         self._choice_names: list[str] = []
         self._choice_unread: list[tuple[str, str]] = []
         self._choices: dict[int, ChoiceSoFar] = {}
@@ -181,18 +185,19 @@ class ChatDecoder(FrameDecoder):
                 self.out.append(Aside(self.vendor, "metadata", name, value))
         if chunk.get("usage") is not None or "x_groq" in chunk:
             self._tell_usage(chunk)
-        if "error" in chunk or self.frame.event == "error":
-            self._tell_error(chunk)
+        if self._is_suspect or self._may_fail or self.frame.event == "error":
+            self._may_fail = False
+            if not self.read_error(chunk):
+                self.read_error(chunk, alone=True)
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
         """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
-        error = chunk.get("error")
-        if not (choices or error or recognises("", chunk)):
-            self.no_chunk(chunk)
+        if not (choices or recognises("", chunk)):
+            self._no_chunk(chunk)
             return False
         self.recognised = True
         if not choices:
-            if not self._started and not error:
+            if not self._started and error_in(chunk) is None:
                 self._head.update(chunk)
         elif self._started:
             self._see_id(chunk.get("id"), choices)
@@ -201,6 +206,7 @@ class ChatDecoder(FrameDecoder):
             self._start()
         self._names = [*chunk] if self._started else []
         self._unread = [name for name in self._names if name not in self.chunk_fields]
+        self._is_suspect = not SUSPECT.isdisjoint(chunk)
         return True
 
     def _tell_usage(self, chunk: dict[str, Any]) -> None:
@@ -209,22 +215,13 @@ class ChatDecoder(FrameDecoder):
             self._start()
             self.tell_counts(decode_usage(usage, self.vendor))
 
-    def _tell_error(self, chunk: dict[str, Any]) -> None:
-        error = chunk.get("error")
-        if error or self.frame.event == "error":
-            self.out.append(provider_failed(error or chunk, self.vendor, self.error_types))
-            if not isinstance(error, dict):
-                self.report.repair("error_shape")
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        """Whether the client sees it: in a member ``error``, with a message."""
+        return isinstance(error, dict) and isinstance(error.get("message"), str) and document.get("error") is error
 
-    def no_chunk(self, chunk: dict[str, Any]) -> None:
-        """No chunk: an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
-        flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
-        if flat or is_bare_error(chunk) or self.frame.event == "error":
-            self.recognised = True
-            if not (self.is_varied and chunk.get("object") == "error"):
-                self.report.repair("error_shape")
-            self.out.append(provider_failed(chunk, self.vendor, self.error_types))
-        elif "prompt_tokens" in details_of(chunk, "usage"):
+    def _no_chunk(self, chunk: dict[str, Any]) -> None:
+        """No chunk: counts alone, an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
+        if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:
             self.recognised = True
             self._start()
             self.tell_counts(decode_usage(chunk["usage"], self.vendor))
@@ -298,6 +295,7 @@ class ChatDecoder(FrameDecoder):
             self._choice_unread = [(name, f"choices.{name}") for name in names if name not in CHOICE_FIELDS]
         for name, place in self._choice_unread:
             if (value := choice[name]) is not None and (value or has_value(value)):
+                self._may_fail = self._may_fail or name == "error"
                 self.out.append(Aside(self.vendor, "metadata", place, value, index))
         if native:
             self._finish_reason(native, choice, index)
@@ -421,6 +419,7 @@ class ChatDecoder(FrameDecoder):
                 if name == IMAGES and (images := read_images(value, self.vendor, choice)):
                     self.out += images
                 elif name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
+                    self._may_fail = self._may_fail or name == "error"
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:

@@ -21,7 +21,7 @@ from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import HOLES, SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
-from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.events import (
     Aside,
@@ -88,6 +88,7 @@ class ResponsesDecoder(ItemReader):
     """Reads the events of a stream."""
 
     opaque_holes = HOLES
+    error_types = ERROR_TYPES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -137,13 +138,7 @@ class ResponsesDecoder(ItemReader):
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""
         kind = self.string(document.get("type"))
-        flat = document.get("object") == "error" or "detail" in document or self.frame.event == "error"
-        if document.get("error") or (flat and not kind) or is_bare_error(document):
-            self.recognised = True
-            self.report.repair("error_shape")
-            self._fail(document.get("error") or document, "error")
-            if document.get("error"):
-                self.keep_unread(document, EVENTS["error"], where="error.")
+        if self.read_error(document, alone=not kind.startswith("response.")):
             return
         if kind.startswith("response."):
             self.recognised = True
@@ -170,19 +165,20 @@ class ResponsesDecoder(ItemReader):
         response = self._response(document)
         if self._started:
             self.restarted(self._id, response.get("id"))
-            self._changed(response)
-        else:
-            self._begun(document)
+        self._begun(document)
 
     def _begun(self, document: dict[str, Any]) -> None:
         response = self._response(document)
         if self._started:
             self._changed(response)
-            return
-        self._start(response)
-        for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
-            added = {"type": ITEM_ADDED, "output_index": place, "item": item}
-            self.item_added(added, ("response", "output", place))
+        else:
+            self._start(response)
+            for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
+                added = {"type": ITEM_ADDED, "output_index": place, "item": item}
+                self.item_added(added, ("response", "output", place))
+        if (error := error_in(response)) is not None:
+            self.report.repair("error_shape")
+            self.fail(error)
 
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""
@@ -238,7 +234,10 @@ class ResponsesDecoder(ItemReader):
         response = self._response(document)
         if not self._started:
             self._start(response)
-        status = self._status(TERMINALS[document["type"]], response)
+        if (error := error_in(response)) is None and (error := error_in(document)) is not None:
+            self.report.repair("error_shape")  # it is next to the response, as some gateways write it
+            document.pop("error", None)
+        status = self._status(TERMINALS[document["type"]], response, fails=error is not None)
         if not self._terminal:  # of what comes behind the end only failures and counts are told
             self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
         if self.signature is not None:  # sealed for a call that did not come
@@ -249,10 +248,7 @@ class ResponsesDecoder(ItemReader):
         for name, value in self._new_members(response):
             self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
-            if not response.get("error") and document.get("error"):
-                self.report.repair("error_shape")  # it stands beside the response, as some gateways write it
-                response = {**response, "error": document.pop("error")}
-            self._fail(response.get("error") or {"message": "the response failed"}, "response")
+            self.fail({"message": "the response failed"} if error is None else error, told_by="response")
             return
         self._terminal = True
         if status == "cancelled":
@@ -285,12 +281,12 @@ class ResponsesDecoder(ItemReader):
             known = meaning(native)
             self.out.append(StopReasonSeen(known or "length", native if known else status))
 
-    def _status(self, of_event: str, response: dict[str, Any]) -> str:
-        word, error = response.get("status"), response.get("error")
+    def _status(self, of_event: str, response: dict[str, Any], *, fails: bool) -> str:
+        word = response.get("status")
         of_response = known_status(word)
         if of_response is not None and of_response != word:
             self.report.repair("stop_reason_foreign")
-        if any(map(has_value, error.values())) if isinstance(error, dict) else has_value(error):  # else it did not fail
+        if fails:
             of_response = "failed"
         if of_response is None or of_response == of_event:
             return of_event
@@ -303,13 +299,12 @@ class ResponsesDecoder(ItemReader):
         if error is not None and not isinstance(error, dict):
             self.report.repair("error_shape")
         flat = {name: value for name, value in document.items() if name not in {"type", "sequence_number"}}
-        self._fail(error or flat, "error")
+        self.fail(error or flat)
 
-    def _fail(self, error: Any, told_by: str) -> None:
-        """A failure; what the second kind of event tells of it is the same one."""
-        self.settle_starts()
+    def fail(self, error: Any, document: dict[str, Any] | None = None, told_by: str = "error") -> None:
+        """Report a failure; what the second kind of event says of it is the same one."""
         if not self._failures or told_by in self._failures:
-            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+            super().fail(error, document)
         self._failures.add(told_by)
 
     #: What reads an event, by its type.

@@ -33,6 +33,7 @@ from streamkit.dialects.openai_responses.wire import (
 )
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
+from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks
@@ -46,17 +47,14 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     """Reads one whole body."""
 
     def decode(self, document: dict[str, Any]) -> None:
-        error = document.get("error")
         if document.get("object") == "response" or isinstance(document.get("output"), list):
             self.recognised = True
             self._whole(document)
-        elif error or document.get("object") == "error" or "detail" in document or document.get("type") == "error":
-            self.recognised = True
-            if not isinstance(error, dict):
-                self.report.repair("error_shape")
-            self._fail(error or document, "error")
         else:
-            self.foreign_frame()
+            self.unknown_frame("body", document)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return isinstance(error, dict) and error is document.get("error")
 
     def _whole(self, response: dict[str, Any]) -> None:
         self._start({name: value for name, value in response.items() if name not in LAST})
@@ -68,8 +66,8 @@ class ResponsesBodyDecoder(ResponsesDecoder):
             self._item(place, self.fields(found))
         if status := known_status(response.get("status")):
             self._ended({"type": f"response.{status}", "response": {**response, "output": None}})
-        elif response.get("error"):
-            self._fail(response["error"], "response")
+        elif (error := error_in(response)) is not None:
+            self.fail(error, told_by="response")
 
     def _item(self, place: int, found: dict[str, Any]) -> None:
         kind = self.string(found.get("type"))

@@ -25,11 +25,13 @@ from streamkit.dialects.members.values import (
 )
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
+from streamkit.dialects.vocabulary.error_bodies import ENVELOPE, error_in, is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    ErrorType,
     LastFrameBroken,
     ProviderFailed,
     ResponseStarted,
@@ -51,6 +53,7 @@ FLAT_BYTES: Final = 2 * DEPTH
 loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
+ERROR_PAYLOAD: Final = Members(*ENVELOPE)
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
@@ -61,6 +64,10 @@ class FrameDecoder:
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
     vendor: str
+    #: The dialect's words for the type of an error, or its code.
+    error_types: ClassVar[Mapping[str, ErrorType]] = {}
+    #: The members of the dialect's envelope for errors, if others in it are kept with the error.
+    envelope: ClassVar[frozenset[str]] = frozenset()
     #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/like_frames.py``; None:
     #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
     #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
@@ -377,10 +384,52 @@ class FrameDecoder:
             self._foreign = self.frame
 
     def unknown_frame(self, name: str, document: dict[str, Any]) -> None:
-        """Note a frame that is not the dialect's; one behind the start of the response is kept, too."""
+        """Read a payload that is none of the dialect's: an error in another envelope, or something unknown.
+
+        What is unknown and comes after the start of the response is kept.
+        """
+        if self.read_error(document, alone=True):
+            return
         self.foreign_frame()
         if self._started:
             self.out.append(Aside(self.vendor, "unknown_event", name, document))
+
+    def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
+        """Report the error of a payload in any form but the dialect's own; whether there is one.
+
+        ``alone``: the payload is none of the dialect's, so that it may be an error without an envelope.
+        """
+        error = error_in(document)
+        if error is None and alone and (self.frame.event == "error" or self.is_bare_error(document)):
+            error = document
+        if error is None:
+            return False
+        self.recognised = True
+        if not self.is_own_error(document, error):
+            self.report.repair("error_shape")
+        if alone and error is not document and not self.envelope:
+            self.keep_unread(document, ERROR_PAYLOAD)
+        self.fail(error, document if alone else None)
+        return True
+
+    def is_bare_error(self, document: dict[str, Any]) -> bool:
+        """Whether a payload that is none of the dialect's is an error without an envelope."""
+        return is_bare_error(document)
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:  # noqa: ARG002 - for those that override it
+        """Whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
+        return False
+
+    def fail(self, error: Any, document: dict[str, Any] | None = None) -> None:
+        """Report an error of the provider, after all that waits. ``document``: the payload that is nothing but the error."""
+        self.settle_starts()
+        failed = provider_failed(error, self.vendor, self.error_types)
+        if self.envelope and document is not None and isinstance(error, dict) and document.get("error") is error:
+            failed.raw = document if document.keys() - self.envelope else error
+        self.out.append(failed)
+
+    def settle_starts(self) -> None:
+        """Emit what waits for more of its block, since nothing more comes."""
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The frame's JSON object; None for the torso of one that the end of input cut off.
@@ -603,7 +652,7 @@ def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
             items = [item for item in item_texts(value_text(body)) if item[:1] == b"{"] if orjson.loads(body) else []
         except ValueError:
             items = []
-        errors = [item for item in items if orjson.loads(item).get("error")]
+        errors = [item for item in items if error_in(orjson.loads(item)) is not None]
         if len(items) == 1 or errors:
             decoder.report.repair("payload_in_list")
             return (errors or items)[0]

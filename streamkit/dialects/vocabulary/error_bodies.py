@@ -1,16 +1,26 @@
-"""Errors as the field says them, in any envelope: an object, a nested one, plain text.
+"""Errors as the field writes them: where in a payload an error is, and what the error says.
+
+The one reader of errors for decoders, whole responses and HTTP bodies. Two rules find an error:
+
+* A payload of a dialect has an error where ``FORMS`` says, whatever else the payload has: next to a finish reason ``stop`` an
+  error is an error.
+* A payload of no dialect is an error where it says so itself (``is_bare_error``): it has a message, and a code or a word that
+  means an error. A message alone means none.
+
+Members that are empty, and codes that mean success, are no errors: ``"error": null``, ``"errors": []``, ``"status_code": 0``.
 
 Source: dialects.md §1.4, §7.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.members.values import text_of
+from streamkit.dialects.members.values import number_in, text_of
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.events import ErrorType, ProviderFailed
 
@@ -33,32 +43,209 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     524: "timeout",
     529: "unavailable",
 }
-#: Members in which errors say what is wrong, the most telling first.
-TELLING = ("message", "Message", "detail", "error", "errors", "msg", "title")
+
+# -- where an error is -------------------------------------------------------------------------------------------------
 
 
-def is_bare_error(document: dict[str, Any]) -> bool:
-    """Whether an object is an error without an envelope: a message, and a type or a code of one (Cerebras, Google)."""
-    if text_of(document.get("message")) is None:
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _inside(value: Any) -> Any:
+    return value.get("error") if isinstance(value, dict) else None
+
+
+def _of_choices(choices: Any) -> Any:
+    """The error of a choice, of its delta or of its message."""
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict):
+            for holder in (choice, choice.get("delta"), choice.get("message")):
+                if says_error(error := _inside(holder)):
+                    return error
+    return None
+
+
+def _unless_success(value: Any) -> Any:
+    return value if isinstance(value, dict) and not is_success(value.get("status_code")) else None
+
+
+#: By the member of a payload, the error in its value: what ``says_error`` must hold of.
+FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "error": _itself,
+    "errors": _itself,  # Cloudflare, GraphQL
+    "fault": _itself,  # Apigee
+    "choices": _of_choices,  # OpenRouter
+    "x_groq": _inside,
+    "base_resp": _unless_success,  # MiniMax, who has it in each good chunk, too
+}
+#: Members of a payload that is an error as a whole: codes of which 0 means success (Baidu), else texts.
+CODES: Final = ("error_code", "errorCode", "errcode", "err_code")
+TEXTS: Final = ("error_message", "error_msg", "errorMessage", "errmsg", "originalMessage")
+#: One of these is in each payload in which ``error_in`` finds an error.
+ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
+#: Codes and messages that mean success, in small letters.
+SUCCESS: Final = frozenset({"200", "ok", "success", "succeeded", "false", "null", "none"})
+
+
+def error_in(payload: dict[str, Any]) -> Any:
+    """Return the error of a payload that may say other things, too, without these; None if there is none."""
+    if ERROR_MEMBERS.isdisjoint(payload):
+        return None
+    for name, find in FORMS.items():
+        if name in payload and says_error(error := find(payload[name])):
+            if type(error) in {bool, int, str} and error_message(payload, ("message", "msg")) is not None:
+                break  # `{"error": true, "message": …}`, `{"error": "Bad Request", "message": …}`: the payload says it
+            return error
+    else:
+        if not _fails(payload):
+            return None
+    return {name: value for name, value in payload.items() if name in _OF_ERRORS}
+
+
+def _fails(payload: dict[str, Any]) -> bool:
+    """Whether a payload says by members of its own that it is an error."""
+    codes = [payload[name] for name in CODES if payload.get(name) is not None]
+    if codes:
+        return not all(map(is_success, codes))
+    if payload.get("success") is False:
+        return error_message(payload) is not None
+    return any(not is_success(text_of(payload.get(name))) for name in TEXTS)
+
+
+def says_error(value: Any) -> bool:
+    """Whether the value of a member for errors says one: null, false, 0, blank and empty values do not."""
+    if isinstance(value, list):
+        return any(map(says_error, value))
+    if isinstance(value, dict):
+        message = text_of(value.get("message", value.get("msg")))
+        if message is not None and is_success(message) and is_success(value.get("code")):
+            return False
+        return any(not is_success(inner) and inner is not True for inner in value.values())
+    return not is_success(value)
+
+
+def is_success(code: Any) -> bool:
+    """Whether a code or a message says no error: it is absent, 0, of HTTP's successes, or a word for success."""
+    if isinstance(code, str):
+        text = code.strip().lower()
+        return text in SUCCESS or not text.strip("0")
+    if isinstance(code, int | float):
+        return not code or 200 <= code < 300
+    return not code
+
+
+#: What ends the type or the name of an error.
+_ERROR_WORD: Final = re.compile(
+    r"(?:error|exception|fault|exceeded|denied|unavailable|overloaded|timeout|quota)$", re.IGNORECASE
+)
+
+
+def is_bare_error(payload: dict[str, Any]) -> bool:
+    """Whether an object of no dialect is an error without an envelope.
+
+    It says ``object: error`` or ``type: error``; or it has a message, and a status of HTTP or a type that ends as one of an
+    error does. An object without a type may instead have FastAPI's ``detail``, ``status: error``, or a code that is no
+    success: a word, or a number that is negative or 400 at least.
+    """
+    if "error" in (payload.get("object"), payload.get("type")):
+        return True
+    message = error_message(payload, MESSAGES)
+    if message is None or is_success(message):
         return False
-    code, kind = document.get("code", document.get("status_code")), document.get("type")
-    return (type(code) is int and 400 <= code <= 599) or (isinstance(kind, str) and kind.lower().endswith("error"))
+    if http_status(payload) is not None:
+        return True
+    if (kind := payload.get("type")) is not None:
+        return isinstance(kind, str) and _ERROR_WORD.search(kind) is not None
+    if payload.get("choices"):
+        return False
+    if "detail" in payload or payload.get("status") in ("error", "failed", "failure"):
+        return True
+    code = payload.get("code", payload.get("status_code"))
+    number = number_in(code)
+    return not is_success(code) and isinstance(code, str | int) and (number is None or number < 0 or number >= 400)
+
+
+# -- what an error says ------------------------------------------------------------------------------------------------
+
+#: Members with the message of an error, the most telling first.
+MESSAGES: Final = (
+    "message", "Message", "msg", "error_message", "error_msg", "errorMessage", "errmsg", "status_msg", "faultstring",
+    "originalMessage", "description", "error_description", "detail",
+)  # fmt: skip
+TELLING: Final = (*MESSAGES, "error", "errors", "fault", "base_resp", "title")
+#: Members in which an error wraps another one.
+_ENVELOPES: Final = ("error", "errors", "fault", "base_resp")
+#: Members with the code of an error; and with the status of HTTP, of the upstream first.
+_CODE_NAMES: Final = ("code", "status_code", *CODES, "errorcode")
+_STATUS_NAMES: Final = (
+    "originalStatusCode", "code", "status", "status_code", "statusCode", "http_code", "http_status", *CODES,
+)  # fmt: skip
+_OF_ERRORS: Final = frozenset({*TELLING, *_CODE_NAMES, *_STATUS_NAMES, "success"})
+#: The members of a payload that is nothing but an error, with those that payloads have of every dialect.
+ENVELOPE: Final = ERROR_MEMBERS | _OF_ERRORS | {
+    *("type", "object", "id", "created", "created_at", "model", "done", "param"),
+    *("event_type", "event_id", "sequence_number"),
+}  # fmt: skip
+#: Codes that are numbers of one vendor, by the member that has them.
+_NUMBERS: Final[Mapping[str, Mapping[str, ErrorType]]] = {
+    "status_code": {  # MiniMax
+        "1001": "timeout",
+        **dict.fromkeys(("1002", "1039", "1041", "2056"), "rate_limit"),
+        **dict.fromkeys(("1004", "2049"), "auth"),
+        "1008": "billing",
+        **dict.fromkeys(("1026", "1027", "1042", "2013"), "invalid_request"),
+    },
+    "error_code": {  # Baidu
+        **dict.fromkeys(("4", "17", "18", "19", "336501", "336502"), "rate_limit"),
+        "6": "permission",
+        **dict.fromkeys(("13", "14", "100", "110", "111"), "auth"),
+        **dict.fromkeys(("336001", "336002", "336003", "336006", "336007"), "invalid_request"),
+        **dict.fromkeys(("2", "336100"), "unavailable"),
+        "336103": "too_large",
+    },
+    "code": {  # Z.AI
+        **dict.fromkeys(("1302", "1303", "1304", "1305"), "rate_limit"),
+        "1113": "billing",
+        "1211": "not_found",
+        "1261": "too_large",
+    },
+}
+#: Parts of the words of other vendors, in small letters without what separates them: ``Throttling.RateQuota`` of Alibaba,
+#: ``policies.ratelimit.QuotaViolation`` of Apigee.
+_WORDS: Final[Mapping[ErrorType, re.Pattern[str]]] = {
+    "rate_limit": re.compile("throttl|ratelimit|ratequota|toomanyrequests|quotaviolation|spikearrest"),
+    "billing": re.compile("arrearage|insufficientbalance|insufficientquota"),
+    "auth": re.compile("apikey|unauthenticated|unauthorized|authentication|invalidaccesstoken"),
+    "permission": re.compile("accessdenied|permissiondenied|forbidden"),
+    "not_found": re.compile("modelnotfound|modelnotexist"),
+    "unavailable": re.compile("overloaded|serviceunavailable"),
+    "timeout": re.compile("timeout|timedout|deadlineexceeded"),
+    "invalid_request": re.compile("invalidparameter|invalidargument|badrequest|datainspectionfailed|validationfailed"),
+}
 
 
 def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:
-    """Read an error in any of the envelopes of the field: an object, a nested one, plain text (dialects.md §1.4)."""
+    """Read an error in any of the envelopes of the field: an object, a nested one, plain text (dialects.md §1.4).
+
+    ``types``: the kinds of error by the words of the dialect.
+    """
     raw = error
-    if isinstance(error, dict) and isinstance(error.get("error"), dict | str):
+    levels = list(_levels(error))
+    inner = levels[0] if levels else {}
+    found = [(name, level[name]) for level in levels for name in _CODE_NAMES if level.get(name) is not None]
+    member, code = found[0] if found else ("", None)
+    native = text_of(inner.get("type")) or text_of(inner.get("status"))
+    status = next((status for level in levels if (status := http_status(level)) is not None), None)
+    if isinstance(error, dict) and isinstance(error.get("error"), dict | list):
         error = error["error"]
-    if not isinstance(error, dict):
-        error = {"message": error if isinstance(error, str) else orjson.dumps(error).decode()}
-    message = error_message(error)
+    message = message_in(error)
     if message is None:
         message = "an error without a message: " + orjson.dumps(error).decode()
-    code, native = error.get("code"), text_of(error.get("type")) or text_of(error.get("status"))
-    status = code if type(code) is int and 400 <= code <= 599 else None
     # the code first: OpenAI's type of a wrong key or an unknown model is `invalid_request_error`
-    kind = types.get(str(code)) or types.get(native or "") or (ERROR_BY_STATUS.get(status) if status else None)
+    kind = types.get(str(code)) or types.get(native or "") or _NUMBERS.get(member, {}).get(str(code))
+    kind = kind or _kind_of(code) or _kind_of(native) or (ERROR_BY_STATUS.get(status) if status else None)
+    if kind is None and isinstance(inner.get("loc"), list):  # FastAPI, of a member of the request
+        kind = "invalid_request"
     failed = ProviderFailed(
         kind or "server", message, native, None if code is None else str(code), status, raw=raw, vendor=vendor
     )
@@ -67,22 +254,61 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
     return failed
 
 
+def http_status(error: Mapping[str, Any]) -> int | None:
+    """Return the status of a failure that an object names as a number, or in digits; None if it names none."""
+    numbers = [number_in(error.get(name)) for name in _STATUS_NAMES]
+    return next((number for number in numbers if number is not None and 400 <= number <= 599), None)
+
+
 def has_detail(error: ProviderFailed, vendor: str) -> bool:
     """Whether another vendor's error says more than a message, which is all that ``vendor``'s dialect has."""
     return error.vendor != vendor and bool(error.native_type or error.http_status)
 
 
-def error_message(error: Any, depth: int = 4) -> str | None:
-    """What an error says, in any shape of the field: text, an object that has it, a list of these (FastAPI's ``detail``)."""
+def error_message(error: Any, names: tuple[str, ...] = TELLING, depth: int = 4) -> str | None:
+    """Return what an error says, in any shape of the field: text, an object with it, a list of these; None if nothing."""
     if isinstance(error, str):
         return text_of(error)
     if not depth:
         return None
     if isinstance(error, list):
-        return "; ".join([text for item in error[:10] if (text := error_message(item, depth - 1))]) or None
+        texts = [str(item) if type(item) is int else error_message(item, TELLING, depth - 1) for item in error[:10]]
+        return "; ".join(filter(None, texts)) or None
     if isinstance(error, dict):
-        for name in TELLING:
-            if text := error_message(error.get(name), depth - 1):
+        for name in names:
+            if text := error_message(error.get(name), TELLING, depth - 1):
                 path = error.get("loc")
                 return f"{'.'.join(map(str, path))}: {text}" if isinstance(path, list) and path else text
     return None
+
+
+def message_in(error: Any) -> str | None:
+    """The message of an error, with what else a server says next to it in words of its own."""
+    if not isinstance(error, dict):
+        return error_message(error) if isinstance(error, str | list) else orjson.dumps(error).decode()
+    message, title, original = error_message(error), text_of(error.get("error")), text_of(error.get("originalMessage"))
+    if message and title and title not in message:  # `{"error": "Bad Request", "message": …}`
+        message = f"{title}: {message}"
+    if message and original and original not in message:
+        message = f"{message} ({original})"
+    return message
+
+
+def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
+    """An error object and those that it wraps: first the one that says most. Of a list the first object."""
+    if isinstance(error, list):
+        error = next((item for item in error if isinstance(item, dict)), None)
+    if not isinstance(error, dict) or not depth:
+        return
+    for name in _ENVELOPES:
+        yield from _levels(error.get(name), depth - 1)
+    inner = [level for name in ("detail", "extensions") for level in _levels(error.get(name), depth - 1)]
+    yield from (error, *inner) if error_message(error, MESSAGES[:-1]) else (*inner, error)
+
+
+def _kind_of(word: Any) -> ErrorType | None:
+    """What a word of any vendor means."""
+    if not isinstance(word, str):
+        return None
+    letters = "".join(filter(str.isalnum, word[:100])).lower()
+    return next((kind for kind, pattern in _WORDS.items() if pattern.search(letters)), None)

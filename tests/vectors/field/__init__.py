@@ -12,6 +12,7 @@ from tests.vectors.field import (
     compaction,
     elsewhere,
     ending,
+    error_members,
     errors,
     failed_turns,
     framing,
@@ -37,7 +38,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
-    heldout,
+    heldout, error_members,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
