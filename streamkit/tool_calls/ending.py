@@ -31,7 +31,7 @@ RANK: dict[StopReason, int] = {
 }
 
 #: Reasons at which a model stops in the middle of what it writes.
-CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter"})
+CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
 
 def missing_end(

@@ -195,7 +195,9 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        found = finish_reason(stop.reason, called=True)  # where none was written, the reason is another by now
+        found = finish_reason(
+            stop.reason, stop.native, called=True
+        )  # where none was written, the reason is another by now
         reason = stop_word(found, stop.stop_sequence, self.report)
         self._end({"finish_reason": reason, **self._message_end})
 

@@ -37,6 +37,7 @@ from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
@@ -280,7 +281,7 @@ class ResponsesEncoder(BlockEncoder):
             count_usage_losses(self._usage, self.report)
         stop = self.stop()
         native = stop.native if self._vendor == VENDOR else None
-        founded = stop.reason != "refusal" or self._refused
+        founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
         status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
         self._ensure_started()
         said = {} if incomplete is None else {"incomplete": dumps(incomplete)}

@@ -12,6 +12,7 @@ from tests.vectors.field import (
     compaction,
     elsewhere,
     ending,
+    endings,
     errors,
     failed_turns,
     framing,
@@ -38,6 +39,7 @@ SECTIONS = (
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
     heldout,
+    endings,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
