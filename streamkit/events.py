@@ -164,6 +164,8 @@ class ToolCallDelta:
     #: Fields of the call that are the vendor's own (Anthropic's caller).
     extras: Mapping[str, Any] | None = None
     signature: Opaque | None = None
+    #: The wire ends this call (``ToolCallEnded``). One that it leaves open is whole only if its text is one object.
+    is_ended_by_wire: bool = False
 
 
 @define

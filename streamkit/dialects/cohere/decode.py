@@ -338,7 +338,10 @@ class CohereDecoder(FrameDecoder):
         self._begin_call(index)
         function = self.fields(call.get("function"))
         delta = ToolCallDelta(
-            self._calls[index], self.string(call.get("id")) or None, self.string(function.get("name")) or None
+            self._calls[index],
+            self.string(call.get("id")) or None,
+            self.string(function.get("name")) or None,
+            is_ended_by_wire=True,
         )
         if not call.keys() <= CALL_FIELDS:
             delta.extras = others_of(call, CALL_FIELDS)

@@ -274,6 +274,7 @@ class ItemReader(TextReader):
         known = ITEM_FIELDS[item.kind]
         delta.extras = {name: value for name, value in found.items() if name not in known and has_value(value)} or None
         delta.signature, self.signature = self.signature, None
+        delta.is_ended_by_wire = True
         self.out.append(delta)
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:

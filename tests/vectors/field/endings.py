@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
+
+from tests.vectors import ag_ui as ag
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
+from tests.vectors import gemini_interactions as gi
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Output, Text, Use
-from tests.vectors.field.shapes import anthropic, bedrock, gemini, written
-from tests.vectors.vector import Call
+from tests.vectors.field.shapes import anthropic, bedrock, cohere, form, gemini, responses_turn, written
+from tests.vectors.vector import Call, sse
 
 A, USE = Call("f", '{"x":1}', id="a"), Use("a", "f", '{"x":1}')
 DETAILS = {"type": "refusal", "category": "cyber", "explanation": "Not this."}
 WHY = Text("Not this.")
+PLACES = '{"at":["Oslo","Bergen"]}'
+#: A call of which nothing but its name came, and the stream of Chat without it.
+NAMED, CUT = Call("f", "", "truncated", id="a"), written(stop="length", losses={"call_withheld": 1}, withheld=("",))
+OPEN = {"block_unclosed": 1, "stop_conflict": 1}
 
 
 def refused(details: dict[str, Any] | None = None) -> dict[str, Any]:
     """The end of a message of Claude's that a classifier stopped."""
     end = am.finish("refusal")
     return {**end, "delta": {**end["delta"], "stop_details": details}}
+
+
+def partial(path: str, value: str, *, more: bool = False, name: str | None = None) -> dict[str, Any]:
+    """A part of a call of Gemini's with a string, of which more comes or not; more of the call does."""
+    entry = {"jsonPath": path, "stringValue": value, **({"willContinue": True} if more else {})}
+    return gm.call(name, partialArgs=[entry], willContinue=True)
 
 
 def counted(*losses: str) -> dict[str, int]:
@@ -158,4 +174,66 @@ CASES = (
             ),
         ),
     ),
-)
+    Case(
+        number=306,
+        refs="vercel/ai#14358",
+        cause="a call that the wire left open when the model stopped by itself",
+        does=(
+            "It is whole if its text is one object, or its values are whole (Gemini, whose object is closed). Else it was cut: "
+            "no client gets an empty object for it, and a turn in which nothing is left to run, or a call is shown cut, ended for `length`."
+        ),
+        forms=(
+            gemini(
+                gm.chunk(gm.partial(name="f")), gm.chunk(partial("$.at[0]", "Os", more=True)), gm.chunk(partial("$.at[0]", "lo")),
+                gm.chunk(partial("$.at[1]", "Bergen")), gm.STOP, name="values that are whole", calls=(Call("f", PLACES, id="call_1"),), stop="tool_calls",
+                repairs={"block_unclosed": 1}, to={"openai-chat": written(Use("call_1", "f", PLACES), stop="tool_calls")},
+            ),
+            gemini(
+                gm.chunk(gm.partial(name="f")), gm.chunk(partial("$.at", "Os", more=True)), gm.STOP, name="a string that goes on",
+                calls=(Call("f", '{"at":"Os', "truncated", id="call_1"),), stop="length", repairs={"block_unclosed": 1, "stop_conflict": 1},
+                to={
+                    "openai-chat": written(Use("call_1", "f", '{"at":"Os'), stop="length"),
+                    "ollama": written(stop="length", losses={"call_withheld": 1, "usage_detail": 1}, withheld=('{"at":"Os',)),
+                },
+            ),
+            gemini(
+                gm.chunk(partial("$.at", "Oslo", name="f")), gm.chunk(finish="MAX_TOKENS"), name="values that are whole, at the limit",
+                calls=(Call("f", '{"at":"Oslo', "truncated", id="call_1"),), stop="length", to={"openai-chat": written(Use("call_1", "f", '{"at":"Oslo'), stop="length")},
+            ),
+            gemini(
+                gm.chunk(gm.partial(name="f")), gm.STOP, name="a name alone", calls=(Call("f", "", "truncated", id="call_1"),), stop="length", repairs=OPEN,
+                to={"openai-chat": CUT, "ollama": written(stop="length", losses={"call_withheld": 1, "usage_detail": 1}, withheld=("",))},
+            ),
+            anthropic(
+                am.START, am.begin(0, "tool_use", id="a", name="f", input={}), am.finish("tool_use"), am.STOP, name="a name alone of Claude's",
+                calls=(NAMED,), stop="length", repairs=OPEN, to={"openai-chat": CUT, "anthropic": Output(stop="max_tokens", losses={"call_withheld": 1}, withheld=("",))},
+            ),
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":')[:-1], am.finish("tool_use"), am.STOP, name="half of an object",
+                calls=(Call("f", '{"x":', "truncated", id="a"),), stop="length", repairs=OPEN, to={"openai-chat": written(Use("a", "f", '{"x":'), stop="length")},
+            ),
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":1}')[:-1], am.finish("tool_use"), am.STOP, name="a whole object",
+                calls=(A,), stop="tool_calls", repairs={"block_unclosed": 1}, to={"openai-chat": written(USE, stop="tool_calls")},
+            ),
+            bedrock(
+                br.START, br.begin(0, toolUse={"toolUseId": "a", "name": "f"}), br.finish("tool_use"), br.counts(), name="of Bedrock",
+                calls=(NAMED,), stop="length", repairs=OPEN, to={"openai-chat": evolve(CUT, losses={"call_withheld": 1, "metadata": 1})},
+            ),
+            cohere(co.call(0, "a", "f"), reason="TOOL_CALL", name="of Cohere", calls=(NAMED,), stop="length", repairs=OPEN, to={"openai-chat": CUT}),
+            responses_turn(rs.call(0, "a", "f")[0], name="of Responses", calls=(NAMED,), stop="length", repairs=OPEN, to={"openai-chat": CUT}),
+            form(
+                "gemini-interactions", gi.run("", gi.call(0, "a", "f"), **gi.ACTION).body, "of Interactions",
+                {"openai-chat": evolve(CUT, losses={"call_withheld": 1, "usage_detail": 1})}, {"calls": (NAMED,), "stop": "length", "repairs": OPEN},
+            ),
+            form(
+                "ag-ui", ag.run("", ag.call("a", "f")).body, "of AG-UI",
+                {"openai-chat": evolve(CUT, losses={"call_withheld": 1, "response_fields": 1, "usage_detail": 1})}, {"calls": (NAMED,), "stop": "length", "repairs": OPEN},
+            ),
+            form(
+                "ai-sdk", sse({"type": "start"}, {"type": "tool-input-start", "toolCallId": "a", "toolName": "f"}, {"type": "finish", "finishReason": "tool-calls"}), "of AI SDK",
+                {"openai-chat": CUT}, {"calls": (NAMED,), "stop": "length", "repairs": {"stop_conflict": 1}},
+            ),
+        ),
+    ),
+)  # fmt: skip
