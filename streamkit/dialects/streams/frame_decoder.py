@@ -558,6 +558,10 @@ class FrameDecoder:
         for name, value in others_of(fields, known).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
+    def keep_others_words(self, said: Any, choice: int = 0) -> None:
+        """Keep what another than the model said in the response: it is none of its text."""
+        self.out.append(Aside(self.vendor, "unknown_event", "message", said, choice))
+
     def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""
         self.report.repair("field_invalid")

@@ -12,9 +12,23 @@ from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
 from tests.vectors import gemini_interactions as gi
+from tests.vectors import mistral as mi
+from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Output, Text, Use
-from tests.vectors.field.shapes import anthropic, bedrock, cohere, form, gemini, responses_turn, written
+from tests.vectors.field.shapes import (
+    anthropic,
+    bedrock,
+    chat,
+    cohere,
+    form,
+    gemini,
+    messages,
+    ollama_turn,
+    responses_turn,
+    written,
+)
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, sse
 
 A, USE = Call("f", '{"x":1}', id="a"), Use("a", "f", '{"x":1}')
@@ -30,6 +44,9 @@ def refused(details: dict[str, Any] | None = None) -> dict[str, Any]:
     """The end of a message of Claude's that a classifier stopped."""
     end = am.finish("refusal")
     return {**end, "delta": {**end["delta"], "stop_details": details}}
+
+
+TOOLS, AGAIN = chunk({"role": "tool", "content": "RAW"}), chunk({"role": "assistant", "content": "Ho"})
 
 
 def partial(path: str, value: str, *, more: bool = False, name: str | None = None) -> dict[str, Any]:
@@ -233,6 +250,40 @@ CASES = (
             form(
                 "ai-sdk", sse({"type": "start"}, {"type": "tool-input-start", "toolCallId": "a", "toolName": "f"}, {"type": "finish", "finishReason": "tool-calls"}), "of AI SDK",
                 {"openai-chat": CUT}, {"calls": (NAMED,), "stop": "length", "repairs": {"stop_conflict": 1}},
+            ),
+        ),
+    ),
+    Case(
+        number=307,
+        refs="huggingface/huggingface.js#1473",
+        cause="a server that runs its tools itself writes their results, or the next question, into the answer, in another role",
+        does=(
+            "What is said in another role than the model's is none of its text, and a counted loss. The model speaks again with its own "
+            "role, under a new id too where its choice had ended."
+        ),
+        forms=(
+            chat(
+                ROLE, said("Hi"), TOOLS, said("RAW"), AGAIN, said("!"), STOP, DONE, name="results in Chat", text="HiHo!",
+                to={"anthropic": messages(Text("HiHo!"), losses={"unknown_event": 2}), "openai-chat": written(Text("HiHo!"), losses={"unknown_event": 2})},
+            ),
+            chat(
+                ROLE, calls(call(0, "a", "f", '{"x":1}')), CALLED, {**TOOLS, "id": "a"}, {**AGAIN, "id": "c-8"}, {**said("!"), "id": "c-8"},
+                {**STOP, "id": "c-8"}, DONE, name="the next completion of a loop", text="Ho!", calls=(A,), stop="tool_calls",
+                repairs={"response_restarted": 1, "stop_conflict": 1}, to={"anthropic": messages(USE, Text("Ho!"), stop="tool_use", losses={"unknown_event": 1})},
+            ),
+            chat(chunk({"role": "user", "content": "RAW"}), AGAIN, STOP, DONE, name="the question first", text="Ho", to={"anthropic": messages(Text("Ho"), losses={"unknown_event": 1})}),
+            form("mistral", sse(mi.ROLE, said("Hi"), TOOLS, AGAIN, mi.finish("stop"), mi.DONE), "Mistral", {"openai-chat": written(Text("HiHo"), losses={"unknown_event": 1})}, {"text": "HiHo"}),
+            ollama_turn(
+                ol.line("Hi"), {**ol.line(), "message": {"role": "tool", "content": "RAW"}}, ol.line("Ho"), name="Ollama", text="HiHo",
+                to={"openai-chat": written(Text("HiHo"), losses={"unknown_event": 1})},
+            ),
+            gemini(
+                gm.chunk(gm.text("Hi")), {**gm.HEAD, "candidates": [{"index": 0, "content": {"role": "user", "parts": [gm.text("RAW")]}}]}, gm.STOP,
+                name="Gemini", text="Hi", to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})},
+            ),
+            responses_turn(
+                *[{**one, **({"item": {**one["item"], "role": "user"}} if "item" in one else {})} for one in rs.message(0, "RAW")], *rs.message(1, "Hi"),
+                name="Responses", text="Hi", to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})},
             ),
         ),
     ),
