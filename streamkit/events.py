@@ -291,7 +291,7 @@ class Aside:
 
     vendor: str
     kind: AsideKind
-    type: str  #: the wire's name for it
+    type: str  #: where it stood, by the wire's names; ``event.`` and the wire's word for an event that nobody knows
     raw: Any
     choice: int = 0
     block: int = 0

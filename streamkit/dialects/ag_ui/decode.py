@@ -206,9 +206,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self.report.repair("error_shape")
             self._fail(document)
             return
-        self.foreign_frame()
-        if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+        self.unknown_frame(kind or "event", document)
 
     # -- the run ---------------------------------------------------------------------------------------------------
 

@@ -37,12 +37,11 @@ from streamkit.dialects.bedrock.wire import (
     PADDING,
     SIGNER,
     STOP_REASONS,
-    UNKNOWN,
     UNKNOWN_EXCEPTION,
     VENDOR,
     decode_usage,
 )
-from streamkit.dialects.members.known import KEPT, Members, kept
+from streamkit.dialects.members.known import EVENT, KEPT, Members, kept
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
@@ -165,7 +164,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         else:
             self.foreign_frame()
             if self.recognised and (document := self.load(frame)) is not None:
-                self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
+                self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{event}", document))
 
     def close(self) -> None:
         if self._native is not None:

@@ -26,7 +26,7 @@ from attrs import define, field
 from streamkit.dialects.gemini.media import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
-from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -74,6 +74,8 @@ READ_FIELDS = TEXT_FIELDS | {"functionCall"}
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
+#: What begins the types of asides that are parts, or members of a part or a candidate.
+PLACES = ("part", "candidates.")
 #: Parts that are carried as they are.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
@@ -171,7 +173,9 @@ class GeminiDecoder(FrameDecoder):
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
             for name, value in others_of(document, CHUNK_FIELDS).items():
-                if self._extras.get(name) != value:
+                if name.startswith(PLACES):  # it would be written there
+                    self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{name}", value))
+                elif self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
         if error:
             if not is_error(error) or next(iter(document)) != "error":

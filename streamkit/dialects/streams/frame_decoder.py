@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NoReturn
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.members.known import UNREAD, Members
+from streamkit.dialects.members.known import EVENT, UNREAD, Members
 from streamkit.dialects.members.values import (
     DEPTH,
     TEXT_MEMBERS,
@@ -380,7 +380,7 @@ class FrameDecoder:
         """Note a frame that is not the dialect's; one behind the start of the response is kept, too."""
         self.foreign_frame()
         if self._started:
-            self.out.append(Aside(self.vendor, "unknown_event", name, document))
+            self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The frame's JSON object; None for the torso of one that the end of input cut off.
