@@ -15,7 +15,7 @@ from tests.vectors import gemini_interactions as gi
 from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Output, Text, Use
+from tests.vectors.field.case import Case, Form, Output, Text, Thinking, Use
 from tests.vectors.field.shapes import (
     anthropic,
     bedrock,
@@ -53,6 +53,21 @@ def partial(path: str, value: str, *, more: bool = False, name: str | None = Non
     """A part of a call of Gemini's with a string, of which more comes or not; more of the call does."""
     entry = {"jsonPath": path, "stringValue": value, **({"willContinue": True} if more else {})}
     return gm.call(name, partialArgs=[entry], willContinue=True)
+
+
+def old(kind: str, **members: Any) -> dict[str, Any]:
+    return {"event_type": kind, **members}
+
+
+def old_delta(index: int, **delta: Any) -> dict[str, Any]:
+    return old("content.delta", index=index, delta=delta)
+
+
+def older(*payloads: Any, name: str, to: dict[str, Output], status: str = "completed", **expected: Any) -> Form:
+    """An interaction as it was streamed before its steps."""
+    start = old("interaction.start", interaction=gi.interaction("in_progress"))
+    end = old("interaction.complete", interaction=gi.interaction(status, usage=gi.USAGE))
+    return form("gemini-interactions", sse(start, *payloads, end), name, to, expected)
 
 
 def counted(*losses: str) -> dict[str, int]:
@@ -284,6 +299,34 @@ CASES = (
             responses_turn(
                 *[{**one, **({"item": {**one["item"], "role": "user"}} if "item" in one else {})} for one in rs.message(0, "RAW")], *rs.message(1, "Hi"),
                 name="Responses", text="Hi", to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=308,
+        refs="Lingtai-AI/lingtai-kernel#45; abi/screenshot-to-code#603; davidmigloz/langchain_dart#903",
+        cause="events of Interactions before revision 2026-05-20: `interaction.start`, `content.delta`, a whole call in one delta",
+        does="They are read as today's: a content is a step, with or without its start.",
+        forms=(
+            older(
+                old("content.start", index=0, content={"type": "thought"}), old_delta(0, type="thought_summary", content={"type": "text", "text": "hm"}),
+                old_delta(0, type="thought_signature", signature="c2ln"), old("content.stop", index=0), old("content.start", index=1, content={"type": "text"}),
+                old_delta(1, type="text", text="Hi"), old("content.stop", index=1), name="a thought and text", text="Hi", reasoning="hm",
+                to={"openai-chat": written(Thinking("hm", "c2ln"), Text("Hi"), losses={"usage_detail": 1})},
+            ),
+            older(
+                old("content.start", index=0, content={"type": "function_call"}), old_delta(0, type="function_call", id="a", name="f", arguments={"x": 1}),
+                old("content.stop", index=0), name="a whole call", status="requires_action", calls=(A,), stop="tool_calls",
+                to={"openai-chat": written(USE, stop="tool_calls", losses={"usage_detail": 1})},
+            ),
+            older(
+                old_delta(0, type="text", text="Hi"), old_delta(1, type="function_call", id="a", name="f", arguments={"x": 1}), name="contents that nothing starts",
+                status="requires_action", text="Hi", calls=(A,), stop="tool_calls", repairs={"block_unopened": 1, "block_unclosed": 2},
+                to={"openai-chat": written(Text("Hi"), USE, stop="tool_calls", losses={"usage_detail": 1})},
+            ),
+            older(
+                old_delta(0, type="google_search_call", id="s", arguments={"queries": ["q"]}), old("content.stop", index=0), old_delta(1, type="text", text="Hi"),
+                old("content.stop", index=1), name="a tool of Google's", text="Hi", repairs={"block_unopened": 1}, to={"openai-chat": written(Text("Hi"), losses={"server_tool": 2, "usage_detail": 1})},
             ),
         ),
     ),
