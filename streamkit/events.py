@@ -164,6 +164,8 @@ class ToolCallDelta:
     #: Fields of the call that are the vendor's own (Anthropic's caller).
     extras: Mapping[str, Any] | None = None
     signature: Opaque | None = None
+    #: The wire ends this call (``ToolCallEnded``). One that it leaves open is whole only if its text is one object.
+    is_ended_by_wire: bool = False
 
 
 @define
@@ -289,7 +291,7 @@ class Aside:
 
     vendor: str
     kind: AsideKind
-    type: str  #: the wire's name for it
+    type: str  #: where it stood, by the wire's names; ``event.`` and the wire's word for an event that nobody knows
     raw: Any
     choice: int = 0
     block: int = 0

@@ -60,6 +60,7 @@ SECTIONS = {
     292: "What another provider refuses of a request, and what a client must learn",
     294: "What a client is told where nobody answered",
     304: "Errors in members that are not the dialect's",
+    314: "Refusals, open calls and other speakers at the end",
 }
 
 

@@ -351,6 +351,7 @@ class ToolCallAccumulator:
         call, is_new = self._identity.place(choice, delta)
         if delta.extras or delta.signature is not None:
             self._late_extras(call, delta)
+        call.is_ended_by_wire = call.is_ended_by_wire or delta.is_ended_by_wire
         if is_new:
             if self._calls >= self.limits.tool_calls:
                 raise TooManyToolCalls(self.limits.tool_calls)

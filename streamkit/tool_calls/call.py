@@ -36,6 +36,7 @@ class Call:
     ordinal: int | None = None  #: set when announced
     snapshot: bool = False  #: the text is one whole value, held until the call ends
     ended: bool = False
+    is_ended_by_wire: bool = False  #: so that one which was not is open, whatever ends the stream
     incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
     finished: bool = False
     differs: bool = False  #: a whole text that came later did, which is counted once

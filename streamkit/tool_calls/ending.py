@@ -31,7 +31,7 @@ RANK: dict[StopReason, int] = {
 }
 
 #: Reasons at which a model stops in the middle of what it writes.
-CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter"})
+CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
 
 def missing_end(
@@ -75,15 +75,20 @@ def strongest(choice: Choice) -> StopReasonSeen:
 
 
 def is_cut(choice: Choice, call: Call) -> bool:
-    """Whether a call that the wire did not end was the one being written when the model was stopped, or said to be incomplete.
+    """Whether a call that the wire did not end was the one being written when the model was stopped, or was left open.
 
     Asked of text that cannot tell by itself: free text, and none at all, which would otherwise mean ``{}`` (L3).
     """
     if call.incomplete:
         return True
-    if call is not choice.last or strongest(choice).reason not in CUTTING:
+    if not call.is_ended_by_wire and (call is not choice.last or strongest(choice).reason not in CUTTING):
         return False
     return call.kind == "custom" or not call.text.whole().strip()
+
+
+def is_open(call: Call, depth: int) -> bool:
+    """Whether a call was left open: the wire said so, or did not end it, and its text is no whole object."""
+    return not call.ended and (call.incomplete or (call.is_ended_by_wire and not call.is_complete(depth)))
 
 
 def calls_nobody(choice: Choice) -> bool:
@@ -124,8 +129,9 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
         report.repair("calls_without_call")
         reason = "stop"
     calls = choice.calls if reason == "tool_calls" else ()
-    if calls and all(call.incomplete and not call.text.whole().strip() for call in calls):
-        report.repair("stop_conflict")  # nothing is left to run: the client must see that something was cut
+    unfinished = [call for call in calls if is_open(call, depth)]
+    if unfinished and (len(unfinished) == len(calls) or any(call.text.whole().strip() for call in unfinished)):
+        report.repair("stop_conflict")  # nothing is left to run, or what is shown of a call is none: something was cut
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI says `stop` (dialects.md §7.1)

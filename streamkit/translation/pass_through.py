@@ -206,10 +206,7 @@ class PassThrough:
                 self._take_back(left)
                 return
             self._half_at = decoder.held_from
-            if not self._is_known and decoder.recognised:
-                self._is_known, self._wait_at = True, None
-            if decoder.runs_calls is not self._runs_calls:
-                self._wait_with_calls(begin)
+            self._settle(begin)
             if self._stop_at is not None:
                 continue
             if failure is not None:
@@ -220,6 +217,13 @@ class PassThrough:
                 self._wait_at, self._is_over = self._wait_at if self._runs_calls else begin, True
             elif frame.terminated:
                 self._good = frame
+
+    def _settle(self, begin: int) -> None:
+        """Note what the decoder knows by now: whether the input is its dialect, and a frame at ``begin`` runs a call."""
+        if not self._is_known and self._decoder.recognised:
+            self._is_known, self._wait_at = True, None
+        if self._decoder.runs_calls is not self._runs_calls:
+            self._wait_with_calls(begin)
 
     def _hold_against(self, rule: Rule, frame: Frame) -> None:
         """Note what passes in the place of a frame, if not the frame itself."""
@@ -378,7 +382,9 @@ class PassThrough:
         ``frames``: those that the end broke off. ``failure``: what the provider says of it in the stop reasons alone.
         ``error``: what broke the input.
         """
-        report, self._half_at = self._report, None
+        report, half_at, self._half_at = self._report, self._half_at, None
+        if half_at is not None:  # frames that waited for the second half of a character were read with the end
+            self._settle(half_at)
         is_shown = failure is not None and self._accumulator.failed_in_own_words
         if self._is_known and (report.clean or is_shown):
             self._wait_at = None

@@ -113,7 +113,7 @@ WORDS = {
     "stop_sequence": "STOP_SEQUENCE",
     "length": "MAX_TOKENS",
     "context_full": "MAX_TOKENS*",
-    "content_filter": "COMPLETE*",
+    "content_filter": "MAX_TOKENS*",
     "refusal": "COMPLETE*",
     "pause": "MAX_TOKENS*",
     "compaction": "MAX_TOKENS*",

@@ -188,7 +188,7 @@ WORDS = {
     "stop_sequence": "stop*",
     "length": "length",
     "context_full": "model_length",
-    "content_filter": "stop*",
+    "content_filter": "length*",
     "refusal": "stop*",
     "pause": "length*",
     "compaction": "length*",

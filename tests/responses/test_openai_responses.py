@@ -389,7 +389,9 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], dict[str, int]]] = {
         ),
         {},
     ),
-    "a refusal without words": (response(Text("a"), stop="refusal"), whole(message(text("a"))), {"stop_reason": 1}),
+    "a refusal without words": (
+        response(Text("a"), stop="refusal"), whole(message(text("a")), status="incomplete", reason="content_filter"), {"stop_reason": 1},
+    ),
     "a pause": (
         response(Text("a"), stop="pause"),
         whole(message(text("a")), status="incomplete", reason="steered"),

@@ -338,6 +338,32 @@ async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
     assert lacking in {b"", DIALECTS[vector.dialect].frame_end} or (vector.dialect, lacking) == ("gemini", b"]")
 
 
+TEXT_VALUE = re.compile(rb'"(?:content|delta|text)": ?"[^"\\]+(?=")')
+
+
+def with_halves(vector):
+    """The stream with the first half of a character at the end of one text, with and without the frames before it."""
+    body = vector.body
+    for text in list(TEXT_VALUE.finditer(body))[:4]:
+        halved = body[: text.end()] + rb"\ud83d" + body[text.end() :]
+        start = max(body.rfind(b"\n\n", 0, text.start()) + 2, body.rfind(b"\r\n\r\n", 0, text.start()) + 4)
+        if vector.dialect == "ollama":
+            start = body.rfind(b"\n", 0, text.start()) + 1
+        yield halved
+        yield halved[start:]
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [one for one in VECTORS if one.clean and one.text and one.dialect != "bedrock"],
+    ids=lambda one: f"{one.dialect} {one.name}",
+)
+async def test_half_a_character_that_waits_for_the_end_takes_nothing_with_it(vector):
+    for body in with_halves(vector):
+        output, report = await passed([body], vector.dialect)
+        assert not report.clean or output.startswith(body), body
+
+
 BARE_USAGE = {**HEAD, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
 COUNTED = (
     HI

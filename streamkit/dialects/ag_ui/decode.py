@@ -417,6 +417,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
 
     def hand_on(self, call: Call) -> None:
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
+        delta.is_ended_by_wire = True
         if call.encrypted:
             delta.signature = unsealed(call.encrypted, VENDOR)
         self.out.append(delta)
@@ -448,11 +449,13 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         if kind == "cancelled":
             self.release()
             return
-        begun: list[Message | Call] = [*self._messages.values(), *self._calls.values()]
-        for each in begun:
-            if each.is_open:  # the run ended well, and they end with it
+        for message in self._messages.values():
+            if message.is_open:  # the run ended well, and they end with it
                 self.report.repair("block_unclosed")
-                each.is_open = False
+                message.is_open = False
+        for call in self._calls.values():  # one that is open may lack what it had still to say
+            if call.is_open:
+                self.report.repair("block_unclosed")
         self.release()
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 

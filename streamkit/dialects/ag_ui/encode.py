@@ -29,6 +29,7 @@ from streamkit.dialects.ag_ui.wire import (
     RUN_FINISHED,
     STOP_SEQUENCE,
     VENDOR,
+    WAS_REFUSED,
     encode_usage,
     error_code,
     finish_reason,
@@ -38,6 +39,7 @@ from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.events import (
     Aside,
     Opaque,
@@ -286,9 +288,10 @@ class AgUiEncoder(OneChoiceEncoder):
 
     def _end_calls(self) -> None:
         """End each call; one that can't be run gets its result first."""
+        is_refused = self._stop is not None and self._stop.reason in REFUSED
         for call in self._calls.values():
-            if not call.can_run(self.encoding.limits):
-                self._not_run(call.id, NO_OBJECT)
+            if is_refused or not call.can_run(self.encoding.limits):
+                self._not_run(call.id, WAS_REFUSED if is_refused else NO_OBJECT)
             elif not call.is_custom and call.end is not None and not call.end.arguments.strip():
                 self._of_call("TOOL_CALL_ARGS", call.id, delta="{}")
             self._of_call("TOOL_CALL_END", call.id)

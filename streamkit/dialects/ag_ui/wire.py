@@ -18,8 +18,10 @@ VENDOR: Final = "ag-ui"
 
 #: What the id of a tool message begins with that says no tool's words, but that its call was not run.
 NOT_RUN_ID: Final = f"{MADE}_not_run_"
-#: What such a message says of a call of a run that failed, and of one whose arguments are no JSON object.
+#: What such a message says of a call of a run that failed, of one in an answer that was refused, and of one whose arguments
+#: are no JSON object.
 RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
+WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
 NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
 
 #: Events about the state of an application, each of which stands by itself: written again as it came.

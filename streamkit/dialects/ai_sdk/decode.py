@@ -358,7 +358,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         delta = ToolCallDelta(
             self.handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
         )
-        delta.extras, delta.signature = call.shown or None, call.signature
+        delta.extras, delta.signature, delta.is_ended_by_wire = call.shown or None, call.signature, True
         self.out.append(delta)
         if call.ended:
             self.out.append(ToolCallEnded(self.handed_on))

@@ -35,6 +35,7 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind
+from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
@@ -306,10 +307,14 @@ class AISDKEncoder(OneChoiceEncoder):
         self._close_part()
         if not self._drawn:
             self.write(EMPTY_TEXT)
-        for call in self._calls.values():
-            if call.finished is not None:
-                self._end_call(call, call.finished)
         stop = self._stop or ResponseFinished("stop")
+        for call in self._calls.values():
+            if call.finished is None:
+                continue
+            if stop.reason in REFUSED:  # a client runs what is available, whatever the reason
+                self.withhold(call.finished)
+            else:
+                self._end_call(call, call.finished)
         word = stop_word(finish_reason(stop.reason, called=bool(self._calls)), stop.stop_sequence, self.report)
         finish: dict[str, Any] = {"type": "finish"}
         if self._strict:

@@ -29,6 +29,7 @@ from streamkit.dialects.anthropic.wire import (
     encode_message,
     encode_usage,
 )
+from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, NumberedBlocks
@@ -196,9 +197,9 @@ class AnthropicEncoder(BlockEncoder):
                 self._blocks.delta(block, dumps(delta))
             else:
                 self.lose(event.kind)
-        elif event.kind == "unknown_event" and _is_event(event.type, event.raw):
+        elif (new := unknown_event(event)) is not None and _is_event(new, event.raw):
             self.begin()
-            self._event(event.type.encode(), dumps(event.raw))
+            self._event(new.encode(), dumps(event.raw))
         else:
             self.lose(event.kind)
 

@@ -37,12 +37,11 @@ from streamkit.dialects.bedrock.wire import (
     PADDING,
     SIGNER,
     STOP_REASONS,
-    UNKNOWN,
     VENDOR,
     decode_usage,
     exception_of,
 )
-from streamkit.dialects.members.known import KEPT, Members, kept
+from streamkit.dialects.members.known import EVENT, KEPT, Members, kept
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.error_bodies import message_in
@@ -167,7 +166,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         elif not self.recognised:
             self.foreign_frame()
         elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):
-            self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
+            self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{event}", document))
 
     def close(self) -> None:
         if self._native is not None:

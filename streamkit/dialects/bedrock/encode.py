@@ -31,13 +31,13 @@ from streamkit.dialects.bedrock.wire import (
     PADDING,
     SIGNER,
     STREAM_EXCEPTIONS,
-    UNKNOWN,
     VENDOR,
     encode_counts,
     only_member,
     stop_name,
     with_stop_sequence,
 )
+from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
@@ -149,7 +149,7 @@ class BedrockEncoder(BlockEncoder):
             self._fields = event.raw
         elif event.type.startswith(METADATA) and len(self._metadata) < FEW:
             self._metadata[event.type.removeprefix(METADATA)] = event.raw
-        elif event.type.startswith(UNKNOWN) and (name := event.type.removeprefix(UNKNOWN)) not in {CHUNK, *EVENTS}:
+        elif (name := unknown_event(event)) is not None and name not in {CHUNK, *EVENTS}:
             self._event(headers(name), dumps(event.raw))
         else:
             self.lose(event.kind)

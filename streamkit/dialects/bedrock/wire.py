@@ -34,8 +34,8 @@ EXCEPTION, ERROR = "exception:", "error:"
 KEEP_ALIVE = "keepAlive"
 #: Random characters that hide the length of a payload.
 PADDING = "p"
-#: Types of asides: members of the last two messages, and what begins the name of an event that is not known.
-EXTRA_FIELDS, METADATA, UNKNOWN = "messageStop.additionalModelResponseFields", "metadata.", "event."
+#: Types of asides: members of the last two messages.
+EXTRA_FIELDS, METADATA = "messageStop.additionalModelResponseFields", "metadata."
 METRICS = "amazon-bedrock-invocationMetrics"
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,

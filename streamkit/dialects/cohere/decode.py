@@ -69,6 +69,8 @@ def _of_message(**members: Members) -> Members:
 
 
 CALL = Members("name", "arguments")
+#: The event that means something to Cohere alone, and its aside.
+DEBUG: Final = "debug"
 #: What is read of each event. What only Cohere understands of a content is kept whole.
 MEMBERS: Final[Mapping[str, Members]] = {
     "message-start": kept(delta=Members("message")),
@@ -82,9 +84,9 @@ MEMBERS: Final[Mapping[str, Members]] = {
     "citation-start": _of_message(citations=KEPT),
     "citation-end": Members("type", "index"),
     "message-end": Members("type", "id", "delta"),
-    "debug": KEPT,
+    DEBUG: KEPT,
 }
-EVENTS: Final = frozenset(MEMBERS.keys() - {"debug"})
+EVENTS: Final = frozenset(MEMBERS.keys() - {DEBUG})
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -140,7 +142,7 @@ class CohereDecoder(FrameDecoder):
             "citation-start": self.citation,
             "citation-end": lambda _document: None,  # a citation comes whole with its start
             "message-end": self.message_end,
-            "debug": self._debug,
+            DEBUG: self._debug,
         }
 
     def done(self) -> None:
@@ -172,7 +174,7 @@ class CohereDecoder(FrameDecoder):
 
     def _debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        self.out.append(Aside(VENDOR, "metadata", "debug", document))
+        self.out.append(Aside(VENDOR, "metadata", DEBUG, document))
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -329,7 +331,10 @@ class CohereDecoder(FrameDecoder):
         self._begin_call(index)
         function = self.fields(call.get("function"))
         delta = ToolCallDelta(
-            self._calls[index], self.string(call.get("id")) or None, self.string(function.get("name")) or None
+            self._calls[index],
+            self.string(call.get("id")) or None,
+            self.string(function.get("name")) or None,
+            is_ended_by_wire=True,
         )
         if not call.keys() <= CALL_FIELDS:
             delta.extras = others_of(call, CALL_FIELDS)

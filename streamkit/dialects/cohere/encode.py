@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.cohere.decode import EVENTS
+from streamkit.dialects.cohere.decode import DEBUG
 from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason
+from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word
@@ -168,6 +169,7 @@ class CohereEncoder(BlockEncoder):
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
+        new = DEBUG if name == DEBUG else unknown_event(event)
         if event.kind == "citation":
             self._citation(event)
         elif event.kind == "logprobs":
@@ -177,8 +179,8 @@ class CohereEncoder(BlockEncoder):
             self._blocks.text((kind, event.block), delta)
         elif name.startswith(MESSAGE_END) and len(self._message_end) < FEW:
             self._message_end = {**self._message_end, name.removeprefix(MESSAGE_END): raw}
-        elif name not in EVENTS and isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name):
-            self._frame(name.encode(), dumps(raw))
+        elif new is not None and raw.get("type") == new and NAME.fullmatch(new):
+            self._frame(new.encode(), dumps(raw))
         else:
             self.lose(event.kind)
 
@@ -195,7 +197,9 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        found = finish_reason(stop.reason, called=True)  # where none was written, the reason is another by now
+        found = finish_reason(
+            stop.reason, stop.native, called=True
+        )  # where none was written, the reason is another by now
         reason = stop_word(found, stop.stop_sequence, self.report)
         self._end({"finish_reason": reason, **self._message_end})
 

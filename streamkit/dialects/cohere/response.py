@@ -34,7 +34,8 @@ class CohereResponseWriter(ResponseWriter):
         body: dict[str, Any] = {"id": response.id or self.encoding.make_id("msg_"), "message": message}
         for aside in choice.asides:
             self._aside(aside, body, message)
-        found = finish_reason(choice.stop_reason or "other", called="tool_calls" in message)
+        reason, called = choice.stop_reason or "other", "tool_calls" in message
+        found = finish_reason(reason, choice.native_stop_reason, called=called)
         body["finish_reason"] = stop_word(found, choice.stop_sequence, report)
         if response.usage is not None:
             body["usage"] = encode_usage(response.usage, report)

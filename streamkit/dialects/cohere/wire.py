@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -33,12 +34,14 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "stop_sequence": "STOP_SEQUENCE",
     "tool_calls": "TOOL_CALL",
     **dict.fromkeys(("length", "context_full", "pause", "compaction"), "MAX_TOKENS"),
-    **dict.fromkeys(("stop", "content_filter", "refusal", "malformed_tool", "error", "other"), "COMPLETE"),
+    **dict.fromkeys(("stop", "refusal", "malformed_tool", "error", "other"), "COMPLETE"),
 }
 
 
-def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
+def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    if was_stopped(reason, native):
+        return "MAX_TOKENS", True  # the answer was cut, and is no natural end with a call to run
     if reason == "tool_calls" and not called:
         return "COMPLETE", True  # every call was withheld: the client would wait for one
     return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason

@@ -9,7 +9,8 @@ part is a block of its own, so that nothing is ever merged with it. A signature 
 was sealed here closes the block that it follows.
 
 A call is whole in one part and ended by it, unless it says ``willContinue``: then nameless parts go on with it, and the first
-of them without ``willContinue`` ends it. Calls are numbered as they come; ids are optional, so making one is no repair.
+of them without ``willContinue`` ends it. One that is open when the candidate stops by itself ends there if its values are
+whole; else it was cut. Calls are numbered as they come; ids are optional, so making one is no repair.
 
 Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 """
@@ -20,15 +21,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from attrs import define
+from attrs import define, field
 
 from streamkit.dialects.gemini.media import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
-from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
+from streamkit.dialects.vocabulary.roles import is_others
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -71,6 +73,8 @@ READ_FIELDS = TEXT_FIELDS | {"functionCall"}
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
+#: What begins the types of asides that are parts, or members of a part or a candidate.
+PLACES = ("part", "candidates.")
 #: Parts that are carried as they are.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
@@ -102,6 +106,8 @@ class Candidate:
     kind: type | None = None  #: of that block, as long as it may go on
     calls: int = 0
     open: OpenCall | None = None
+    left: list[OpenCall] = field(factory=list)  #: calls that were open when another began
+    stopped: bool | None = None  #: whether it stopped by itself, as far as a reason came
     sealed: Opaque | None = None  #: a call's signature that came before its call
 
 
@@ -142,7 +148,7 @@ class GeminiDecoder(FrameDecoder):
 
     def close(self) -> None:
         for candidate in self._candidates.values():
-            self._cut(candidate)
+            self._end_open(candidate)
 
     def decode(self, document: dict[str, Any]) -> None:
         error, candidates = document.get("error"), document.get("candidates")
@@ -162,7 +168,9 @@ class GeminiDecoder(FrameDecoder):
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
             for name, value in others_of(document, CHUNK_FIELDS).items():
-                if self._extras.get(name) != value:
+                if name.startswith(PLACES):  # it would be written there
+                    self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{name}", value))
+                elif self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
             self.read_error(document)
         elif error:
@@ -210,6 +218,9 @@ class GeminiDecoder(FrameDecoder):
         if type(parts := content.get("parts")) is not list:
             parts = self.contents(parts)
             self._arguments_of = {}  # whose order may be another than that of the text
+        if parts and "role" in content and is_others(content["role"]):
+            self.keep_others_words(content, index)
+            content, parts = {}, []
         for number, part in enumerate(parts):
             if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:  # as ``_text``, mostly
                 if text:
@@ -227,6 +238,7 @@ class GeminiDecoder(FrameDecoder):
             self._others(candidate, of, failed=failed)
         if native is not None and native not in UNSPECIFIED:
             reason = self.stop_reason(native, STOP_REASONS)
+            of.stopped = reason == "stop" and of.stopped is not False
             message = text_of(candidate.get(MESSAGE)) if failed else None
             self.out.append(
                 StopReasonSeen(reason, native, index, covers_calls=True, message=message, ends_failed=failed)
@@ -377,7 +389,8 @@ class GeminiDecoder(FrameDecoder):
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         if of.open is not None:  # it never ended, and is not handed out as if it had
             self.report.repair("block_unclosed")
-            self._cut(of)
+            of.left.append(of.open)
+            of.open = None
         self._calls += 1
         index, of.calls = of.calls, of.calls + 1
         delta = ToolCallDelta(
@@ -389,6 +402,7 @@ class GeminiDecoder(FrameDecoder):
         self.out.append(delta)
         partial, more = call.get("partialArgs"), self.truth(call.get("willContinue"))
         if not call.get("args") and (partial or more):
+            delta.is_ended_by_wire = True
             of.open = OpenCall(index, call_id, name, PartialArgs(self.limits))
             self._add(of.open, partial, of, more=more)
             return
@@ -439,8 +453,13 @@ class GeminiDecoder(FrameDecoder):
         if text:
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
 
-    def _cut(self, of: Candidate) -> None:
-        """Nothing more comes for the open call: hand over what was kept back."""
-        if of.open is not None:
-            self._grown(of.open, of.open.arguments.cut(), of)
-            of.open = None
+    def _end_open(self, of: Candidate) -> None:
+        """Nothing more comes for the calls that are open: end those that may have ended, and hand over what was kept back."""
+        if of.open is not None and of.stopped:
+            self.report.repair("block_unclosed")
+        for call in (*of.left, *(() if of.open is None else (of.open,))):
+            ends = bool(of.stopped) and call.arguments.are_whole
+            self._grown(call, call.arguments.close() if ends else call.arguments.cut(), of)
+            if ends:
+                self.out.append(ToolCallEnded(call.index, of.choice))
+        of.left, of.open = [], None

@@ -53,6 +53,7 @@ class PartialArgs:
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
+        self._continues = False  #: the last string said that more of it comes
         #: Where the last value that was handed out stands: the containers on the way are open in the text.
         self._open: Path = ()
         self._string: TextBuffer | None = None  #: that value, if it is a string: it may go on
@@ -71,9 +72,20 @@ class PartialArgs:
             return None
         kinds = [name for name in VALUES if name in part]
         if not kinds:
-            return "" if steps == self._open else None  # a string may end so
+            if steps != self._open:
+                return None
+            self._continues = part.get("willContinue") is True  # a string may end so
+            return ""
         leaf, text = _value(kinds[0], part[kinds[0]])
-        return None if text is None or len(kinds) > 1 else self._put(steps, leaf, text, report)
+        if text is None or len(kinds) > 1:
+            return None
+        self._continues = part.get("willContinue") is True
+        return self._put(steps, leaf, text, report)
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether each value that came is whole, and one did, so that the call may have ended here."""
+        return bool(self._root) and not self._continues
 
     def close(self) -> str:
         """The call ended: the rest of its text."""

@@ -64,7 +64,15 @@ READERS: Final[Mapping[str, str]] = {
     "interaction.completed": "_completed",
     "error": "_error",
 }
-STREAMED: Final = READERS.keys() - {"error"}
+#: The events before revision 2026-05-20, when what is a step now was a content: today's names, and where each content stood.
+OLDER: Final[Mapping[str, str]] = {
+    "interaction.start": "interaction.created",
+    "content.start": "step.start",
+    "content.delta": "step.delta",
+    "content.stop": "step.stop",
+    "interaction.complete": "interaction.completed",
+}
+STREAMED: Final = (READERS.keys() - {"error"}) | OLDER.keys()
 #: Members of an interaction that are read wherever it stands, and at its end.
 INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
@@ -142,6 +150,11 @@ class InteractionsDecoder(BlockDecoder[Block]):
         if not kind and self.frame.event in STREAMED:
             self.report.repair("event_type_missing")
             kind = self.frame.event
+        if kind in OLDER:
+            self.recognised = True
+            if not (document := self._renewed(kind, document)):
+                return
+            kind = document["event_type"]
         if kind in READERS:
             self.recognised = True
         else:
@@ -155,6 +168,36 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self.read_and_keep(reader, document, members, f"{kind}.")
         if kind != "error":
             self.read_error(document)
+        self._step_path = ("step",)
+
+    def _renewed(self, kind: str, document: dict[str, Any]) -> dict[str, Any]:
+        """An event of before 2026-05-20 as one of today. A content may come without a start, and a call or a tool whole.
+
+        Nothing of it is left where the start of a call has no name: the delta begins it.
+        """
+        name, kind = "content" if kind == "content.start" else "delta", OLDER[kind]
+        renewed = {**document, "event_type": kind}
+        if kind not in {"step.start", "step.delta"} or not isinstance(renewed.get(name), dict):
+            return renewed
+        content = renewed.pop(name)
+        said = self.string(content.get("type"))
+        belongs = DELTAS.get(said)
+        if kind == "step.start" and belongs == TEXT:
+            has_more = content.keys() - {"type"}
+            return {**renewed, "step": {"type": TEXT, **({"content": [content]} if has_more else {})}}
+        if kind == "step.start" and said == CALL and not content.get("name"):
+            return {}
+        if kind == "step.start" or (belongs is None and document.get("index") not in self.blocks):
+            self._step_path = (name,)
+            return {**renewed, "event_type": "step.start", "step": content}
+        if said == CALL:
+            content = {"type": "arguments_delta", "arguments": content.get("arguments")}
+        elif said in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
+            text = content.get("text") or content.get(THOUGHT)
+            content = {"type": "thought_summary", "content": {"type": "text", "text": text}}
+        elif said == THOUGHT:
+            content = {**content, "type": "thought_signature"}
+        return {**renewed, "delta": content}
 
     def close(self) -> None:
         self.settle_starts()

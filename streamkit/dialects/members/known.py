@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from streamkit.events import Aside
+
 #: What stands before the path of a member that nobody reads, as the type of an aside.
 UNREAD: Final = "unread:"
+#: What stands before the name of an event that nobody knows, as the type of an aside: it is the wire's word, and may be any,
+#: so that it must never be the same as a word that decoders make for encoders.
+EVENT: Final = "event."
 
 
 class Members:
@@ -44,6 +49,13 @@ class Members:
         elif type(value) is list:
             for each in value:
                 yield from self.unread(each)
+
+
+def unknown_event(aside: Aside) -> str | None:
+    """Return the wire's name of the unknown event that an aside is, as it came; None for any other aside."""
+    if aside.kind != "unknown_event" or not aside.type.startswith(EVENT):
+        return None
+    return aside.type.removeprefix(EVENT)
 
 
 def kept(*names: str, **inner: Members) -> Members:

@@ -190,7 +190,7 @@ class MistralEncoder(ChatEncoder):
         last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
             choice = self._choices[event.choice]
-            found = finish_reason(event.reason, called=self._written[event.choice] > 0)
+            found = finish_reason(event.reason, event.native, called=self._written[event.choice] > 0)
             reason = stop_word(found, event.stop_sequence, self.report).encode()
             role = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True

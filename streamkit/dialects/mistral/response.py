@@ -35,7 +35,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return {"usage": {} if usage is None else encode_usage(usage, self.report)}
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
-        return finish_reason(choice.stop_reason or "other", called=called)
+        return finish_reason(choice.stop_reason or "other", choice.native_stop_reason, called=called)
 
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
         """Nothing: Mistral's schema requires no more."""

@@ -9,18 +9,14 @@ from typing import Any
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.vocabulary.error_bodies import has_detail
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "mistral"
 
 #: An answer that ended is never ``error``, whatever its reason: readers would take it for failed.
-FINISH_REASONS: Mapping[StopReason, str] = {
-    **chat.FINISH_REASONS,
-    "context_full": "model_length",
-    "content_filter": "stop",
-    "refusal": "stop",
-}
+FINISH_REASONS: Mapping[StopReason, str] = {**chat.FINISH_REASONS, "context_full": "model_length", "refusal": "stop"}
 #: Types of errors, beside those of Chat.
 ERROR_TYPES: Mapping[str, ErrorType] = {
     **chat.ERROR_TYPES,
@@ -38,8 +34,10 @@ CONTENT, THINKING, THINKING_MEMBER = "content.", "thinking.", "thinking:"
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
 
 
-def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
+def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    if was_stopped(reason, native):
+        return "length", True  # the answer was cut, and is no natural end with a call to run
     if reason == "tool_calls" and not called:
         return "stop", True  # every call was withheld: the client would wait for one
     return FINISH_REASONS[reason], chat.STOP_REASONS[FINISH_REASONS[reason]] != reason

@@ -12,6 +12,7 @@ from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.error_bodies import has_detail
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, MediaGenerated, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -64,7 +65,8 @@ def write_image(media: MediaGenerated) -> list[Aside]:
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``done_reason`` to write, and whether it says less than ``reason``: that of calls is said by the calls."""
-    word = "length" if reason in {"length", "context_full", "compaction", "pause"} else "stop"
+    is_cut = reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
+    word = "length" if is_cut else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
         word = native
     return word, reason not in EXACT_REASONS or (reason == "tool_calls" and not called)

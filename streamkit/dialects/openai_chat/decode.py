@@ -21,6 +21,7 @@ from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDO
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
+from streamkit.dialects.vocabulary.roles import is_others
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -243,7 +244,7 @@ class ChatDecoder(FrameDecoder):
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
-        """The id of a later chunk. Raises SecondResponse where a choice begins again under another one.
+        """The id of a later chunk. Raises SecondResponse where a choice that had not ended begins again under another one.
 
         Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
         """
@@ -253,13 +254,17 @@ class ChatDecoder(FrameDecoder):
         for choice in choices:
             if type(choice) is dict:
                 has_choice, delta = True, choice.get("delta")
-                if type(delta) is dict and "role" in delta and text_of(delta["role"]):
+                if type(delta) is dict and "role" in delta and text_of(delta["role"]) and not is_others(delta["role"]):
                     has_role = True
         if value == self._id:
             self._is_steady = has_choice and not has_role
         elif self._is_steady and has_role and text_of(value) and len(choices) == 1:
             index = choices[0].get("index")
-            if (index if type(index) is int else 0) in self._choices:  # not where each choice has an id of its own
+            state = self._choices.get(index if type(index) is int else 0)  # none where each choice has an id of its own
+            if state is not None and state.ended:  # the server ran the calls, and asked the model again
+                self.report.repair("response_restarted")
+                self._id = text_of(value)
+            elif state is not None:
                 self.restarted(self._id, value)
 
     def _choice(self, choice: Any, position: int) -> None:
@@ -280,34 +285,43 @@ class ChatDecoder(FrameDecoder):
             self.report.repair("delta_missing")
         if state is None:
             state = self._begin_choice(index, delta or message or {})
-        if message and message != delta:
+        if said := message or delta:
             state.spoke = True
-            self._read_message(message, delta or {}, index, position, ends=bool(native))
-        elif delta:
-            state.spoke = True
-            if state.in_thought or not self._read_plain(delta, state, index, position):
-                self._read_delta(delta, index, position)
+            if "role" in said and (role := text_of(said["role"])):
+                state.speaks = not is_others(role)
+            if not state.speaks:
+                self.keep_others_words(said, index)
+            elif message and message != delta:
+                self._read_message(message, delta or {}, index, position, ends=bool(native))
+            elif state.in_thought or not self._read_plain(said, state, index, position):
+                self._read_delta(said, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
-        if (names := [*choice]) != self._choice_names:
-            self._choice_names = names
-            self._choice_unread = [(name, f"choices.{name}") for name in names if name not in CHOICE_FIELDS]
+        if self._choice_unread or [*choice] != self._choice_names:
+            self._keep_unread_of(choice, index)
+        if native:
+            state.ended = True
+            self._finish_reason(native, choice, index)
+        if "usage" in choice and (usage := details_of(choice, "usage")):
+            self.tell_counts(decode_usage(usage, self.vendor))
+
+    def _keep_unread_of(self, choice: dict[str, Any], index: int) -> None:
+        if [*choice] != self._choice_names:
+            self._choice_names = [*choice]
+            self._choice_unread = [(name, f"choices.{name}") for name in choice if name not in CHOICE_FIELDS]
         for name, place in self._choice_unread:
             if (value := choice[name]) is not None and (value or has_value(value)):
                 self._may_fail = self._may_fail or name == "error"
                 self.out.append(Aside(self.vendor, "metadata", place, value, index))
-        if native:
-            self._finish_reason(native, choice, index)
-        if "usage" in choice and (usage := details_of(choice, "usage")):
-            self.tell_counts(decode_usage(usage, self.vendor))
 
     def _begin_choice(self, index: int, first: dict[str, Any]) -> ChoiceSoFar:
         """Say once that a choice started, by its ``first`` delta or message. Raises TooManyChoices."""
         if len(self._choices) >= self.limits.choices:
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         state = self._choices[index] = ChoiceSoFar(index, self.texts)
-        self.out.append(ChoiceStarted(index, text_of(first.get("role")) or "assistant"))
+        role = text_of(first.get("role"))
+        self.out.append(ChoiceStarted(index, "assistant" if role is None or is_others(role) else role))
         return state
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:

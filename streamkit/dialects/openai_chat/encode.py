@@ -263,7 +263,7 @@ class ChatEncoder(EventEncoder):
 
     def finished(self, event: ResponseFinished) -> None:
         choice = self._choices[event.choice]
-        found = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
+        found = finish_reason(event.reason, event.native, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
         if not choice.role_written:
             choice.role_written = True

@@ -114,7 +114,8 @@ class ChatResponseWriter(ResponseWriter):
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
         """The word for why it ended, and whether it says less."""
-        return finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=called)
+        reason, refused = choice.stop_reason or "other", choice.refusal != ""
+        return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
         """The message of a choice."""

@@ -57,6 +57,8 @@ class ChoiceSoFar:
     _differs: set[str] = field(factory=set)  # kinds of texts whose whole contradicted them
     _listed: dict[str, int] = field(factory=dict)  # how many of a kind came
     spoke: bool = False  #: a delta or a message with anything in it
+    speaks: bool = True  #: the last role was the model's, or none was said
+    ended: bool = False  #: it had a stop reason
     in_thought: bool = False  #: its content is marked as a thought
     signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
     block: int = -1  #: of its last reasoning

@@ -17,6 +17,7 @@ from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
 from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import Aside, ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -55,9 +56,9 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 }
 
 
-def finish_reason(reason: StopReason, *, refused: bool, called: bool) -> tuple[str, bool]:
+def finish_reason(reason: StopReason, native: str | None, *, refused: bool, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
-    if reason == "refusal" and refused:
+    if reason == "refusal" and refused and not was_stopped(reason, native):
         return "stop", False  # as OpenAI: the refusal is in the message
     if reason == "tool_calls" and not called:
         return "stop", True  # every call was withheld: the client would wait for one

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.members.known import UNREAD
+from streamkit.dialects.members.known import EVENT, UNREAD
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
@@ -146,7 +146,7 @@ class ResponsesDecoder(ItemReader):
         else:
             self.foreign_frame()
         if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", placeless(document)))
+            self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
 
     # -- the response ----------------------------------------------------------------------------------------------
 

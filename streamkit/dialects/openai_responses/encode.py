@@ -19,6 +19,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.images import write_image
 from streamkit.dialects.openai_responses.output import called
@@ -37,6 +38,7 @@ from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
@@ -220,6 +222,8 @@ class ResponsesEncoder(BlockEncoder):
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.kind == "metadata":
             self._metadata(event)
+        elif (name := unknown_event(event)) is not None:
+            self._unknown(name, event)
         elif not _is_event(event.type, event.raw):
             self.lose(event.kind)
         elif event.type == "response.output_item.added":
@@ -236,13 +240,19 @@ class ResponsesEncoder(BlockEncoder):
             self._blocks.delta(block, dumps(event.raw))
             if event.type == "response.output_item.done":
                 self._blocks.end(block)
-        elif event.kind in {"unknown_event", "audio"} and not event.type.startswith(PLACED):
-            fields = {name: value for name, value in event.raw.items() if name != "type"}
-            self._ensure_started()
-            members = dumps(fields)[1:-1]
-            self._items.numbered(event_of(event.type.encode(), b",%b" if members else b"%b"), members)
+        elif event.kind == "audio":
+            self._unknown(event.type, event)
         else:
             self.lose(event.kind)
+
+    def _unknown(self, name: str, event: Aside) -> None:
+        """Write an event of no item as it came."""
+        if not _is_event(name, event.raw) or name.startswith(PLACED):
+            self.lose(event.kind)
+            return
+        self._ensure_started()
+        members = dumps({member: value for member, value in event.raw.items() if member != "type"})[1:-1]
+        self._items.numbered(event_of(name.encode(), b",%b" if members else b"%b"), members)
 
     def _metadata(self, event: Aside) -> None:
         """A field of the response that changed, or a field of an item."""
@@ -280,7 +290,7 @@ class ResponsesEncoder(BlockEncoder):
             count_usage_losses(self._usage, self.report)
         stop = self.stop()
         native = stop.native if self._vendor == VENDOR else None
-        founded = stop.reason != "refusal" or self._refused
+        founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
         status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
         self._ensure_started()
         said = {} if incomplete is None else {"incomplete": dumps(incomplete)}

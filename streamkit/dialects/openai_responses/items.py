@@ -30,6 +30,7 @@ from streamkit.dialects.openai_responses.texts import (
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
 from streamkit.dialects.streams.client_calls import NAMES
+from streamkit.dialects.vocabulary.roles import is_others
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
@@ -144,7 +145,7 @@ class ItemReader(TextReader):
         self.ensure_started()
         if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        item = Item(kind, item_id)
+        item = Item(kind, item_id, is_others=is_others(start.get("role")))
         self.began.append(item)
         self._last = self.items_at[index] = item
         self.next_index = max(self.next_index, index + 1)
@@ -208,6 +209,7 @@ class ItemReader(TextReader):
 
     def _whole_item(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
         """An item as it is when it is done: what of it was not said yet, and its end."""
+        item.is_others = item.is_others or is_others(found.get("role"))
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
         else:
@@ -274,6 +276,7 @@ class ItemReader(TextReader):
         known = ITEM_FIELDS[item.kind]
         delta.extras = {name: value for name, value in found.items() if name not in known and has_value(value)} or None
         delta.signature, self.signature = self.signature, None
+        delta.is_ended_by_wire = True
         self.out.append(delta)
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:

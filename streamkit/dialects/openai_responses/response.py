@@ -36,6 +36,7 @@ from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 
@@ -116,7 +117,10 @@ class ResponsesBodyWriter(ResponseWriter):
         if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # nothing was made
             self.report.lose("stop_reason")
             stop = "length"
-        founded = bool(choice.refusal) if stop == "refusal" else stop != "tool_calls" or self._calls > 0
+        if stop == "refusal":
+            founded = bool(choice.refusal) and not was_stopped(stop, choice.native_stop_reason)
+        else:
+            founded = stop != "tool_calls" or self._calls > 0
         status, incomplete = encode_end(stop, native, choice.stop_sequence, self.report, founded=founded)
         return {"status": status, "incomplete_details": incomplete}
 

@@ -86,6 +86,7 @@ class Part:
     speech: Speech
     block: int  #: the label of its events
     number: int  #: of its text among the decoder's ``texts``
+    is_others: bool = False  #: of a message of another role than the model's
     annotations: int = 0  #: how many came
     logprobs: bool = False  #: some came
     differs: bool = False  #: counted once
@@ -107,6 +108,7 @@ class Item:
     parts: dict[tuple[str, int], Part] = field(factory=dict)
     fields: set[str] = field(factory=set)  #: names of those that are the vendor's and were said
     carried: bool = False  #: a part of it, or all of it, was carried as asides
+    is_others: bool = False  #: a message of another role than the model's
     # of a call
     call: int = 0  #: its place among the calls
     call_id: str = ""
@@ -116,6 +118,15 @@ class Item:
 
 def _without_own(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in EACH_DELTA}
+
+
+def _others_words(text: str, choice: int, block: int) -> WireEvent:
+    return Aside(VENDOR, "unknown_event", "message", text, choice, block)
+
+
+def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
+    """The event of a text in a part: of what another than the model said, one that is none of its text."""
+    return _others_words if part.is_others else speech.event
 
 
 @frozen
@@ -199,7 +210,7 @@ class TextReader(FrameDecoder):
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts)
+            part = Part(speech, block, self._parts, item.is_others)
             self._parts += 1
             self._number_at[block] = part.number
             if speech is TEXT:
@@ -236,7 +247,8 @@ class TextReader(FrameDecoder):
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
-            self.last_delta = LastDelta(document, speech.place, self.texts.of(part.number), speech.event, part.block)
+            event = _event_of(part, speech)
+            self.last_delta = LastDelta(document, speech.place, self.texts.of(part.number), event, part.block)
 
     def goes_on(self, document: dict[str, Any], last: LastDelta) -> bool:
         """Read an event that differs from the last one, a delta, in what it says alone: a third of the time. False if not.
@@ -347,7 +359,7 @@ class TextReader(FrameDecoder):
             self._behind_message(part, part.echo, text)
         else:
             self.texts.of(part.number).append(text)
-            self.out.append(speech.event(text, 0, part.block))
+            self.out.append(_event_of(part, speech)(text, 0, part.block))
 
     def _behind_start(self, part: Part, text: str) -> None:
         """Text of a part that started with some: the same again, or what follows it."""
@@ -382,7 +394,7 @@ class TextReader(FrameDecoder):
         part.block = echo.block
         self._number_at[part.block] = part.number
         if rest:
-            self.out.append(part.speech.event(rest, 0, part.block))
+            self.out.append(_event_of(part, part.speech)(rest, 0, part.block))
 
     def _hold(self, part: Part, text: str) -> None:
         part.held.append(text)

@@ -79,9 +79,9 @@ def encode_end(
 
     ``native`` is what this dialect's own response gave, if it came from one. One that gave no reason for being incomplete
     gets the one that it is read as: clients take none for a natural end. ``founded``: the output shows what nothing else
-    says, a call or a refusal.
+    says, a call, or a refusal in which the model came to its own end.
     """
-    reason = INCOMPLETE_NAMES.get(stop)
+    reason = "content_filter" if stop == "refusal" and not founded else INCOMPLETE_NAMES.get(stop)
     exact = founded and stop in EXACT_STOPS
     if native not in {None, "completed"} and (reason is not None or stop == "other"):
         exact = native != "incomplete"

@@ -111,7 +111,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
         """A call starts, signed by what stood sealed before it."""
         delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
-        delta.extras = extras or None
+        delta.extras, delta.is_ended_by_wire = extras or None, True
         if self._signature is not None:
             delta.signature, self._signature = self._signature, None
         self.out.append(delta)

@@ -1,17 +1,18 @@
 """What one dialect says in a form of its own and another has a form for, too: carried into that, in front of an encoder.
 
-Compactions (``compactions.py``), and items of Responses that the client runs (``client_calls.py``). Both come as asides, which
-within their dialect are written as they came.
+Compactions (``compactions.py``), items of Responses that the client runs (``client_calls.py``), and why Claude refused, in its
+stop details. All come as asides, which within their dialect are written as they came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.client_calls import ADDED, DONE, ClientCallReader
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.events import (
@@ -19,6 +20,7 @@ from streamkit.events import (
     Event,
     Opaque,
     ReasoningOpaque,
+    RefusalDelta,
     ResponseFinished,
     StopReason,
     TextDelta,
@@ -27,8 +29,11 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+#: The aside that says why Claude refused, and the label of the block that its explanation is: no block of a stream has it.
+STOP_DETAILS: Final = "message_delta.stop_details"
+EXPLANATION: Final = -1
 #: Types of asides before which there is nothing to carry.
-FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start"})
+FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS})
 #: Reasons that say that nothing is missing.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
@@ -37,11 +42,14 @@ class Carrier:
     """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport) -> None:
+        self._native = native
         self._has_items = FORMS.get(native) == "item"  # the dialect has them itself, and no call is made of one
         self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
     def take(self, aside: Aside) -> Sequence[Event]:
+        if aside.type == STOP_DETAILS and aside.vendor != self._native and (refusal := _explained(aside)):
+            return refusal
         found = None if self._has_items or FORMS.get(aside.vendor) != "item" else self._calls.take(aside)
         return self._compactions.take(aside) if found is None else found
 
@@ -59,6 +67,19 @@ class Carrier:
         if not self._calls.cut or event.reason not in WHOLE:
             return event
         return evolve(event, reason="length", native="incomplete")
+
+
+def _explained(aside: Aside) -> list[Event]:
+    """The text of a refusal, and what else its details say; nothing if they have no text."""
+    details = aside.raw if isinstance(aside.raw, Mapping) else {}
+    explanation = details.get("explanation")
+    if not isinstance(explanation, str) or not explanation:
+        return []
+    others = {
+        name: value for name, value in details.items() if name not in {"type", "explanation"} and has_value(value)
+    }
+    text = RefusalDelta(explanation, aside.choice, EXPLANATION)
+    return [text, evolve(aside, raw=others)] if others else [text]
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
@@ -88,6 +109,8 @@ def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
                 parts.append(found)
             case TextDelta():
                 parts.append(Text(found.text, block=found.block))
+            case RefusalDelta():
+                parts.append(Refusal(found.text, block=found.block))
             case ReasoningOpaque():
                 parts.append(RedactedReasoning(Opaque(found.vendor, found.blob), block=found.block))
             case ToolCallFinished():

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NoReturn
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.members.known import UNREAD, Members
+from streamkit.dialects.members.known import EVENT, UNREAD, Members
 from streamkit.dialects.members.values import (
     DEPTH,
     TEXT_MEMBERS,
@@ -392,7 +392,7 @@ class FrameDecoder:
             return
         self.foreign_frame()
         if self._started:
-            self.out.append(Aside(self.vendor, "unknown_event", name, document))
+            self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
         """Report the error of a payload in any form but the dialect's own; whether there is one.
@@ -606,6 +606,10 @@ class FrameDecoder:
         """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
         for name, value in others_of(fields, known).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
+
+    def keep_others_words(self, said: Any, choice: int = 0) -> None:
+        """Keep what another than the model said in the response: it is none of its text."""
+        self.out.append(Aside(self.vendor, "unknown_event", "message", said, choice))
 
     def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""

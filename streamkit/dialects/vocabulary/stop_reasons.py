@@ -15,6 +15,8 @@ from typing import Final
 
 from streamkit.events import StopReason
 
+#: The answer was refused or filtered: a client must not run a call of it, nor take it for a whole answer.
+REFUSED: Final[frozenset[StopReason]] = frozenset({"content_filter", "refusal"})
 _BY_REASON: Final[Mapping[StopReason, str]] = {
     "stop": """
         stop stopped eos eos_token eot end_turn end_of_turn end_of_text end complete completed done finish finished
@@ -70,3 +72,11 @@ def meaning(word: str) -> StopReason | None:
     if len(word) > WORD_CHARS:
         return None
     return _MEANINGS.get(_PREFIX.sub("", _BETWEEN.sub("", word).lower()))
+
+
+def was_stopped(reason: StopReason, native: str | None) -> bool:
+    """Return whether the provider withheld the answer, or what was left of it, by its word ``native``.
+
+    Not so where the model refused in a text of its own, at a natural end (OpenAI's ``stop`` with a refusal).
+    """
+    return reason == "content_filter" or (reason == "refusal" and meaning(native or "") == "refusal")

@@ -12,6 +12,7 @@ from tests.vectors.field import (
     compaction,
     elsewhere,
     ending,
+    endings,
     error_members,
     errors,
     failed_turns,
@@ -38,7 +39,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
-    heldout, error_members,
+    heldout, error_members, endings,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
