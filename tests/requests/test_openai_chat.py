@@ -969,7 +969,7 @@ def test_a_provider_that_needs_reasoning_beside_calls_gets_it_empty(to, members)
 
 def test_blocks_of_reasoning_become_one_text_and_reasoning_behind_text_is_out_of_order():
     written, report = write(foreign(*answered(Reasoning("a"), Text("t"), Reasoning("b"), CALL)), "deepseek")
-    assert written["messages"][0]["reasoning_content"] == "ab"
+    assert written["messages"][0]["reasoning_content"] == "a\n\nb"
     assert lost(report) == {"block_boundary": 1, "block_order": 1}
 
 

@@ -95,7 +95,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     ),
     "reasoning": ({"content": "a", "reasoning_content": "hm"}, "stop", [Reasoning("hm"), Text("a")]),
     "details": (
-        {"content": "a", "reasoning_content": "hm", "reasoning_details": DETAILS},
+        {"content": "a", "reasoning_content": "h\n\nm", "reasoning_details": DETAILS},
         "stop",
         [
             Reasoning("h", signature=Opaque("anthropic", "S")),
@@ -270,7 +270,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     ),
     "unsigned reasoning in blocks": (
         response(Reasoning("a"), Reasoning("b"), Text("c")),
-        {"content": "c", "reasoning_content": "ab"},
+        {"content": "c", "reasoning_content": "a\n\nb"},
         "stop",
         {"block_boundary": 1},
     ),

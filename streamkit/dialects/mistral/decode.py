@@ -167,6 +167,13 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)
 
+    def thinking(self, part: dict[str, Any], choice: int) -> None:
+        """A thinking, which is a block of its own: where a stream has another for each piece, a body has all of it in one."""
+        block = self.next_block(choice)
+        super().thinking(part, choice)
+        if self._choices[choice].signed[0] != block:
+            self._choices[choice].signed = block, VENDOR
+
 
 def _fault(fault: Any) -> str:
     """One of the faults of a request, with its place."""

@@ -56,6 +56,8 @@ DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "
 #: Members of a delta that more is asked about than whether they have a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: What is written between two blocks in one string of reasoning (``text/one_string.py``).
+BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()
 FUNCTION = Members("name", "arguments", "input")
@@ -352,9 +354,9 @@ class ChatDecoder(FrameDecoder):
         out = self.out
         if thought:
             block = state.signed[0] + 1
-            if block != state.block:
-                state.block = self.bounded(choice, block)
-            out.append(ReasoningDelta(thought, choice, block))
+            if block == state.block or not self._is_boundary(thought, choice, block):
+                out.append(ReasoningDelta(thought, choice, block))
+            state.block = block
             if state.thought is None:
                 state.thought = state.begin(ReasoningDelta)
             state.thought.append(thought)
@@ -436,8 +438,8 @@ class ChatDecoder(FrameDecoder):
             text = texts[0]
             if any(other != text for other in texts):
                 self.report.repair("said_twice")
-            # before a signature of the same chunk: it closes the block
-            self.out.insert(before, ReasoningDelta(text, choice, self.bounded(choice, block)))
+            if not self._is_boundary(text, choice, block):  # before a signature of the same chunk: it closes the block
+                self.out.insert(before, ReasoningDelta(text, choice, block))
 
     def _detail(self, detail: dict[str, Any], choice: int) -> bool:
         """One entry of ``reasoning_details``; whether it had text of its own."""
@@ -473,6 +475,15 @@ class ChatDecoder(FrameDecoder):
     def next_block(self, choice: int) -> int:
         """The block that unlabelled reasoning belongs to: the one behind the last signed. Raises TooManyBlocks."""
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
+
+    def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
+        """Whether plain reasoning is no text of its block, but the line ends that our encoder writes behind a signed one.
+
+        A signature proves the text of its block to the letter. Raises TooManyBlocks.
+        """
+        is_first = (choice, block) not in self._blocks
+        self.bounded(choice, block)
+        return is_first and block > 0 and thought in BOUNDARIES
 
     def bounded(self, choice: int, block: int) -> int:
         """The block, if there are not too many. Raises TooManyBlocks."""

@@ -58,6 +58,7 @@ from streamkit.dialects.vocabulary.openai import (
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque, ToolKind
 from streamkit.report import StreamReport
+from streamkit.text.one_string import one_string
 from streamkit.text.quoting import quoted
 
 #: The two fields, in the order in which they are asked.
@@ -283,10 +284,11 @@ class ChatRequestReader(TurnReader):
         parts = [self._detail(detail, number) for number, detail in enumerate(message.each("reasoning_details"))]
         if parts:
             turn.native_reasoning = "reasoning_details"
-        text = "".join(part.text for part in parts if isinstance(part, Reasoning))
+        texts = [part.text for part in parts if isinstance(part, Reasoning)]
+        text = "".join(texts)
         for name in PLAIN_REASONING:
             plain = message.peek(name)
-            if plain and plain == text:  # said already
+            if plain and plain in {text, one_string(texts)}:  # said already
                 message.take(name)
             elif plain and not text:
                 text = message.needed(name)

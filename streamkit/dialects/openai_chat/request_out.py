@@ -56,6 +56,7 @@ from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.openai import write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
 from streamkit.events import Aside, Opaque
+from streamkit.text.one_string import one_string
 
 #: Options that are written by methods of their own.
 BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
@@ -435,7 +436,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         needed = self.provider.reasoning_history_needed and bool(calls)
         if not field or not (texts or needed):
             return {}
-        return {field: self.joined(texts)}
+        return {field: self.joined(texts, one_string)}
 
     def _details(self, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
         """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
