@@ -470,3 +470,15 @@ def test_calls_numbered_by_what_is_no_number_are_read(dialect, number):
     function = {"name": "f", "arguments": "{}"}
     response = read(whole({"tool_calls": {number: {"id": "a", "function": function}}}, "tool_calls"), dialect)
     assert [call.name for call in response.choices[0].tool_calls] == ["f"]
+
+
+def test_blocks_of_litellm_are_blocks():
+    blocks = [{"type": "thinking", "thinking": text, "signature": "c2ln"} for text in "AB"]
+    redacted = {"type": "redacted_thinking", "data": "ZGF0YQ=="}
+    found = read(whole({"content": "Hi", "reasoning_content": "AB", "thinking_blocks": [*blocks, redacted]}, "stop"))
+    assert found.choices[0].parts == [
+        Reasoning("A", signature=Opaque("anthropic", "c2ln")),
+        Reasoning("B", signature=Opaque("anthropic", "c2ln"), block=1),
+        RedactedReasoning(Opaque("anthropic", "ZGF0YQ=="), block=2),
+        Text("Hi"),
+    ]
