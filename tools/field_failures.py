@@ -61,6 +61,7 @@ SECTIONS = {
     294: "What a client is told where nobody answered",
     304: "Errors in members that are not the dialect's",
     314: "Refusals, open calls and other speakers at the end",
+    334: "Reasoning, citations and content that went missing",
 }
 
 

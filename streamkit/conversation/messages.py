@@ -26,6 +26,7 @@ from streamkit.events import (
     Verdict,
 )
 from streamkit.report import StreamReport
+from streamkit.text.one_string import one_string
 
 Extras: TypeAlias = Mapping[str, Any]
 #: Of a tool's definition: one that the program runs, with JSON or with free text, or one that the provider runs itself.
@@ -350,7 +351,8 @@ class Choice:
 
     @property
     def reasoning(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+        """All reasoning, a blank line between its blocks."""
+        return one_string(part.text for part in self.parts if isinstance(part, Reasoning))
 
     @property
     def tool_calls(self) -> list[ToolCall]:

@@ -3,6 +3,9 @@
 Theory: a parsed value has lost what its text said: ``1.0`` and ``1e21`` come back spelled otherwise, 2^64 as a float.
 When a dialect sends arguments as an object, the text of that object must be passed on, so it is cut out of the frame.
 
+A model reads that text, in the arguments of an earlier call or in a result, and an escape is six letters to it. So escapes of
+the wire become characters, and all else keeps its bytes.
+
 Rules. One walk over the document: containers on the path are entered, everything else is skipped by regular expression.
 Of duplicate keys the last one counts, as it does for ``orjson`` and ``json``, even where an earlier one led further
 along the path. Keys are compared decoded. Memory is the path, not the nesting of the document.
@@ -20,6 +23,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
+import orjson
+
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.json_scanner import runs
 
@@ -29,6 +34,10 @@ _key: Final = runs(rb"(?s)(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+")
 _colon: Final = runs(rb"[ \t\n\r]*+:[ \t\n\r]*+")
 _scalar: Final = runs(rb"(?s)" + _STRING + rb"|[^ \t\n\r,\]}]++")
 _landmarks: Final = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL).finditer
+#: Escapes of whole characters in a row, a slash, or another escape; half of a surrogate pair, which is no character, is one.
+_escapes: Final = re.compile(
+    r"(?P<whole>(?:\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++|\\/)|\\."
+).sub
 
 _OPENERS: Final = frozenset(b"[{")
 _CLOSERS: Final = frozenset(b"]}")
@@ -64,12 +73,24 @@ def value_text(document: bytes, *path: str | int) -> str:
     raise KeyError(message) if isinstance(step, str) else IndexError(message)
 
 
+def plain_text(text: str) -> str:
+    """Return the same JSON text with characters in the place of escapes, as ``orjson.dumps`` writes them; all else stays."""
+    if "\\u" not in text and "\\/" not in text:  # nearly always
+        return text
+    return _escapes(lambda found: _written(found["whole"]) if found["whole"] else found[0], text)
+
+
+def _written(escapes: str) -> str:
+    """The characters that escapes are, with an escape for those that need one."""
+    return orjson.dumps(orjson.loads(f'"{escapes}"')).decode()[1:-1]
+
+
 def lenient_text(document: bytes, *path: str | int) -> str:
-    """As ``value_text``, where lists and objects may stand for one another as in ``ValueTexts``: nearly never."""
+    """As ``value_text``, escapes as characters, where lists and objects may stand for one another as in ``ValueTexts``."""
     try:
-        return value_text(document, *path)
+        return plain_text(value_text(document, *path))
     except LookupError:
-        return ValueTexts(document).text(*path)
+        return plain_text(ValueTexts(document).text(*path))
 
 
 def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
@@ -85,7 +106,7 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     for _ in range(count):
         at = _colon(document, document.index(written, at) + len(written)).end()
         end = _skip(document, at)
-        texts.append(document[at:end].decode("utf-8", "replace"))
+        texts.append(plain_text(document[at:end].decode("utf-8", "replace")))
         at = end
     return texts
 

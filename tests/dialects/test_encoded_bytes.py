@@ -134,12 +134,14 @@ CHAT: dict[str, Any] = {
              r'"signature":"s2"}]},"finish_reason":null}]}'),
             (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":1,"type":"reasoning.encrypted",'
              r'"data":"o","format":"v-v1"}]},"finish_reason":null}]}'),
+            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"\n\n","reasoning_content":"\n\n"},"finish_reason":null}]}',
             r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"q","reasoning_content":"q"},"finish_reason":null}]}',
             (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":2,"type":"reasoning.text",'
              r'"signature":"s3","format":"v-v1"}]},"finish_reason":null}]}'),
             r'{HEAD"choices":[{"index":0,"delta":{"content":"t"},"finish_reason":null}]}',
             (r'{HEAD"choices":[{"index":0,"delta":{"extra_content":{"v":{"thought_signature":"s4"}}},'
              r'"finish_reason":null}]}'),
+            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"\n\n","reasoning_content":"\n\n"},"finish_reason":null}]}',
             r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"z","reasoning_content":"z"},"finish_reason":null}]}',
             (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":4,"type":"reasoning.text",'
              r'"signature":"s5","format":"v-v1"}]},"finish_reason":null}]}'),

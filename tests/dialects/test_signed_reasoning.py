@@ -51,7 +51,7 @@ def through_chat(*events):
         ([text("a", 0), sign("A1", 0), sign("A2", 0)], [("a", "A1A2")], {}),
         ([sign("A", 0), text("b", 1)], [("", "A"), ("b", "")], {}),
         ([text("a", 0), sign("B", 1)], [("a", ""), ("", "B")], {}),
-        ([text("a", 0), text("b", 1), sign("B", 1)], [("ab", "")], {"block_boundary": 1, "reasoning_signature": 1}),
+        ([text("a", 0), text("b", 1), sign("B", 1)], [("a\n\nb", "")], {"block_boundary": 1, "reasoning_signature": 1}),
         ([text("a", 0), sign("B", 1), text("a", 0), sign("A", 0)], [("a", ""), ("", "B"), ("a", "")], {"reasoning_signature": 1}),
         ([text("a", 0), ReasoningOpaque("x", "google"), text("a", 0), sign("A", 0)], [("a", ""), ("a", "")], {"reasoning_signature": 1}),
     ],

@@ -34,6 +34,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
+from streamkit.tool_calls.value_text import plain_text
 from streamkit.translation.citations import carries, carry_citations
 from streamkit.translation.web_searches import carries_searches, carry_searches
 from tests.corpora import CORPORA, streams
@@ -239,11 +240,8 @@ OBJECTS = frozenset({"ollama", "gemini"})
 
 
 def in_one_line(arguments: str) -> str:
-    """Argument text as a dialect of objects spells it."""
-    text = arguments.strip().replace("\r", " ").replace("\n", " ")
-    for char in "\x85\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    """Argument text as it is read of a dialect of objects."""
+    return plain_text(arguments.strip().replace("\r", " ").replace("\n", " "))
 
 
 @frozen

@@ -575,7 +575,7 @@ def test_plans_are_one_text_in_front():
     request = read()
     request.turns = answered(*parts)
     written, report = write(request)
-    assert written["messages"] == calling(tool_plan="ac", tool_calls=[function()], content="b")
+    assert written["messages"] == calling(tool_plan="a\n\nc", tool_calls=[function()], content="b")
     assert report.losses == {"block_boundary": 1, "block_order": 1}
 
 

@@ -348,7 +348,7 @@ CALLED = {"id": "a", "function": {"name": "look", "arguments": {"q": 1.0}}}
         ),
         pytest.param(
             [Turn("assistant", [Reasoning("hm"), Reasoning("so", "summary"), Text("a")])],
-            [{"role": "assistant", "content": "a", "thinking": "hmso"}], ["block_boundary"], id="reasoning",
+            [{"role": "assistant", "content": "a", "thinking": "hm\n\nso"}], ["block_boundary"], id="reasoning",
         ),
         pytest.param(
             [Turn("assistant", [

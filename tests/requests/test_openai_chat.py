@@ -28,6 +28,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
@@ -969,7 +970,7 @@ def test_a_provider_that_needs_reasoning_beside_calls_gets_it_empty(to, members)
 
 def test_blocks_of_reasoning_become_one_text_and_reasoning_behind_text_is_out_of_order():
     written, report = write(foreign(*answered(Reasoning("a"), Text("t"), Reasoning("b"), CALL)), "deepseek")
-    assert written["messages"][0]["reasoning_content"] == "ab"
+    assert written["messages"][0]["reasoning_content"] == "a\n\nb"
     assert lost(report) == {"block_boundary": 1, "block_order": 1}
 
 
@@ -1124,3 +1125,53 @@ def test_the_official_client_sends_it(client, replay):
     written["model"] = replay.register(json.dumps(answer).encode(), "application/json")
     client("openai").chat.completions.create(**written)
     assert json.loads(replay.asked[written["model"]]) == written
+
+
+BLOCK = {"type": "thinking", "thinking": "Look", "signature": "c2ln"}
+SUMMARY = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look", "signature": "c2ln"}]}
+#: Members of a message that say the same reasoning, the vendor that signed it, and what is written of them.
+NAMES = {
+    "copilot": ({"content": "Hi", "reasoning_text": "Look", "reasoning_opaque": "c2ln"}, "copilot", {}),
+    "its other models": ({"content": "Hi", "cot_summary": "Look", "cot_id": "c2ln"}, "copilot", {}),
+    "anthropic's names": ({"content": "Hi", "thinking": "Look", "signature": "c2ln"}, "anthropic", {}),
+    "litellm": ({"content": "Hi", "reasoning_content": "Look", "thinking_blocks": [BLOCK]}, "anthropic", {"reasoning_content": None}),
+    "litellm, held": (
+        {"content": "Hi", "provider_specific_fields": {"citations": None, "thinking_blocks": [BLOCK]}}, "anthropic",
+        {"provider_specific_fields": None, "thinking_blocks": [BLOCK]},
+    ),
+    "databricks": ({"content": [SUMMARY, {"type": "text", "text": "Hi"}]}, "anthropic", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reasoning_under_every_name_goes_back_as_it_came(name):
+    said, vendor, changed = NAMES[name]
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "Go"},
+            {"role": "assistant", **said},
+            {"role": "user", "content": "On"},
+        ],
+    }
+    request = decode_request(json.dumps(body).encode(), "openai-chat")
+    assert request.turns[1].parts == [Reasoning("Look", signature=Opaque(vendor, "c2ln")), Text("Hi")]
+    back = json.loads(encode_request(request, "openai-chat"))["messages"][1]
+    assert back == {
+        name: value for name, value in {"role": "assistant", **said, **changed}.items() if value is not None
+    }
+    claude = json.loads(encode_request(request, "anthropic"))["messages"][1]["content"]
+    assert claude == ([BLOCK, {"type": "text", "text": "Hi"}] if vendor == "anthropic" else "Hi")
+
+
+def test_what_only_copilot_reads_goes_back_to_it_from_a_client_of_another_dialect():
+    sealed = seal("reasoning", "copilot", "c2ln")
+    said = [{"type": "thinking", "thinking": "Look", "signature": sealed}, {"type": "text", "text": "Hi"}]
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "Go"}, {"role": "assistant", "content": said}],
+    }
+    request = decode_request(json.dumps(body).encode(), "anthropic")
+    message = json.loads(encode_request(request, "github-copilot"))["messages"][1]
+    assert message == {"role": "assistant", "content": "Hi", "reasoning_text": "Look", "reasoning_opaque": "c2ln"}

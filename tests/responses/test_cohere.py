@@ -241,7 +241,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     ),
     "plans": (
         response(Reasoning("a", "summary"), Text("b"), Reasoning("c", "summary")),
-        {"tool_plan": "ac", "content": [text("b")]},
+        {"tool_plan": "a\n\nc", "content": [text("b")]},
         "COMPLETE",
         {"block_order": 1, "block_boundary": 1},
     ),

@@ -343,7 +343,7 @@ WRITTEN: dict[str, tuple[list[Any], list[dict[str, Any]], dict[str, int]]] = {
             {"text": "a"},
             {"text": "b"},
             {"text": "h", "thought": True},
-            {"text": "m", "thought": True},
+            {"text": "\n\nm", "thought": True},
             {"text": "c"},
             {"text": "", "thoughtSignature": seal("text", "anthropic", "S")},
             {"text": "d"},

@@ -190,7 +190,7 @@ def test_a_body_of_another_kind_is_refused(body):
 LOSSES: dict[str, tuple[Response, dict[str, Any], dict[str, int]]] = {
     "text and a refusal": (said(Text("a"), Refusal("no")), whole("ano"), {"refusal_as_text": 1}),
     "several blocks": (
-        said(Reasoning("h"), Reasoning("m"), Text("a"), Text(""), Text("b")), whole("ab", thinking="hm"), {"block_boundary": 2},
+        said(Reasoning("h"), Reasoning("m"), Text("a"), Text(""), Text("b")), whole("ab", thinking="h\n\nm"), {"block_boundary": 2},
     ),
     "another order": (said(Text("a"), Reasoning("h"), Text("b")), whole("ab", thinking="h"), {"block_order": 1, "block_boundary": 1}),
     "signed and encrypted": (

@@ -95,7 +95,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     ),
     "reasoning": ({"content": "a", "reasoning_content": "hm"}, "stop", [Reasoning("hm"), Text("a")]),
     "details": (
-        {"content": "a", "reasoning_content": "hm", "reasoning_details": DETAILS},
+        {"content": "a", "reasoning_content": "h\n\nm", "reasoning_details": DETAILS},
         "stop",
         [
             Reasoning("h", signature=Opaque("anthropic", "S")),
@@ -270,7 +270,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     ),
     "unsigned reasoning in blocks": (
         response(Reasoning("a"), Reasoning("b"), Text("c")),
-        {"content": "c", "reasoning_content": "ab"},
+        {"content": "c", "reasoning_content": "a\n\nb"},
         "stop",
         {"block_boundary": 1},
     ),
@@ -470,3 +470,15 @@ def test_calls_numbered_by_what_is_no_number_are_read(dialect, number):
     function = {"name": "f", "arguments": "{}"}
     response = read(whole({"tool_calls": {number: {"id": "a", "function": function}}}, "tool_calls"), dialect)
     assert [call.name for call in response.choices[0].tool_calls] == ["f"]
+
+
+def test_blocks_of_litellm_are_blocks():
+    blocks = [{"type": "thinking", "thinking": text, "signature": "c2ln"} for text in "AB"]
+    redacted = {"type": "redacted_thinking", "data": "ZGF0YQ=="}
+    found = read(whole({"content": "Hi", "reasoning_content": "AB", "thinking_blocks": [*blocks, redacted]}, "stop"))
+    assert found.choices[0].parts == [
+        Reasoning("A", signature=Opaque("anthropic", "c2ln")),
+        Reasoning("B", signature=Opaque("anthropic", "c2ln"), block=1),
+        RedactedReasoning(Opaque("anthropic", "ZGF0YQ=="), block=2),
+        Text("Hi"),
+    ]

@@ -149,3 +149,34 @@ def test_what_no_number_or_word_can_be_is_a_bad_request_with_its_path(dialect, m
     with pytest.raises(BadRequest) as caught:
         decode_request(json.dumps({**said, **member}).encode(), dialect)
     assert caught.value.path == path
+
+
+#: Two blocks of reasoning as a whole response or a request has them, and where they are one string.
+SUMMARIES = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "AB"]}
+RESPONSES = {
+    "openai-responses": {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [SUMMARIES]},
+    "mistral": {
+        "id": "r", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]} for text in "AB"]}, "finish_reason": "stop"}],
+    },
+    "gemini-interactions": {
+        "id": "r", "object": "interaction", "model": "m", "status": "completed",
+        "steps": [{"type": "thought", "summary": [{"type": "text", "text": text} for text in "AB"]}, {"type": "model_output", "content": [{"type": "text", "text": "Hi"}]}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", RESPONSES)
+def test_blocks_of_reasoning_are_parted_by_a_blank_line_in_one_string(source):
+    found = decode_response(json.dumps(RESPONSES[source]).encode(), source)
+    assert found.choices[0].reasoning == "A\n\nB"
+    chat = json.loads(encode_response(found, "openai-chat"))["choices"][0]["message"]
+    assert chat["reasoning_content"] == "A\n\nB"
+    assert json.loads(encode_response(found, "ollama"))["message"]["thinking"] == "A\n\nB"
+
+
+@pytest.mark.parametrize(("to", "name"), [("deepseek", "reasoning_content"), ("ollama", "thinking")])
+def test_so_they_are_in_a_history(to, name):
+    turns = [{"role": "user", "content": "Hi"}, SUMMARIES, {"role": "assistant", "content": "Hi"}]
+    request = decode_request(json.dumps({"model": "m", "input": turns}).encode(), "openai-responses")
+    assert json.loads(encode_request(request, to))["messages"][1][name] == "A\n\nB"

@@ -101,7 +101,7 @@ class AgUiRequestWriter(MessageWriter):
         written = [content for part in parts if (content := self._part(part, turn.role)) is not None]
         said: Any = plain_or_list(written)
         if turn.role == "system" and not isinstance(said, str):  # which can only be text
-            said = self.joined([str(part.get("text", "")) for part in written], BLANK_LINE)
+            said = self.joined([str(part.get("text", "")) for part in written], BLANK_LINE.join)
         message = {"id": self._id(turn.native_ids[-1] if turn.native_ids else None), "role": role, "content": said}
         return self.named(message, turn)
 

@@ -8,7 +8,7 @@ Source: dialects.md §7.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from streamkit.conversation.messages import Media, Part, ToolResult, Turn
@@ -65,12 +65,12 @@ class MessageWriter(RequestWriter):
         if parts or moved or not results:
             yield self.message_of(turn, [*moved, *parts])
 
-    def joined(self, texts: Iterable[str], joint: str = "") -> str:
+    def joined(self, texts: Iterable[str], join: Callable[[list[str]], str] = "".join) -> str:
         """Texts as one, without blank ones; the boundaries between them are lost."""
         texts = [text for text in texts if text]
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)
-        return joint.join(texts)
+        return join(texts)
 
     def _answered(self, messages: Iterable[Message]) -> list[Message]:
         """The messages with those of role ``tool`` right behind the assistant's."""

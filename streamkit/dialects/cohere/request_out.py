@@ -40,6 +40,7 @@ from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, co
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
+from streamkit.text.one_string import one_string
 
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "thinking"})
@@ -209,7 +210,8 @@ class CohereRequestWriter(MessageWriter):
                     content.append(written)
             if late:
                 self.lose("block_order")
-        message = {"role": "assistant", **without_none(tool_plan=self.joined(plans) or None, tool_calls=calls or None)}
+        plan = self.joined(plans, one_string) or None
+        message = {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
         message = self.named(message | without_none(citations=citations or None), turn)

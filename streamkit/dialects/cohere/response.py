@@ -20,6 +20,7 @@ from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.event_encoder import function_call, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, ProviderFailed
+from streamkit.text.one_string import one_string
 
 
 class CohereResponseWriter(ResponseWriter):
@@ -63,7 +64,7 @@ class CohereResponseWriter(ResponseWriter):
             self.report.lose("refusal_as_text")
         content = [written for part in choice.parts if (written := self._part(part)) is not None]
         calls = [written for call in choice.tool_calls if (written := self._call(call)) is not None]
-        plan = "".join(plans) if plans else None
+        plan = one_string(plans) if plans else None
         return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}
 
     def place_of(self, part: Part) -> int | None:

@@ -40,6 +40,7 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
+from streamkit.text.one_string import OneString
 
 dumps = orjson.dumps
 THOUGHT = b',"thought":true'
@@ -51,6 +52,7 @@ class _Choice:
 
     kind: type | None = None  #: of the block that the next unsigned part would go on with
     block: int = 0
+    thought: OneString = field(factory=OneString)
     calls: CallOrder = field(factory=CallOrder)
     behind_call: bool = False  #: the next part stands behind a call
     called: bool = False  #: a call was written
@@ -127,9 +129,13 @@ class GeminiEncoder(EventEncoder):
         kind = type(event)
         if choice.kind is kind and choice.block != event.block and not signature:
             self.lose("block_boundary")  # a reader joins unsigned parts of a kind
+            if kind is ReasoningDelta:
+                choice.thought.begin()
         choice.kind, choice.block = None if signature else kind, event.block
-        thought = THOUGHT if kind is ReasoningDelta else b""
-        self._part(event.choice, b'"text":%b%b%b' % (dumps(event.text), thought, signature))
+        text, thought = event.text, b""
+        if kind is ReasoningDelta:
+            text, thought = choice.thought.before(text) + text, THOUGHT
+        self._part(event.choice, b'"text":%b%b%b' % (dumps(text), thought, signature))
 
     def signature(self, event: ReasoningSignature) -> None:
         blob = signature_blob(event.on, event.vendor, event.blob)

@@ -29,6 +29,7 @@ from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.text.one_string import one_string
 
 
 class GeminiBodyDecoder(GeminiDecoder):
@@ -149,6 +150,9 @@ class GeminiResponseWriter(ResponseWriter):
         if part["text"]:
             if self._kind is kind:
                 self.report.lose("block_boundary")  # a reader joins unsigned parts of a kind
+                if kind is Reasoning:
+                    before = self._parts[-1]["text"]
+                    part["text"] = one_string([before, part["text"]])[len(before) :]
             self._parts.append(part)
             self._kind = kind
         if signature is not None:

@@ -53,6 +53,7 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
 )
+from streamkit.text.one_string import OneString
 
 #: The method that reads each event.
 READERS: Final[Mapping[str, str]] = {
@@ -299,8 +300,14 @@ class InteractionsDecoder(BlockDecoder[Block]):
                 for content in self.contents(step.get("content")):
                     self._content(self.part_of(content), block)
             case "thought":
+                one = OneString()  # all texts of a thought are one block here
                 for content in self.contents(step.get("summary")):
+                    before = len(self.out)
                     self._content(self.part_of(content), block)
+                    for event in self.out[before:]:
+                        if isinstance(event, ReasoningDelta):
+                            one.begin()
+                            event.text = one.before(event.text) + event.text
                 if signature := self.string(step.get("signature")):
                     self.opaque(signature, block, redacted=False)
             case "function_call":

@@ -18,7 +18,7 @@ from streamkit.dialects.members.values import CONTAINERS, DEPTH, is_deep
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.text.quoting import STEP_CHARS, shortened, steps
-from streamkit.tool_calls.value_text import ValueTexts
+from streamkit.tool_calls.value_text import ValueTexts, plain_text
 
 T = TypeVar("T")
 #: The name that a member is read by.
@@ -50,14 +50,19 @@ class Body:
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
-        """The JSON text of the value at ``path``: its own where writing it again could change a number."""
+        """The JSON text of the value at ``path``: where writing it again could change a number its own, escapes as characters.
+
+        What else the body has decides nothing: a history that is sent again is the same text, and the provider's cache has it.
+        """
         if self._exact is None:
             self._exact = _LONG_NUMBER.search(self.text) is not None
-        if not self._exact:
-            return orjson.dumps(value).decode()
-        if self._texts is None:
-            self._texts = ValueTexts(self.text)
-        return self._texts.text(*path)
+        if self._exact:
+            if self._texts is None:
+                self._texts = ValueTexts(self.text)
+            own = self.text[self._texts.span(*path)]
+            if _LONG_NUMBER.search(own) is not None:
+                return plain_text(own.decode())
+        return orjson.dumps(value).decode()
 
 
 class Fields:

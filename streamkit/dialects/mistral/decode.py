@@ -153,3 +153,10 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
         if delta.get("prefix") is False:  # in every message
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)
+
+    def thinking(self, part: dict[str, Any], choice: int) -> None:
+        """A thinking, which is a block of its own: where a stream has another for each piece, a body has all of it in one."""
+        block = self.next_block(choice)
+        super().thinking(part, choice)
+        if self._choices[choice].signed[0] != block:
+            self._choices[choice].signed = block, VENDOR

@@ -109,7 +109,10 @@ class MistralEncoder(ChatEncoder):
 
     def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 1)
-        self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(event.text))
+        choice = self._choices[event.choice]
+        missing = choice.thought.before(event.text)  # a signature in front is a boundary itself
+        text = missing + event.text if choice.unsigned > 1 else event.text
+        self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(text))
 
     def signature(self, event: ReasoningSignature) -> None:
         choice = self._choices[event.choice]

@@ -50,7 +50,7 @@ class OllamaEncoder(WholeCallEncoder):
 
     def reasoning(self, event: ReasoningDelta) -> None:
         self.place(event)
-        self._line(b'"content":"","thinking":%b' % dumps(event.text))
+        self._line(b'"content":"","thinking":%b' % dumps(self.thought.before(event.text) + event.text))
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes) -> None:
         """Write it with no key that a strict reader does not know (dialects.md §0)."""

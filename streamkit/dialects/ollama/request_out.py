@@ -39,6 +39,7 @@ from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS,
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
+from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: Options that are not members of ``options``.
@@ -213,7 +214,7 @@ class OllamaRequestWriter(MessageWriter):
                     raise TypeError(f"content has no {type(part).__name__}")
         if late:
             self.lose("block_order")
-        return {"content": self.joined(texts, joint), **without_none(images=images or None)}
+        return {"content": self.joined(texts, joint.join), **without_none(images=images or None)}
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
         content: list[Part] = []
@@ -242,7 +243,7 @@ class OllamaRequestWriter(MessageWriter):
         if late:
             self.lose("block_order")
         message = {**self.message_of(turn, content, ""), **members}
-        return message | without_none(thinking=self.joined(thinking) or None, tool_calls=calls or None)
+        return message | without_none(thinking=self.joined(thinking, one_string) or None, tool_calls=calls or None)
 
     # -- calls and results -----------------------------------------------------------------------------------------
 

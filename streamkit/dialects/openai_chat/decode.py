@@ -16,6 +16,15 @@ from typing import Any, ClassVar, TypeAlias
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
 from streamkit.dialects.openai_chat.images import IMAGES, read_images
+from streamkit.dialects.openai_chat.reasoning_names import (
+    BLOCK_ID,
+    BLOCKS,
+    HOLDER,
+    OPAQUE_MEMBERS,
+    PLAIN_REASONING,
+    maker_of,
+    thinking_blocks,
+)
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -52,13 +61,15 @@ SUSPECT = (ERROR_MEMBERS | {*MESSAGES}) - {"choices"}
 CHOICE_FIELDS = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
 )
-#: Fields that say the same as plain text, in the order in which they are asked (quirks.md 91).
-PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
-REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
-DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
+REASONING_FIELDS = frozenset({"reasoning_details", BLOCKS, HOLDER, *PLAIN_REASONING, *OPAQUE_MEMBERS})
+DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
+    *("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations")
+}
 #: Members of a delta that more is asked about than whether they have a value.
-READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, "error"}
+READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: What is written between two blocks in one string of reasoning (``text/one_string.py``).
+BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()
 FUNCTION = Members("name", "arguments", "input")
@@ -67,7 +78,7 @@ THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
 DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
 #: Where deltas differ. Reasoning may come twice in one chunk; ``obfuscation`` is padding.
 HOLES = re.compile(
-    rb'"(?:content|reasoning_content|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
+    rb'"(?:content|reasoning_content|reasoning_text|cot_summary|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
     rb'|"created"\s*:\s*(?P<number>\d+)'
     rb'|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
@@ -134,6 +145,7 @@ class ChatDecoder(FrameDecoder):
         self._choices: dict[int, ChoiceSoFar] = {}
         self._blocks: set[tuple[int, int]] = set()  # of reasoning, by choice
         self._aside_chars = 0
+        self._model: str | None = None
 
     def take_other(self, frame: Frame) -> None:
         """Read one frame. Behind the end only counts and errors still tell anything."""
@@ -239,8 +251,8 @@ class ChatDecoder(FrameDecoder):
         created = head.get("created")
         self._extras = others_of(head, self.chunk_fields)
         seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
-        model, extras = text_of(head.get("model")), self._extras or None
-        self.out.append(ResponseStarted(self._id, model, seconds, self.vendor, extras))
+        self._model, extras = text_of(head.get("model")), self._extras or None
+        self.out.append(ResponseStarted(self._id, self._model, seconds, self.vendor, extras))
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
@@ -364,9 +376,9 @@ class ChatDecoder(FrameDecoder):
         out = self.out
         if thought:
             block = state.signed[0] + 1
-            if block != state.block:
-                state.block = self.bounded(choice, block)
-            out.append(ReasoningDelta(thought, choice, block))
+            if block == state.block or not self._is_boundary(thought, choice, block):
+                out.append(ReasoningDelta(thought, choice, block))
+            state.block = block
             if state.thought is None:
                 state.thought = state.begin(ReasoningDelta)
             state.thought.append(thought)
@@ -409,7 +421,7 @@ class ChatDecoder(FrameDecoder):
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
         if not REASONING_FIELDS.isdisjoint(delta):
-            self._reasoning(delta, choice)
+            self._reasoning(delta, choice, whole=where[1] == "message")
         content = delta.get("content")
         if content:
             if isinstance(content, str):
@@ -429,28 +441,69 @@ class ChatDecoder(FrameDecoder):
         for annotation in self.items(delta.get("annotations")):
             self.out.append(Aside(self.vendor, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
-            for name, value in others_of(delta, DELTA_FIELDS).items():
+            others = others_of(delta, DELTA_FIELDS)
+            if BLOCKS in details_of(others, HOLDER):
+                others |= others_of({HOLDER: others_of(others.pop(HOLDER), {BLOCKS})}, ())
+            for name, value in others.items():
                 if name == IMAGES and (images := read_images(value, self.vendor, choice)):
                     self.out += images
                 elif name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
                     self._may_fail = self._may_fail or name == "error"
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
-    def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
-        """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
-        before, block = len(self.out), self._choices[choice].signed[0] + 1
+    def _reasoning(self, delta: dict[str, Any], choice: int, *, whole: bool) -> None:
+        """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91).
+
+        LiteLLM's blocks of a ``whole`` message keep apart what ``reasoning_content`` joins; within a stream they are fragments
+        like it, and one with a signature may have all of its block's text once more.
+        """
+        state = self._choices[choice]
+        if state.signature and BLOCK_ID in delta and delta[BLOCK_ID] not in {"", None, state.signature}:
+            state.signed = state.signed[0] + 1, OPAQUE_MEMBERS[BLOCK_ID]
+        before, block = len(self.out), state.signed[0] + 1
         had_text = False
         for detail in self.items(delta.get("reasoning_details")):
             had_text = self._detail(detail if type(detail) is dict else self.fields(detail), choice) or had_text
         if had_text:
             return
+        blocks = thinking_blocks(delta)
         texts = [text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))]
-        if texts:
+        if texts and not (whole and any(each.get("thinking") for each in blocks)):
             text = texts[0]
             if any(other != text for other in texts):
                 self.report.repair("said_twice")
-            # before a signature of the same chunk: it closes the block
-            self.out.insert(before, ReasoningDelta(text, choice, self.bounded(choice, block)))
+            if not self._is_boundary(text, choice, block):  # before a signature of the same chunk: it closes the block
+                self.out.insert(before, ReasoningDelta(text, choice, block))
+        for each in blocks:
+            said = bool(texts) and not whole
+            self._block(self.string(each.get("thinking")), each, choice, said=said)
+        for name, vendor in OPAQUE_MEMBERS.items():
+            blob = self.string(delta.get(name))
+            if blob and blob != state.signature:  # an id comes with each delta
+                state.signature = blob
+                has_text = bool(texts) or state.thought_chars > state.signed_chars
+                self._sign(blob, choice, vendor, closes=has_text and name != BLOCK_ID)
+
+    def _block(self, text: str, fields: dict[str, Any], choice: int, *, said: bool = False) -> None:
+        """A block of Anthropic's, or a part of one; ``said``: its text was read."""
+        signature, data = self.string(fields.get("signature")), self.string(fields.get("data"))
+        block, state = self.next_block(choice), self._choices[choice]
+        if text and not said and not (signature and state.thought_chars - state.signed_chars == len(text)):
+            self.out.append(ReasoningDelta(text, choice, block))
+        if signature:
+            self._sign(signature, choice)
+        if data:
+            sealed = unseal(data) or Sealed("opaque", maker_of(self._model), data)
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, choice, block))
+            state.signed = block, sealed.vendor
+
+    def _sign(self, blob: str, choice: int, vendor: str = "", *, closes: bool = True) -> None:
+        """A signature, which ``closes`` the block in front of it."""
+        state, block = self._choices[choice], self.next_block(choice)
+        sealed = unseal(blob) or Sealed("reasoning", vendor or maker_of(self._model), blob)
+        self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
+        if closes:
+            state.signed, state.signs = (block, sealed.vendor), True
 
     def _detail(self, detail: dict[str, Any], choice: int) -> bool:
         """One entry of ``reasoning_details``; whether it had text of its own."""
@@ -486,6 +539,15 @@ class ChatDecoder(FrameDecoder):
     def next_block(self, choice: int) -> int:
         """The block that unlabelled reasoning belongs to: the one behind the last signed. Raises TooManyBlocks."""
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
+
+    def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
+        """Whether plain reasoning is no text of its block, but the line ends that our encoder writes behind a signed one.
+
+        A signature proves the text of its block to the letter. Raises TooManyBlocks.
+        """
+        is_first = (choice, block) not in self._blocks
+        self.bounded(choice, block)
+        return is_first and block > 0 and thought in BOUNDARIES
 
     def bounded(self, choice: int, block: int) -> int:
         """The block, if there are not too many. Raises TooManyBlocks."""
@@ -540,6 +602,9 @@ class ChatDecoder(FrameDecoder):
                 self.keep_unread(part, TEXT_PART, choice, where="content.")
             elif kind == "thinking":
                 self.thinking(part, choice)
+            elif kind == "reasoning":
+                for summary in map(self.part_of, self.contents(part.get("summary"))):
+                    self._block(self.string(summary.get("text")), summary, choice)
             elif part:
                 self.other_part(part, kind, choice)
 

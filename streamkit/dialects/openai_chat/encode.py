@@ -46,6 +46,7 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
+from streamkit.text.one_string import OneString
 
 dumps = orjson.dumps
 #: What stands before and behind the delta of a chunk; the first is a template of the head and the choice.
@@ -68,6 +69,7 @@ class _Choice:
     details: int = 0  #: entries of ``reasoning_details`` that were written
     signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
     unsigned: int = 0  #: blocks of reasoning since the last of them
+    thought: OneString = field(factory=OneString)  #: its reasoning
     parted: bool = False  #: something of another block was written inside the last block of reasoning
     order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
 
@@ -133,16 +135,32 @@ class ChatEncoder(EventEncoder):
 
     def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 0)
-        text = dumps(event.text)
+        if missing := self._choices[event.choice].thought.before(event.text):
+            self._thought(event.choice, missing)
+        self._thought(event.choice, event.text)
+
+    def _thought(self, choice: int, text: str) -> None:
+        """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows behind a signature."""
+        written = dumps(text)
         names = self._client.reasoning_fields
-        self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
+        self._delta(choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), written) for name in names))
 
     def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
         names = ("content",) if isinstance(last, TextDelta) else self._client.reasoning_fields
         between = (b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])).split(b"%b")
         between[0] = BEFORE % (self._head, last.choice) + between[0]
         between[-1] += BEHIND
-        return lambda text: dumps(text).join(between)
+        if isinstance(last, TextDelta):
+            return lambda text: dumps(text).join(between)
+        thought = self._choices[last.choice].thought
+        if thought.is_due:
+            return None
+
+        def write(text: str) -> bytes:
+            thought.before(text)
+            return dumps(text).join(between)
+
+        return write
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
@@ -154,6 +172,7 @@ class ChatEncoder(EventEncoder):
             if kind is ReasoningDelta:
                 choice.unsigned += 1
                 choice.parted = False
+                choice.thought.begin()
             if block is not None and (kind is not ReasoningDelta or choice.unsigned > 1):
                 self.lose("block_boundary")
         if order < choice.order:

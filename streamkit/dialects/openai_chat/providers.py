@@ -241,6 +241,15 @@ PROVIDERS: Final = (
         reasoning_history="reasoning_content",
     ),
     ChatProvider(
+        name="github-copilot",
+        title="GitHub Copilot",
+        adds={
+            "choices[].delta.reasoning_text": "reasoning; `cot_summary` of some models",
+            "choices[].delta.reasoning_opaque": "what must come back with it; `cot_id` next to a `cot_summary`",
+        },
+        reasoning_history="reasoning_text",
+    ),
+    ChatProvider(
         name="gemini-openai",
         gen_ai_provider="gcp.gemini",
         title="Gemini through its OpenAI endpoint",

@@ -23,6 +23,7 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -42,9 +43,17 @@ from streamkit.dialects.bodies.request_reader import (
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
-from streamkit.dialects.members.values import text_of
-from streamkit.dialects.openai_chat.decode import PLAIN_REASONING
+from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_chat.images import IMAGES, read_images
+from streamkit.dialects.openai_chat.reasoning_names import (
+    BLOCKS,
+    HOLDER,
+    OPAQUE_MEMBERS,
+    PARTS,
+    PLAIN_REASONING,
+    maker_of,
+    thinking_blocks,
+)
 from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in, vendor_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
@@ -55,9 +64,11 @@ from streamkit.dialects.vocabulary.openai import (
     read_cache_mark,
     with_parallel,
 )
+from streamkit.dialects.vocabulary.sealed_reasoning import unsealed
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque, ToolKind
 from streamkit.report import StreamReport
+from streamkit.text.one_string import one_string
 from streamkit.text.quoting import quoted
 
 #: The two fields, in the order in which they are asked.
@@ -79,7 +90,13 @@ class ChatRequestReader(TurnReader):
         self._answered: set[str] = set()  #: the calls that the results which stand together answer
         self._custom: set[str] = set()  #: ids of calls of custom tools
         self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
+        self._model: str | None = None
         self._twins: set[str] = set()  #: ids of calls that were said in both members
+
+    def begun(self, fields: Fields) -> Request:
+        begun = super().begun(fields)
+        self._model = begun.model
+        return begun
 
     def stream_usage(self, fields: Fields, _stream: bool | None, /) -> bool | None:
         options = fields.fields("stream_options")
@@ -259,7 +276,12 @@ class ChatRequestReader(TurnReader):
     def assistant(self, message: Fields) -> Turn:
         turn = Turn("assistant")
         reasoning = self._reasoning(message, turn)
-        content = self.content(message)
+        content = content_of(message, self._said)
+        thoughts = [part for part in content if isinstance(part, Reasoning)]
+        if thoughts:
+            content = [part for part in content if not isinstance(part, Reasoning)]
+            reasoning += thoughts
+            turn.native_reasoning = turn.native_reasoning or PARTS
         if refusal := message.string("refusal"):
             content.append(Refusal(refusal))
         calls = self.calls(message)
@@ -283,10 +305,18 @@ class ChatRequestReader(TurnReader):
         parts = [self._detail(detail, number) for number, detail in enumerate(message.each("reasoning_details"))]
         if parts:
             turn.native_reasoning = "reasoning_details"
-        text = "".join(part.text for part in parts if isinstance(part, Reasoning))
+        elif blocks := thinking_blocks(message.peek_all()):
+            parts = [self._block(block) for block in blocks]
+            turn.native_reasoning = BLOCKS
+        held = message.mapping(HOLDER)
+        message.take(BLOCKS)
+        if held and (rest := others_of(held, {BLOCKS})):
+            message.replace(HOLDER, rest)
+        texts = [part.text for part in parts if isinstance(part, Reasoning)]
+        text = "".join(texts)
         for name in PLAIN_REASONING:
             plain = message.peek(name)
-            if plain and plain == text:  # said already
+            if plain and plain in {text, one_string(texts)}:  # said already
                 message.take(name)
             elif plain and not text:
                 text = message.needed(name)
@@ -297,7 +327,32 @@ class ChatRequestReader(TurnReader):
                 else:
                     parts.insert(0, Reasoning(text))
                 turn.native_reasoning = turn.native_reasoning or name
+                opaque = PLAIN_REASONING[name]
+                if opaque and (blob := message.string(opaque)):
+                    found = unsealed(blob, OPAQUE_MEMBERS[opaque] or maker_of(self._model))
+                    parts[0] = Reasoning(text, signature=found)
         return parts
+
+    def _block(self, block: dict[str, Any]) -> Reasoning | RedactedReasoning:
+        """A block of Anthropic's, as LiteLLM has it, or a part with the same members."""
+        text, signature, data = (block.get(name) for name in ("thinking", "signature", "data"))
+        maker = maker_of(self._model)
+        if isinstance(data, str) and data:
+            return RedactedReasoning(unsealed(data, maker))
+        signed = unsealed(signature, maker) if isinstance(signature, str) and signature else None
+        return Reasoning(text if isinstance(text, str) else "", signature=signed)
+
+    def _said(self, part: Fields) -> Part:
+        """A part of what the assistant said, which may be its reasoning (Databricks)."""
+        if part.peek("type") != "reasoning":
+            return self.part(part)
+        part.take("type")
+        summaries = [dict(summary.peek_all()) for summary in part.each("summary")]
+        texts = [text for summary in summaries if isinstance(text := summary.get("text"), str)]
+        signature = next((each["signature"] for each in reversed(summaries) if each.get("signature")), None)
+        found = self._block({"thinking": one_string(texts), "signature": signature})
+        found.extras = part.rest() or None
+        return found
 
     def _detail(self, detail: Fields, number: int) -> Part:
         """One of OpenRouter's details. Its place and format are kept where they are not those that it would be given."""

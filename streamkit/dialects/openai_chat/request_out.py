@@ -42,6 +42,7 @@ from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
+from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_beside
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     FORMATS,
@@ -56,6 +57,7 @@ from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.openai import write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
 from streamkit.events import Aside, Opaque
+from streamkit.text.one_string import one_string
 
 #: Options that are written by methods of their own.
 BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
@@ -365,6 +367,12 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if late and reasoning:
             self.lose("block_order")
         written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
+        if (parts := reasoning.pop(PARTS, None)) is not None:
+            said = message["content"]
+            reasoning["content"] = [
+                *parts,
+                *([{"type": "text", "text": said}] if isinstance(said, str) else said or []),
+            ]
         message |= reasoning
         self._sign(message, content)
         if written:
@@ -421,21 +429,39 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
         if field == DETAILS:
             return self._details(parts, calls)
+        if field in {BLOCKS, PARTS}:
+            return {field: [written for part in parts if (written := self._block(part, field))]}
+        visible = [part for part in parts if isinstance(part, Reasoning)]
+        beside = opaque_beside(field, visible)
         for part in parts:  # count what plain text, or no field at all, does not carry
             match part:
                 case RedactedReasoning():
                     self.lose("reasoning_opaque", part.opaque.vendor)
                 case Reasoning():
-                    self.lose_signature(part.signature)
+                    if not (beside and part is visible[-1]):
+                        self.lose_signature(part.signature)
                     if part.text and not field:
                         self.lose("reasoning_history")
                 case Aside():
                     self.lose(part.kind, part.type)
-        texts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
+        texts = [part.text for part in visible if part.text]
         needed = self.provider.reasoning_history_needed and bool(calls)
         if not field or not (texts or needed):
-            return {}
-        return {field: self.joined(texts)}
+            return beside
+        return {field: self.joined(texts, one_string), **beside}
+
+    def _block(self, part: Thought, field: str) -> dict[str, Any] | None:
+        """A block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for what is lost."""
+        if isinstance(part, Aside):
+            self.lose(part.kind, part.type)
+            return None
+        if isinstance(part, RedactedReasoning):
+            return {"type": "redacted_thinking", "data": part.opaque.blob}
+        signed = {} if part.signature is None else {"signature": part.signature.blob}
+        if field == BLOCKS:
+            return {"type": "thinking", "thinking": part.text, **signed}
+        summary = [{"type": "summary_text", "text": part.text, **signed}]
+        return {"type": "reasoning", "summary": summary, **self.extras(part.extras)}
 
     def _details(self, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
         """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""

@@ -34,6 +34,7 @@ from streamkit.dialects.openai_chat.wire import (
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
+from streamkit.text.one_string import one_string
 
 #: Members of audio whose pieces are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
@@ -150,7 +151,7 @@ class ChatResponseWriter(ResponseWriter):
         signed = sum(part.signature is not None for part in visible)
         encrypted = len(parts) - len(visible)
         written: dict[str, Any] = {}
-        if text := "".join(part.text for part in visible):
+        if text := one_string(part.text for part in visible):
             written = dict.fromkeys(client.reasoning_fields, text)
         if (signed or encrypted) and client.reasoning_details:
             details = [detail for part in parts if (detail := reasoning_detail(part))]

@@ -61,11 +61,20 @@ class ChoiceSoFar:
     ended: bool = False  #: it had a stop reason
     in_thought: bool = False  #: its content is marked as a thought
     signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
+    signature: str = ""  #: the last that came as a member
+    signs: bool = False  #: it came in this delta
+    signed_chars: int = 0  #: of reasoning, when it came
     block: int = -1  #: of its last reasoning
     #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
     #: first: the other member repeats it.
     called: str | None = None
     called_before: str | None = None
+
+    @property
+    def thought_chars(self) -> int:
+        """How much reasoning came in earlier deltas."""
+        text = self._texts.begun((ReasoningDelta, self._choice))
+        return 0 if text is None else text.chars
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
         """A first delta of a kind of text comes."""
@@ -83,6 +92,8 @@ class ChoiceSoFar:
                 self._with_calls = True
             elif (beside := _kind_of(event)) in LISTED:
                 self._listed[beside] = self._listed.get(beside, 0) + 1
+        if self.signs:
+            self.signs, self.signed_chars = False, self.thought_chars
 
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool

@@ -21,7 +21,7 @@ from streamkit.dialects.members.values import json_value, objects_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
-from streamkit.tool_calls.value_text import value_text
+from streamkit.tool_calls.value_text import lenient_text
 
 Item: TypeAlias = dict[str, Any]
 #: What answers each, and the member that names the call: the first that is there.
@@ -105,7 +105,7 @@ def _item_of(call: ToolCall) -> Item | None:
     kind, item_id = known
     if kind == "mcp_approval_request":
         if not isinstance(arguments.get("arguments", ""), str):  # its own text, or 1.0 would be another
-            arguments = {**arguments, "arguments": value_text(call.arguments.encode(), "arguments")}
+            arguments = {**arguments, "arguments": lenient_text(call.arguments.encode(), "arguments")}
         return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
     first = SAYING[kind][0]
     members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}

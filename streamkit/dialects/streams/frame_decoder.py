@@ -45,7 +45,7 @@ from streamkit.limits import Limits
 from streamkit.report import REPAIRS, BatchMarks, StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, value_text
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, plain_text, value_text
 
 DONE = b"[DONE]"
 #: A payload that is no longer can't have too many levels: each is two bytes. Gain: half the time of ``loads``.
@@ -617,10 +617,12 @@ class FrameDecoder:
         self.out.append(Aside(self.vendor, "unknown_event", "field", value))
 
     def text_at(self, *path: str | int) -> str:
-        """The JSON text of the value of the frame at hand that ``path`` leads to; of many, the frame is walked once."""
+        """The JSON text of the value of the frame at hand that ``path`` leads to, escapes as characters; of many, the frame is
+        walked once.
+        """
         if self._values is None or self._values[0] is not self.frame:
             self._values = self.frame, ValueTexts(self.frame.data)
-        return self._values[1].text(*path)
+        return plain_text(self._values[1].text(*path))
 
     def texts_at(self, count: int, *path: str | int) -> list[bytes]:
         """The JSON text of each of the ``count`` items that ``items`` found at ``path``; the frame is walked once."""

@@ -21,6 +21,7 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
+from streamkit.text.one_string import OneString
 
 
 class WholeCallEncoder(OneChoiceEncoder):
@@ -30,6 +31,7 @@ class WholeCallEncoder(OneChoiceEncoder):
         super().__init__(encoding, report)
         self.stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
         self._blocks: dict[type, int] = {}
+        self.thought = OneString()  #: the reasoning, where a dialect has one string for it
         self._reasoned: set[int] = set()
         self._refused = False
         self._calls = CallOrder()
@@ -70,6 +72,8 @@ class WholeCallEncoder(OneChoiceEncoder):
         """Count what is lost of the place of a text: the boundary between two blocks of a kind, and a call in front of it."""
         if self._blocks.setdefault(type(event), event.block) != event.block:
             self._blocks[type(event)] = event.block
+            if isinstance(event, ReasoningDelta):
+                self.thought.begin()
             self.lose("block_boundary")
         if self._calls and self._behind_call:  # this text is written in front of a call that is held
             self._behind_call = False

@@ -10,6 +10,7 @@ from tests.vectors.field import (
     arguments,
     chat_answers,
     compaction,
+    content,
     elsewhere,
     ending,
     endings,
@@ -39,7 +40,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
-    heldout, error_members, endings,
+    heldout, error_members, endings, content,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

@@ -473,4 +473,10 @@ CASES = (
         does="Anthropic's clients read `prompt is too long` and OpenAI's `context_length_exceeded` there too, with a status below 500; what Anthropic says itself stays.",
         covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
     ),
+    Elsewhere(
+        number=320, refs="streamkit itself; Go's `json.Marshal`, Python's `json.dumps`",
+        cause="arguments or a result come as an object whose text has escapes, `Z\\u00fcrich`, `a \\u003c b`, and models read six letters in their history",
+        does="Escapes of characters that need none become the characters, in streams, whole responses and requests; numbers keep their digits.",
+        covered_by="tests/translation/test_escapes.py::test_in_a_request",
+    ),
 )  # fmt: skip

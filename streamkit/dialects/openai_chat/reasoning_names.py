@@ -1,0 +1,60 @@
+"""The names under which reasoning stands in a Chat delta or message, and what only a vendor can read next to it.
+
+| who | text | opaque |
+|---|---|---|
+| DeepSeek, vLLM, Groq, OpenRouter and others | ``reasoning_content``, ``reasoning`` | |
+| OpenRouter | ``reasoning_details[]`` | ``signature``, ``data`` of one |
+| GitHub Copilot | ``reasoning_text``, ``cot_summary``, ``thinking`` | ``reasoning_opaque``, ``cot_id``, ``signature`` |
+| LiteLLM | ``thinking_blocks[]``, also in ``provider_specific_fields`` | ``signature``, ``data`` of one |
+| Databricks | content part ``reasoning``, ``summary[].text`` | ``signature`` of a summary |
+| Mistral | content part ``thinking`` | its ``signature`` |
+
+Source: dialects.md §1.6; quirks.md 91.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.conversation.messages import Reasoning
+from streamkit.dialects.members.values import details_of, objects_in
+from streamkit.events import Opaque
+
+#: Members that say all reasoning as one text, in the order in which they are asked, and the opaque member next to each.
+PLAIN_REASONING: Final[Mapping[str, str]] = {
+    "reasoning": "",
+    "reasoning_content": "",
+    "thinking": "signature",
+    "reasoning_text": "reasoning_opaque",
+    "cot_summary": "cot_id",
+}
+#: The opaque members, and whose they are; blank: the vendor of the model.
+OPAQUE_MEMBERS: Final[Mapping[str, str]] = {"reasoning_opaque": "copilot", "cot_id": "copilot", "signature": ""}
+#: The one that comes with each delta of a block, before its text is whole.
+BLOCK_ID: Final = "cot_id"
+#: Anthropic's blocks as LiteLLM has them, and the member that holds them, too.
+BLOCKS: Final = "thinking_blocks"
+HOLDER: Final = "provider_specific_fields"
+#: In a history: that reasoning stood among the parts of the content (Databricks).
+PARTS: Final = "content.reasoning"
+
+
+def maker_of(model: str | None) -> str:
+    """The vendor of a signature in Anthropic's form: that of the model, by its name, since routers have it of Gemini, too."""
+    return "google" if "gemini" in (model or "").lower() else "anthropic"
+
+
+def thinking_blocks(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """LiteLLM's blocks of a delta or a message."""
+    return objects_in(fields.get(BLOCKS)) or objects_in(details_of(fields, HOLDER).get(BLOCKS))
+
+
+def opaque_beside(field: str, parts: list[Reasoning]) -> dict[str, str]:
+    """The opaque member next to a text, if the last of these parts has what belongs there."""
+    name = PLAIN_REASONING.get(field, "")
+    vendor = OPAQUE_MEMBERS.get(name)
+    signature: Opaque | None = parts[-1].signature if parts else None
+    if signature is None or vendor is None or vendor not in {"", signature.vendor}:
+        return {}
+    return {name: signature.blob}
