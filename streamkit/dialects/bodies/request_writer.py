@@ -165,7 +165,20 @@ class RequestWriter:
             user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
             options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
         options = evolve(options, output=self._asked_form(options.output))
-        return evolve(request, turns=turns, tool_choice=choice, options=options)
+        tools = request.tools
+        if options.output is not None and options.output.kind != "text" and not self.form_with_tools:
+            if choice is not None and choice.mode == "none":
+                self.lose("tool_choice", "none")
+                tools, choice = [], None
+            elif any(map(self.defines, tools)):
+                self.lose("parameter", "output")
+                options = evolve(options, output=None)
+        return evolve(request, turns=turns, tools=tools, tool_choice=choice, options=options)
+
+    @property
+    def form_with_tools(self) -> bool:
+        """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out. Overridden."""
+        return True
 
     def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
         """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""

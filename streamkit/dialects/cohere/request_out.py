@@ -52,6 +52,7 @@ class CohereRequestWriter(MessageWriter):
     most_stops = 5
     text_files = False
     vendor = VENDOR
+    form_with_tools = False
 
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice."""
