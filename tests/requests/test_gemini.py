@@ -847,7 +847,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
             )
         ],
         [HI],
-        [("media", "file"), ("media", "application/zip"), ("media", "file"), ("media", "image")],
+        [("media", "file"), ("media", "image"), ("media", "file"), ("media", "application/zip")],
         {},
     ),
     "thoughts of others": (

@@ -13,7 +13,7 @@ Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -51,6 +51,9 @@ from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
+
+#: How the types of parts begin that a user interface alone shows.
+SHOWN: Final = ("data-", "source-", STEP_START)
 
 
 class AISDKRequestReader(RequestReader):
@@ -131,7 +134,8 @@ class AISDKRequestReader(RequestReader):
             return Text(text, signature, extras=part.rest() or None)
         if kind == FILE:
             return self._file(part)
-        return unknown_part(VENDOR, kind, part)
+        unknown = unknown_part(VENDOR, kind, part)
+        return evolve(unknown, place="") if kind.startswith(SHOWN) else unknown
 
     def _file(self, part: Fields) -> Media:
         """A file at a URL, which may hold it, or by its id at a provider."""

@@ -316,6 +316,10 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         return None
 
     def _format(self, media: Media, member: str) -> str | None:
+        """The format of media: by its type, or where nobody said one by the end of its address."""
+        if media.media_type is None and media.url is not None and not self.own:
+            ending = media.url.rpartition(".")[2].lower()
+            return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
         kind = media.media_type if self.own and member == "document" else media_type_of(media)
         if kind is None:
             return None

@@ -48,6 +48,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, MediaGenerated, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
 #: How files of some kinds begin, as base64, for media that came without a type (Ollama's images).
@@ -177,7 +178,7 @@ class RequestWriter:
 
     @property
     def form_with_tools(self) -> bool:
-        """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out. Overridden."""
+        """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out."""
         return True
 
     def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
@@ -205,10 +206,19 @@ class RequestWriter:
         return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
     def _readable(self, turn: Turn) -> Turn:
-        """The turn with text for what only one dialect has a form for, though it says text."""
+        """The turn with text for what only one dialect has a form for, though it says text.
+
+        Raises BadRequest for a part of the user's or the system's that nobody knows: a model without it answers as if nothing
+        had been said.
+        """
         if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
             return turn
-        return evolve(turn, parts=[self._as_text(part) for part in turn.parts])
+        parts = [self._as_text(part) for part in turn.parts]
+        for part in parts:
+            if isinstance(part, Aside) and part.kind == "unknown_event" and part.place:
+                kind = quoted(part.raw.get("type") or ", ".join(part.raw))
+                raise BadRequest(part.place, f"a part of type {kind} is not known, and {self.dialect} can't be sent it")
+        return evolve(turn, parts=parts)
 
     def _as_text(self, part: Part) -> Part:
         match part:

@@ -58,7 +58,7 @@ from streamkit.dialects.gemini.wire import (
     VALIDATED,
 )
 from streamkit.dialects.members.values import has_member
-from streamkit.dialects.vocabulary.google import VENDOR, since_gemini_3
+from streamkit.dialects.vocabulary.google import VENDOR, is_own_uri, since_version_3
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, budget_of, nearest, version_of
 from streamkit.events import Aside, Opaque
 from streamkit.tool_calls.check import check_arguments
@@ -87,7 +87,7 @@ class GeminiRequestWriter(RequestWriter):
     @property
     def form_with_tools(self) -> bool:
         """Whether the model takes tools next to an answer in JSON."""
-        return since_gemini_3(self.request.model)
+        return since_version_3("gemini", self.request.model)
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -141,7 +141,7 @@ class GeminiRequestWriter(RequestWriter):
         Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
         for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
         """
-        if self.own or not since_gemini_3(self.request.model):
+        if self.own or not since_version_3("gemini", self.request.model):
             return
         for content in contents:
             first = next((part for part in content["parts"] if "functionCall" in part), None)
@@ -267,8 +267,8 @@ class GeminiRequestWriter(RequestWriter):
         return {"mimeType": kind, "data": media.data} if taken else None
 
     def _linked(self, media: Media) -> dict[str, Any] | None:
-        uri = media.url or (media.file_id if self.own else None)  # another provider's ids mean nothing here
-        taken = uri is not None and (self.own or uri.startswith(("http:", "https:")))
+        uri = media.url or media.file_id
+        taken = uri is not None and (self.own or is_own_uri(uri) or uri.startswith(("http:", "https:")))
         return {"mimeType": media.media_type, "fileUri": uri} if taken else None
 
     # -- calls and results -----------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class GeminiRequestWriter(RequestWriter):
         """A result. Media that a tool gave go to ``beside`` for a model that takes none in a result."""
         self.lose_cache(result.cache)
         media = self._inner_parts(result)
-        if media and not self.own and not since_gemini_3(self.request.model):
+        if media and not self.own and not since_version_3("gemini", self.request.model):
             for _ in media:
                 self.lose("media", f"moved behind the result {result.call_id}")
             beside += media
@@ -302,8 +302,8 @@ class GeminiRequestWriter(RequestWriter):
     def _response(self, result: ToolResult) -> Any:
         """A tool's output as an object: its own if it is one, else under the member that says what it is.
 
-        Gemini takes a ``$ref`` at any depth for the name of one of the result's ``parts``, and answers 400 where there is none:
-        such an object, which may be a JSON schema, is text.
+        Gemini takes a ``$ref`` at any depth for the name of one of the result's ``parts``, and answers 400 where there is
+        none: such an object, which may be a JSON schema, is text.
         """
         texts = [part for part in result.parts if isinstance(part, Text)]
         for text in texts:

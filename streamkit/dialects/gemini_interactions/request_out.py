@@ -61,7 +61,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.google import since_gemini_3
+from streamkit.dialects.vocabulary.google import is_own_uri, since_version_3
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of, nearest
 from streamkit.events import Aside, Opaque
 
@@ -83,7 +83,7 @@ class InteractionsRequestWriter(RequestWriter):
     @property
     def form_with_tools(self) -> bool:
         """Whether the model takes tools next to an answer in JSON."""
-        return since_gemini_3(self.request.model)
+        return since_version_3("gemini", self.request.model)
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
@@ -232,7 +232,7 @@ class InteractionsRequestWriter(RequestWriter):
         if media.data is not None:
             where: dict[str, Any] = {"data": media.data}
             kind = kind if self.own else media_type_of(media)
-        elif (uri := media.url or (media.file_id if self.own else None)) and (self.own or uri.startswith("http")):
+        elif (uri := media.url or media.file_id) and (self.own or is_own_uri(uri) or uri.startswith("http")):
             where = {"uri": uri}
         else:  # another provider's ids mean nothing here
             self.lose("media", media.media_type or media.kind)
@@ -286,7 +286,7 @@ class InteractionsRequestWriter(RequestWriter):
     def _media_apart(self, result: ToolResult) -> tuple[ToolResult, list[Media]]:
         """A result without its media, and these, for a model that takes none in it: the user shows them after all results."""
         media = [part for part in result.parts if isinstance(part, Media)]
-        if not media or self.own or since_gemini_3(self.request.model):
+        if not media or self.own or since_version_3("gemini", self.request.model):
             return result, []
         for part in media:
             self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")

@@ -53,7 +53,7 @@ from streamkit.dialects.openai_chat.wire import (
     tool_call,
 )
 from streamkit.dialects.streams.event_encoder import wrapped_input
-from streamkit.dialects.vocabulary.google import since_gemini_3
+from streamkit.dialects.vocabulary.google import since_version_3
 from streamkit.dialects.vocabulary.openai import write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
@@ -239,7 +239,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     def form_with_tools(self) -> bool:
         """Whether the provider takes tools next to an answer in JSON; Google's models do from version 3 on."""
         if self.provider.signatures == "google":
-            return since_gemini_3(self.request.model)
+            return since_version_3("gemini", self.request.model)
         return self.provider.form_with_tools
 
     @property
@@ -290,6 +290,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 written = {"type": "text", "text": part.text}
             case Refusal():
                 return add_missing({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
+            case Media(native=Aside(raw=whole)) if self.own:
+                return dict(whole)
             case Media():
                 media = self.media(part)
                 if media is None:
@@ -382,7 +384,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and since_gemini_3(self.request.model)
+        google = self.provider.signatures == "google" and since_version_3("gemini", self.request.model)
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")

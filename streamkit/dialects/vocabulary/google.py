@@ -78,13 +78,18 @@ def is_base64(text: str) -> bool:
     return values.is_base64(text.replace("-", "+").replace("_", "/"))
 
 
-def since_gemini_3(model: str | None) -> bool:
-    """Whether a model is one of Gemini 3 or later; False for a name that does not say it.
+def is_own_uri(uri: str | None) -> bool:
+    """Whether an address is of a file that only Google can look up."""
+    return (uri or "").startswith(OWN_URIS)
+
+
+def since_version_3(family: str, model: str | None) -> bool:
+    """Whether a model of Google's ``family`` is of version 3 or later; False for a name that does not say it.
 
     Those refuse a history in which the first call of a turn lacks Google's signature. Models before refuse media in
     ``functionResponse.parts``, and tools next to an answer in JSON: what they take instead, the later ones take, too.
     """
-    return (version_of("gemini", model) or (0, 0)) >= (3, 0)
+    return (version_of(family, model) or (0, 0)) >= (3, 0)
 
 
 def standard_base64(text: str) -> str:
