@@ -156,6 +156,7 @@ class RequestWriter:
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
+        turns = self._saying_something(turns)
         if self.models == "claude":
             turns = self._continuable(turns)
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
@@ -180,6 +181,23 @@ class RequestWriter:
     def form_with_tools(self) -> bool:
         """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out."""
         return True
+
+    def _saying_something(self, turns: list[Turn]) -> list[Turn]:
+        """The turns without those that no message stands for: empty ones, and ones of nothing but what one dialect knows.
+
+        All of them stay where nobody else speaks: what such a request is, is for the writer to say.
+        """
+        kept = [turn for turn in turns if not all(isinstance(part, Aside) for part in turn.parts)]
+        if not any(turn.role != "system" for turn in kept):
+            return turns
+        for turn in (turn for turn in turns if all(isinstance(part, Aside) for part in turn.parts)):
+            self.extras(turn.extras)
+            for part in turn.parts:
+                if isinstance(part, Aside):
+                    self.lose(part.kind, part.type)
+            if not turn.parts:
+                self.report.repair("turn_empty")
+        return kept
 
     def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
         """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""

@@ -187,7 +187,7 @@ class CohereRequestWriter(MessageWriter):
             self.extras(media.extras),
         )
 
-    def assistant(self, turn: Turn) -> dict[str, Any] | None:
+    def assistant(self, turn: Turn) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
         plans: list[str] = []
         calls: list[dict[str, Any]] = []
@@ -213,11 +213,7 @@ class CohereRequestWriter(MessageWriter):
         message = {"role": "assistant", **without_none(tool_plan=self.joined(plans) or None, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
-        message = self.named(message | without_none(citations=citations or None), turn)
-        if self.own or message.keys() != {"role", "content"} or message["content"]:
-            return message
-        self.report.repair("turn_empty")
-        return None
+        return self.named(message | without_none(citations=citations or None), turn)
 
     # -- calls and results -----------------------------------------------------------------------------------------
 
