@@ -9,6 +9,7 @@ import pytest
 
 from streamkit import StreamReport, decode_request, encode_request
 from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
 from tests.requests.sdk_types import faults
 
 TARGETS = ["openai-chat", "anthropic", "bedrock", "gemini", "gemini-interactions", "cohere", "mistral", "ollama"]
@@ -141,3 +142,93 @@ def test_an_id_that_a_provider_gave_to_two_calls_is_of_two():
     assert [block["input"] for block in calls if block["type"] == "tool_use"] == [{"a": 1}, {"a": 2}]
     assert report.repairs["id_duplicate"] == 1
     assert "said_twice" not in report.repairs
+
+
+# -- calls and results that are said again -----------------------------------------------------------------------------
+
+
+def chat_call(arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
+def chat_turn(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+def chat_answer(content: str, call_id: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+GO = {"role": "user", "content": "Go"}
+#: Messages of Chat, the ids of the calls that are left, what is left of their results, and how much was said again.
+AGAIN = {
+    "a call twice in a message": ([GO, chat_turn(chat_call(), chat_call()), chat_answer("1")], ["c1"], ["1"], 1),
+    "a call in two messages": ([GO, chat_turn(chat_call()), chat_turn(chat_call()), chat_answer("1")], ["c1"], ["1"], 1),
+    "a call again behind its result": ([GO, chat_turn(chat_call()), chat_answer("1"), chat_turn(chat_call())], ["c1"], ["1"], 1),
+    "a call that waits": ([GO, chat_turn(chat_call()), chat_turn(chat_call())], ["c1"], [], 1),
+    "a result twice": ([GO, chat_turn(chat_call()), chat_answer("1"), chat_answer("1")], ["c1"], ["1"], 1),
+    "two states of a result": ([GO, chat_turn(chat_call()), chat_answer("wait"), chat_answer("1")], ["c1"], ["1"], 1),
+    "of two calls": (
+        [GO, chat_turn(chat_call(), chat_call(call_id="c2")), chat_answer("1"), chat_answer("2", "c2"), chat_answer("3")],
+        ["c1", "c2"],
+        ["2", "3"],
+        1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_what_a_client_says_again_is_said_once(name):
+    messages, calls, answers, again = AGAIN[name]
+    found, report = written({"model": "m", "messages": messages, "tools": [CHAT_TOOL]}, "openai-chat", "anthropic")
+    blocks = [block for message in found["messages"] for block in message["content"] if isinstance(block, dict)]
+    assert [block["id"] for block in blocks if block["type"] == "tool_use"] == calls
+    assert [block["content"] for block in blocks if block["type"] == "tool_result"] == answers
+    assert report.repairs["said_twice"] == again
+    assert faults("anthropic", found) == []
+
+
+#: The same in the dialects of user interfaces, of agents, and of Claude: a call, and its result, each twice.
+TWICE = {
+    "openai-responses": {"model": "m", "input": [
+        {"role": "user", "content": "Go"},
+        *[{"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}] * 2,
+        *[{"type": "function_call_output", "call_id": "c1", "output": "1"}] * 1,
+    ]},
+    "anthropic": {"model": "m", "max_tokens": 9, "messages": [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}] * 2},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "1"}]},
+    ]},
+    "ag-ui": {"threadId": "t", "runId": "r", "messages": [
+        {"id": "1", "role": "user", "content": "Go"},
+        {"id": "2", "role": "assistant", "toolCalls": [chat_call()]},
+        {"id": "3", "role": "assistant", "toolCalls": [chat_call()]},
+        {"id": "4", "role": "tool", "toolCallId": "c1", "content": "1"},
+    ]},
+    "bedrock": {"messages": [
+        {"role": "user", "content": [{"text": "Go"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}] * 2},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "1"}]}}]},
+    ]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", TWICE)
+def test_so_in_every_dialect(source):
+    found, report = written(TWICE[source], source, "openai-chat")
+    assert json.dumps(found).count('"c1"') == 2  # the call and its result
+    assert report.repairs["said_twice"] == 1
+
+
+def test_calls_that_share_an_id_and_have_a_result_each_stay_two():
+    messages = [GO, chat_turn(chat_call(), chat_call()), chat_answer("1"), chat_answer("2")]
+    found, report = written({"model": "m", "messages": messages}, "openai-chat", "anthropic", repair=True)
+    assert report.repairs["id_duplicate"] == 1
+    assert json.dumps(found).count('"tool_use"') == 2
+
+
+def test_within_a_dialect_its_server_judges():
+    messages = [GO, chat_turn(chat_call()), chat_answer("1"), chat_answer("2")]
+    with pytest.raises(BadRequest, match="has two results"):
+        written({"model": "m", "messages": messages}, "openai-chat", "openai-chat")
