@@ -295,6 +295,8 @@ class Aside:
     raw: Any
     choice: int = 0
     block: int = 0
+    #: In the request that it was read from, of a part of a content that nobody knows: ``messages[3].content[0]``.
+    place: str = field(default="", eq=False, repr=False, kw_only=True)
 
 
 @define

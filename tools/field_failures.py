@@ -62,6 +62,7 @@ SECTIONS = {
     304: "Errors in members that are not the dialect's",
     314: "Refusals, open calls and other speakers at the end",
     334: "Reasoning, citations and content that went missing",
+    349: "What one provider takes of results, media, forms and schemas, and another does not",
 }
 
 

@@ -57,7 +57,7 @@ def add_to(commands: Any) -> None:
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="an image at a URL, for a dialect that takes none: an error, or a loss (default: refuse)",
+        help="media at a URL or in a vendor's store, for a dialect that takes none: an error, or a loss (default: refuse)",
     )
     add_body(command)
     command.set_defaults(run=run)

@@ -96,7 +96,7 @@ class Media:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the label of its event, where it came of a stream
-    #: All of it as it came, where a model made it: what its vendor's dialect writes again.
+    #: All of it as it came, where a model made it, or in a form that few servers know: what its own dialect writes again.
     native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from operator import is_
 from typing import Final
 
@@ -102,6 +102,46 @@ def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
     part = turns[turn].parts[number]
     place = part.place if isinstance(part, ToolCall | ToolResult) else ""
     return place or f"turns[{turn}].parts[{number}]"
+
+
+# -- what is said twice ------------------------------------------------------------------------------------------------
+
+
+def said_once(request: Request, report: StreamReport) -> Request:
+    """The request without calls and results that only say again what another one says (``said_twice``).
+
+    A client that resumes, or that puts snapshots together, may have a call twice: by one id, name and arguments, with one
+    result at most. The one that the result follows stays, else the last. Of several results for one call, between two turns of
+    the assistant, the last is its latest state. Calls that share an id and have a result each stay: some providers count their
+    ids anew.
+    """
+    calls: dict[str, list[tuple[int, ToolCall]]] = {}
+    results: dict[str, list[tuple[int, ToolResult]]] = {}
+    speaker = -1
+    for number, turn in enumerate(request.turns):
+        speaker = number if turn.role == "assistant" else speaker
+        for part in turn.parts:
+            if isinstance(part, ToolCall) and part.id and not part.id_made:
+                calls.setdefault(part.id, []).append((speaker, part))
+            elif isinstance(part, ToolResult):
+                results.setdefault(part.call_id, []).append((speaker, part))
+    again: set[int] = set()
+    for call_id, said in calls.items():
+        answers = results.get(call_id, [])
+        if len(said) == 1:
+            again |= {id(part) for (at, part), (later, _) in pairwise(answers) if at == later}
+        elif len(answers) <= 1 and all(
+            (call.name, call.arguments) == (said[0][1].name, said[0][1].arguments) for _, call in said
+        ):
+            answered = [call for at, call in said if answers and at == answers[0][0]]
+            kept = answered[-1] if answered else said[-1][1]
+            again |= {id(call) for _, call in said if call is not kept}
+    if not again:
+        return request
+    for _ in again:
+        report.repair("said_twice")
+    turns = [_with_parts(turn, [part for part in turn.parts if id(part) not in again]) for turn in request.turns]
+    return evolve(request, turns=turns)
 
 
 # -- repairing ---------------------------------------------------------------------------------------------------------

@@ -206,6 +206,8 @@ class Dialect:
     citations: CitationForm | None = None
     #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
+    #: Whether media at an address or by an id of a vendor's store can be read here; with the dialect that they came in.
+    reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
     #: None for a dialect that tells of no searches of the web.
     searches: SearchForm | None = None
     #: What of a request its answers say again, for ``Profile.settings``.

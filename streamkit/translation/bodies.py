@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
-from streamkit.conversation.pairing import check_pairing, repair_pairing
+from streamkit.conversation.pairing import check_pairing, repair_pairing, said_once
 from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
+from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -73,6 +76,8 @@ def encode_request(
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
     report = report if report is not None else StreamReport()
+    if request.dialect != named.name:
+        request = said_once(request, report)
     if repair:
         request = repair_pairing(request, report)
     else:
@@ -85,9 +90,7 @@ def encode_request(
         raise BadRequest(
             path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
         )
-    if linked_media == "refuse" and (linked := linked_in(request, named)):
-        instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
-        raise BadRequest(linked[0].place or "messages", f"{named.name} takes no {linked[0].kind} at a URL; {instead}")
+    request = _reachable(request, named, linked_media, report)
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
@@ -97,23 +100,61 @@ def encode_request(
     return orjson.dumps(body)
 
 
+def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:
+    """The request without media that a dialect can't look up: at a URL, or in another vendor's store; each is a loss.
+
+    Raises BadRequest for the first where ``linked_media`` says that they are refused.
+    """
+    linked = linked_in(request, dialect)
+    stored = [
+        media
+        for media, _ in _elsewhere(request, dialect, roles=("system", "user"))
+        if not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
+    ]
+    if linked_media == "refuse" and linked:
+        instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
+        raise BadRequest(linked[0].place or "messages", f"{dialect.name} takes no {linked[0].kind} at a URL; {instead}")
+    if linked_media == "refuse" and stored:
+        where = f"{stored[0].kind} {'at an address' if stored[0].url else 'by an id'} of another provider's store"
+        fault = f"{dialect.name} can't read {where}; send its bytes, or set linked_media: 'drop'"
+        raise BadRequest(stored[0].place or "messages", fault)
+    if not linked and not stored:
+        return request
+    dropped = {id(media) for media in [*linked, *stored]}
+    for media in [*linked, *stored]:
+        report.lose("media", what=media.media_type or media.kind)
+    turns = [evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns]
+    return evolve(request, turns=turns)
+
+
+def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
+    """The parts without those whose ids are given, which may be in results of tools."""
+    kept = (part for part in parts if id(part) not in dropped)
+    return [
+        evolve(part, parts=_without(part.parts, dropped)) if isinstance(part, ToolResult) else part for part in kept
+    ]
+
+
 def linked_in(request: Request, dialect: Dialect) -> list[Media]:
     """The media at a URL of the web that a dialect would take only in the request itself; none of its own clients'."""
+    linked = _elsewhere(request, dialect, roles=("system", "user", "assistant"))
+    return [media for media, in_result in linked if _is_linked(media) and dialect.wants_bytes(media, in_result)]
+
+
+def _elsewhere(request: Request, dialect: Dialect, roles: Collection[str]) -> Iterator[tuple[Media, bool]]:
+    """The media that are not in the request of another dialect itself, and whether a tool gave them."""
     if request.dialect == dialect.name:
-        return []
-    found: list[Media] = []
-    for part in (part for turn in request.turns for part in turn.parts):
+        return
+    for part in (part for turn in request.turns if turn.role in roles for part in turn.parts):
         inner, in_result = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
-        found += [
-            each
-            for each in inner
-            if isinstance(each, Media) and _is_linked(each) and dialect.wants_bytes(each, in_result)
-        ]
-    return found
+        for each in inner:
+            if isinstance(each, Media) and each.data is None and (each.url or each.file_id):
+                yield each, in_result
 
 
 def _is_linked(media: Media) -> bool:
-    return media.data is None and (media.url or "").startswith(("http:", "https:"))
+    """Whether media are at a URL of the web, and not of a vendor's store."""
+    return (media.url or "").startswith(("http:", "https:")) and not is_own_uri(media.url)
 
 
 def decode_response(

@@ -732,3 +732,15 @@ async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, wor
             failed = told(answer, "openai-chat")
             assert failed.message.startswith("messages[0].content[1]: ")
             assert words in failed.message
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
+async def test_a_part_that_nobody_knows_is_refused_in_the_clients_dialect_with_its_path(client):
+    async with EvilUpstream(as_asked("ollama")) as evil, gateway(config_of([upstream_at(evil, "ollama")])) as running:
+        said = [{"role": "user", "content": [{"type": "hologram", "hologram": {}}]}]
+        member = "input" if client == "openai-responses" else "messages"
+        answer = await asked(running, client, {member: said})
+        assert (answer.status, len(evil.requests)) == (400, 0)
+        message = told(answer, client).message
+        assert message.startswith(f"{member}[0].content[0]: ")
+        assert "'hologram'" in message

@@ -659,7 +659,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
     "names of documents": (
         [Turn("user", [Media("file", "text/csv", "eA==", name="John's  r\u00e9sum\u00e9_v1.2.csv"), Media("file", "text/csv", "eA==", name="\u62a5\u544a.csv")])],
-        [user(document("John s r sum v1 2", "csv", "eA=="), document("document", "csv", "eA=="))], {}, {"metadata": 2},
+        [user(document("John s r sum v1 2", "csv", "eA=="), document("document", "csv", "eA=="), {"text": "(A document is attached.)"})], {"text_added": 1}, {"metadata": 2},
     ),
     "ids and names": (
         [

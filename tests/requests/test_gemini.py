@@ -847,7 +847,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
             )
         ],
         [HI],
-        [("media", "file"), ("media", "application/zip"), ("media", "file"), ("media", "image")],
+        [("media", "file"), ("media", "image"), ("media", "file"), ("media", "application/zip")],
         {},
     ),
     "thoughts of others": (
@@ -945,8 +945,14 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
             Media("image", url="https://x/y.png"),
             Aside("anthropic", "unknown_event", "content.search_result", {}),
         ),
-        of_result({"output": "done"}, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}]),
-        [("media", "image"), ("unknown_event", "content.search_result")],
+        [
+            *of_result({"output": "done"})[:-1],
+            user(
+                {"functionResponse": {"id": "a", "name": "look", "response": {"output": "done"}}},
+                {"inlineData": {"mimeType": "image/png", "data": PNG}},
+            ),
+        ],
+        [("media", "image"), ("unknown_event", "content.search_result"), ("media", "moved behind the result a")],
         {},
     ),
     "results behind text, and what follows": (
@@ -1150,7 +1156,13 @@ def test_keywords_that_are_not_taken_are_losses_with_their_path(schema, expected
     schema = {"type": "object", **schema}
     expected = {"type": "object", **expected} if "$ref" not in expected else expected
     written, report = write(
-        foreign(USER, tools=[Tool("f", parameters=schema)], options=Options(output=OutputFormat("schema", schema)))
+        Request(
+            "openai-chat",
+            "gemini-3-flash",
+            [USER],
+            tools=[Tool("f", parameters=schema)],
+            options=Options(output=OutputFormat("schema", schema)),
+        )
     )
     assert written["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == expected
     assert written["generationConfig"]["responseJsonSchema"] == expected
@@ -1329,8 +1341,10 @@ def test_the_official_client_sends_it(client, replay):
     given = ToolResult("a", [Text("done"), Media("image", "image/png", "+/8=")])
     turns = [Turn("system", [Text("rules")]), USER, Turn("assistant", said), Turn("user", [given])]
     written, _ = write(
-        foreign(
-            *turns,
+        Request(
+            "openai-chat",
+            "gemini-3-flash",
+            turns,
             tools=[STRICT],
             tool_choice=ToolChoice("auto", ("look",)),
             options=Options(max_tokens=5, stop=("x",), thinking=Thinking("low", summary="auto")),

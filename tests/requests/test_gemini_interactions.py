@@ -292,7 +292,7 @@ def test_media_go_as_contents_and_ids_of_others_do_not():
         Media("file", "application/pdf", file_id="file-1"),
         Aside("anthropic", "unknown_event", "x", {}),
     ]
-    written, report = write(request)
+    written, report = write(request, linked_media="drop")
     assert written["input"] == [
         {"type": "user_input", "content": [{"type": "image", "mime_type": "image/png", "data": "AA=="}, {"type": "video", "uri": "https://a.example/v"}]},
     ]  # fmt: skip

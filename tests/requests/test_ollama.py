@@ -328,7 +328,7 @@ CALLED = {"id": "a", "function": {"name": "look", "arguments": {"q": 1.0}}}
         ),
         pytest.param(
             [Turn("user", [Media("image", url="https://a.example/b.png"), Text("a")])],
-            [{"role": "user", "content": "a"}], ["media image, not in the request itself"], id="an image by its URL",
+            [{"role": "user", "content": "a"}], ["media image"], id="an image by its URL",
         ),
         pytest.param(
             [Turn("user", [Media("file", "application/pdf", "AA==", name="b.pdf"), Text("a", cache="long")])],

@@ -165,7 +165,7 @@ async def test_what_a_tool_gave_is_fetched_for_gemini_and_what_the_user_sent_sta
     async with pictures(certificate) as (server, fetcher):
         image = {"type": "image", "source": {"type": "url", "url": "https://pictures.test/a"}}
         body = {
-            "model": "m",
+            "model": "gemini-3-flash",
             "max_tokens": 9,
             "messages": [
                 {"role": "user", "content": [image]},

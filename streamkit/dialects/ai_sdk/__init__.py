@@ -28,6 +28,7 @@ DIALECT = Dialect(
     bodies=Bodies(AISDKRequestReader.decode_request, AISDKRequestWriter.encode_request, AISDKDecoder.decode_response),
     errors=ERRORS,
     http=HTTP_HALF,
+    reads_stored=lambda _media, _dialect: True,  # it is for the program behind the route to know
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

@@ -13,7 +13,8 @@ Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -51,6 +52,11 @@ from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
+
+#: The states of a call that has no outcome yet, the least of them first.
+STATES: Final = ("input-streaming", "input-available", "approval-requested", RESPONDED)
+#: How the types of parts begin that a user interface alone shows.
+SHOWN: Final = ("data-", "source-", STEP_START)
 
 
 class AISDKRequestReader(RequestReader):
@@ -97,15 +103,16 @@ class AISDKRequestReader(RequestReader):
         begin = len(self.turns)
         answer: list[Part] = []
         results: list[Part] = []
-        for part in message.needed_each("parts"):
+        parts = list(message.needed_each("parts"))
+        for part in self._latest_states(parts):
             kind = part.needed("type")
             if kind in {STEP_START, STEERING}:
                 self._end_step(answer, results, name)
                 answer, results = [], []
             if kind == STEERING:
-                parts = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
+                said = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
                 ids = (name, part.string("id") or "")
-                self.turns.append(Turn("user", [*parts], native_role=STEERING, native_ids=ids))
+                self.turns.append(Turn("user", [*said], native_role=STEERING, native_ids=ids))
             elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
                 self._call(part, kind, answer, results)
             elif kind == "reasoning":
@@ -115,6 +122,33 @@ class AISDKRequestReader(RequestReader):
         self._end_step(answer, results, name)
         if len(self.turns) == begin:
             self.turns.append(Turn("assistant", native_ids=(name,)))
+
+    def _latest_states(self, parts: Sequence[Fields]) -> list[Fields]:
+        """The parts of a message without those that say an older state of a call than another part does.
+
+        A client that answers an approval, or that runs a tool, may add a part instead of changing the one that is there. Two
+        parts that both say an outcome, of other inputs, are two calls of a provider that gives an id twice.
+        """
+        latest: dict[tuple[str, str], int] = {}
+        older: set[int] = set()
+        for number, part in enumerate(parts):
+            kind, call_id = part.peek("type"), part.peek("toolCallId")
+            name = part.peek("toolName") if kind == DYNAMIC_TOOL else kind
+            if not (isinstance(name, str) and isinstance(call_id, str)):
+                continue
+            key = (call_id, name.removeprefix(TOOL))
+            before = latest.get(key)
+            if before is None:
+                latest[key] = number
+                continue
+            progress, rank = _progress(part), _progress(parts[before])
+            if progress == rank == len(STATES) and part.peek("input") != parts[before].peek("input"):
+                latest[key] = number
+                continue
+            self.report.repair("said_twice")
+            older.add(before if progress >= rank else number)
+            latest[key] = number if progress >= rank else before
+        return [part for number, part in enumerate(parts) if number not in older]
 
     def _end_step(self, answer: list[Part], results: list[Part], name: str) -> None:
         self._calls = 0
@@ -131,7 +165,8 @@ class AISDKRequestReader(RequestReader):
             return Text(text, signature, extras=part.rest() or None)
         if kind == FILE:
             return self._file(part)
-        return unknown_part(VENDOR, kind, part)
+        unknown = unknown_part(VENDOR, kind, part)
+        return evolve(unknown, place="") if kind.startswith(SHOWN) else unknown
 
     def _file(self, part: Fields) -> Media:
         """A file at a URL, which may hold it, or by its id at a provider."""
@@ -243,3 +278,11 @@ class AISDKRequestReader(RequestReader):
         if isinstance(value, str):
             return evolve(result, parts=[Text(str(part.take("output")))] if value else [])
         return evolve(result, parts=[Text(part.text_of("output"))], native="output")
+
+
+def _progress(part: Fields) -> int:
+    """How far a call is by the state of its part: an outcome is the furthest."""
+    state = part.peek("state")
+    if state == "output-available" and part.peek("preliminary") is True:
+        state = RESPONDED
+    return STATES.index(state) if state in STATES else len(STATES)

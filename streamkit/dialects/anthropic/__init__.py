@@ -28,6 +28,7 @@ DIALECT = Dialect(
     recognises=recognises,
     errors=ERRORS,
     http=HTTP_HALF,
+    wants_bytes=lambda media, _in_result: media.kind == "file" and media.media_type not in {None, "application/pdf"},
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

@@ -30,7 +30,8 @@ DIALECT = Dialect(
     bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=lambda media, _in_result: not (media.url or "").startswith("s3://"),
+    wants_bytes=lambda _media, _in_result: True,
+    reads_stored=lambda media, _dialect: (media.url or "").startswith("s3://"),
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -56,6 +56,8 @@ ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolRes
 MEDIA: Final = {member: kind for kind, member in MEMBERS.items()}
 #: Members of ``source`` that have a form of ours; a block with another is an aside. Text is one in a document alone.
 SOURCES: Final = frozenset({"bytes", "s3Location"})
+#: Blocks that no text stands for and that say nothing a model must read: marks, and pictures for a guardrail.
+MARKS: Final = frozenset({"cachePoint", "guardContent"})
 #: The headers of Anthropic's own API, which are members here.
 VERSION, BETA = "anthropic_version", "anthropic_beta"
 
@@ -259,7 +261,8 @@ class BlockReader(BlockParts):
         if self._place != "assistant" or member not in STREAMED:
             raw = {member: block.take(member)}
             kind: AsideKind = "server_tool" if is_server(member, value) else "unknown_event"
-            self.parts.append(Aside(VENDOR, kind, CONTENT + member, raw, block=number))
+            place = "" if member in MARKS else block.place
+            self.parts.append(Aside(VENDOR, kind, CONTENT + member, raw, block=number, place=place))
             return
         fields = block.needed_fields(member)
         arguments = fields.peek("input")
@@ -280,7 +283,7 @@ def _result(fields: Fields) -> ToolResult:
 
 
 def _media(fields: Fields, member: str) -> Media:
-    media = Media(MEDIA[member])
+    media = Media(MEDIA[member], place=fields.place)
     form = fields.string("format")
     if form is not None:
         media.media_type = MEDIA_TYPES[member].get(form, f"{'application' if member == 'document' else member}/{form}")

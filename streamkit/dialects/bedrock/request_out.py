@@ -81,6 +81,8 @@ NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+#: What the user says where a document is all there is: the server wants a text next to it.
+ATTACHED: Final = "(A document is attached.)"
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
 
@@ -166,6 +168,11 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             messages = [message for message in messages if message.role != "system"]
         runs = groupby(messages, key=lambda message: message.role)
         joined = [self._joined(run) for _, run in runs]
+        for message in () if self.own else joined:
+            is_alone = not any("text" in block or "guardContent" in block for block in message.content)
+            if is_alone and any("document" in block for block in message.content):  # else the server refuses it
+                message.content.append({"text": ATTACHED})
+                self.report.repair("text_added")
         if (text := self.opening(joined[0].role if joined else None, "messages")) is not None:
             joined.insert(0, Message("user", content=[{"text": text}]))
         return system, joined
@@ -309,6 +316,10 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         return None
 
     def _format(self, media: Media, member: str) -> str | None:
+        """The format of media: by its type, or where nobody said one by the end of its address."""
+        if media.media_type is None and media.url is not None and not self.own:
+            ending = media.url.rpartition(".")[2].lower()
+            return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
         kind = media.media_type if self.own and member == "document" else media_type_of(media)
         if kind is None:
             return None

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from streamkit.conversation.messages import CacheMark, OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
 from streamkit.dialects.bodies.request_writer import RequestWriter, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
@@ -179,7 +180,17 @@ class ClaudeRequestWriter(RequestWriter):
             self.lose("parameter", "output")
             return None
         self.lose_output(output, *lost)
-        return output
+        return evolve(output, schema=self._held_to(output.schema, "output.schema"))
+
+    def _held_to(self, schema: Any, path: str) -> Any:
+        """A schema that the model is held to, as Claude takes it."""
+        if self.own:
+            return schema
+        schemas = ClaudeSchemas(lambda where: self.lose("schema_keyword", where), self._closed)
+        return schemas.write(schema, path)
+
+    def _closed(self) -> None:
+        self.report.repair("schema_closed")
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -190,6 +201,8 @@ class ClaudeRequestWriter(RequestWriter):
             tool = self.as_function(tool)
         empty = tool.parameters is None or (tool.parameters == {} and not self.own)
         parameters = dict(NO_PARAMETERS) if empty else tool.parameters
+        if tool.strict:
+            parameters = self._held_to(parameters, f"{tool.name}.parameters")
         return evolve(tool, parameters=parameters, strict=tool.strict if self.own else tool.strict or None)
 
     def called_tools(self) -> list[str]:

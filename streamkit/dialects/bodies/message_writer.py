@@ -26,8 +26,8 @@ class MessageWriter(RequestWriter):
         """A message of the system or the user, with these ``parts`` of the turn."""
         raise NotImplementedError
 
-    def assistant(self, turn: Turn) -> Message | None:
-        """A message of the assistant; None for one that can't be without a word."""
+    def assistant(self, turn: Turn) -> Message:
+        """A message of the assistant, which is left out if it is without a word in a request of another dialect."""
         raise NotImplementedError
 
     def result(self, result: ToolResult, moved: list[Media]) -> Message:
@@ -52,8 +52,11 @@ class MessageWriter(RequestWriter):
     def turn_as_messages(self, turn: Turn) -> Iterator[Message]:
         """The messages that a turn is."""
         if turn.role == "assistant":
-            if (message := self.assistant(turn)) is not None:
+            message = self.assistant(turn)
+            if self.own or any(value for name, value in message.items() if name not in {"role", "name"}):
                 yield message
+            else:
+                self.report.repair("turn_empty")
             return
         results = [part for part in turn.parts if isinstance(part, ToolResult)]
         if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):

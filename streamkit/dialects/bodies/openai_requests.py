@@ -9,11 +9,23 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from streamkit.conversation.messages import OutputFormat, Thinking
+from streamkit.conversation.messages import Media, OutputFormat, Thinking
 from streamkit.dialects.bodies.option_limits import Models, least_effort
-from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, without_none
+from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, media_type_of, without_none
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, TOOLS
 
+#: How names of files end, by their media types, where it is another word than the type's own (``application/pdf``).
+ENDINGS: Final[Mapping[str, str]] = {
+    "text/plain": "txt",
+    "text/markdown": "md",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "application/vnd.ms-powerpoint": "ppt",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+    "application/octet-stream": "bin",
+}
 #: Members of a request that both of OpenAI's dialects have, by one name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
 
@@ -57,6 +69,15 @@ class OpenAIRequestWriter(RequestWriter):
             self.lose_thinking(thinking, "enabled")
         self.lose_thinking(thinking, *lost)
         return asked_effort(thinking) or least
+
+    def file_name(self, media: Media) -> str | None:
+        """The name of a file, which the server demands with its content: one of its media type where nobody gave any."""
+        if media.name is not None or media.data is None or self.own:
+            return media.name
+        self.report.repair("file_named")
+        kind = media_type_of(media)
+        ending = ENDINGS.get(kind) or kind.partition("/")[2]
+        return f"file.{ending}" if ending.isalnum() else "file"
 
     def form(self, output: OutputFormat | None, *, nested: bool) -> dict[str, Any] | None:
         """The form of the answer; None where none is asked for. ``nested``: whether a schema has an object of its own."""

@@ -119,8 +119,9 @@ def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
 
 
 def unknown_part(vendor: str, kind: str, part: Fields, block: int = 0) -> Aside:
-    """A part that only one dialect knows, whole."""
-    return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", {"type": kind, **part.rest()}, block=block)
+    """A part that nobody knows, whole: only its own dialect writes it again."""
+    raw = {"type": kind, **part.rest()}
+    return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", raw, block=block, place=part.place)
 
 
 def image_of(part: Fields) -> Media:

@@ -48,6 +48,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, MediaGenerated, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
 #: How files of some kinds begin, as base64, for media that came without a type (Ollama's images).
@@ -155,6 +156,7 @@ class RequestWriter:
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
+        turns = self._saying_something(turns)
         if self.models == "claude":
             turns = self._continuable(turns)
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
@@ -165,7 +167,37 @@ class RequestWriter:
             user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
             options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
         options = evolve(options, output=self._asked_form(options.output))
-        return evolve(request, turns=turns, tool_choice=choice, options=options)
+        tools = request.tools
+        if options.output is not None and options.output.kind != "text" and not self.form_with_tools:
+            if choice is not None and choice.mode == "none":
+                self.lose("tool_choice", "none")
+                tools, choice = [], None
+            elif any(map(self.defines, tools)):
+                self.lose("parameter", "output")
+                options = evolve(options, output=None)
+        return evolve(request, turns=turns, tools=tools, tool_choice=choice, options=options)
+
+    @property
+    def form_with_tools(self) -> bool:
+        """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out."""
+        return True
+
+    def _saying_something(self, turns: list[Turn]) -> list[Turn]:
+        """The turns without those that no message stands for: empty ones, and ones of nothing but what one dialect knows.
+
+        All of them stay where nobody else speaks: what such a request is, is for the writer to say.
+        """
+        kept = [turn for turn in turns if not all(isinstance(part, Aside) for part in turn.parts)]
+        if not any(turn.role != "system" for turn in kept):
+            return turns
+        for turn in (turn for turn in turns if all(isinstance(part, Aside) for part in turn.parts)):
+            self.extras(turn.extras)
+            for part in turn.parts:
+                if isinstance(part, Aside):
+                    self.lose(part.kind, part.type)
+            if not turn.parts:
+                self.report.repair("turn_empty")
+        return kept
 
     def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
         """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""
@@ -192,10 +224,19 @@ class RequestWriter:
         return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
     def _readable(self, turn: Turn) -> Turn:
-        """The turn with text for what only one dialect has a form for, though it says text."""
+        """The turn with text for what only one dialect has a form for, though it says text.
+
+        Raises BadRequest for a part of the user's or the system's that nobody knows: a model without it answers as if nothing
+        had been said.
+        """
         if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
             return turn
-        return evolve(turn, parts=[self._as_text(part) for part in turn.parts])
+        parts = [self._as_text(part) for part in turn.parts]
+        for part in parts:
+            if isinstance(part, Aside) and part.kind == "unknown_event" and part.place:
+                kind = quoted(part.raw.get("type") or ", ".join(part.raw))
+                raise BadRequest(part.place, f"a part of type {kind} is not known, and {self.dialect} can't be sent it")
+        return evolve(turn, parts=parts)
 
     def _as_text(self, part: Part) -> Part:
         match part:

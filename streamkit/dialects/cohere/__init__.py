@@ -26,6 +26,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(CohereRequestReader, CohereRequestWriter, CohereBodyDecoder, CohereResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
+    wants_bytes=lambda media, _in_result: media.kind == "file",  # which may be text
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -53,6 +53,7 @@ class CohereRequestWriter(MessageWriter):
     most_stops = 5
     text_files = False
     vendor = VENDOR
+    form_with_tools = False
 
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice."""
@@ -187,7 +188,7 @@ class CohereRequestWriter(MessageWriter):
             self.extras(media.extras),
         )
 
-    def assistant(self, turn: Turn) -> dict[str, Any] | None:
+    def assistant(self, turn: Turn) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
         plans: list[str] = []
         calls: list[dict[str, Any]] = []
@@ -214,11 +215,7 @@ class CohereRequestWriter(MessageWriter):
         message = {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
-        message = self.named(message | without_none(citations=citations or None), turn)
-        if self.own or message.keys() != {"role", "content"} or message["content"]:
-            return message
-        self.report.repair("turn_empty")
-        return None
+        return self.named(message | without_none(citations=citations or None), turn)
 
     # -- calls and results -----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from streamkit.dialects.gemini.request_out import GeminiRequestWriter
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile, Provider
+from streamkit.dialects.vocabulary.google import is_own_uri
 
 DIALECT = Dialect(
     name="gemini",
@@ -35,6 +36,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda _media, in_result: in_result,
+    reads_stored=lambda media, _dialect: is_own_uri(media.url or media.file_id),
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

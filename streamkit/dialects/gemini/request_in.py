@@ -156,7 +156,7 @@ class GeminiRequestReader(RequestReader):
                 self._result(part, turn.parts)
             case _:
                 aside = ASIDE_PARTS.get(kind, "unknown_event")
-                turn.parts.append(Aside(VENDOR, aside, "part", part.rest()))
+                turn.parts.append(Aside(VENDOR, aside, "part", part.rest(), place=part.place))
 
     def _text(self, part: Fields, turn: Turn) -> None:
         """Text that is not the model's: a signature of it means nothing."""

@@ -57,14 +57,9 @@ from streamkit.dialects.gemini.wire import (
     TOOLS,
     VALIDATED,
 )
-from streamkit.dialects.vocabulary.google import VENDOR
-from streamkit.dialects.vocabulary.reasoning_effort import (
-    NO_SIGNATURE,
-    budget_of,
-    nearest,
-    version_of,
-    wants_signatures,
-)
+from streamkit.dialects.members.values import has_member
+from streamkit.dialects.vocabulary.google import VENDOR, is_own_uri, since_version_3
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, budget_of, nearest, version_of
 from streamkit.events import Aside, Opaque
 from streamkit.tool_calls.check import check_arguments
 
@@ -88,6 +83,11 @@ class GeminiRequestWriter(RequestWriter):
     vendor = VENDOR
     names = TOOLS.names
     search_options = frozenset()
+
+    @property
+    def form_with_tools(self) -> bool:
+        """Whether the model takes tools next to an answer in JSON."""
+        return since_version_3("gemini", self.request.model)
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -141,7 +141,7 @@ class GeminiRequestWriter(RequestWriter):
         Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
         for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
         """
-        if self.own or not wants_signatures("gemini", self.request.model):
+        if self.own or not since_version_3("gemini", self.request.model):
             return
         for content in contents:
             first = next((part for part in content["parts"] if "functionCall" in part), None)
@@ -152,8 +152,14 @@ class GeminiRequestWriter(RequestWriter):
     def _content(self, turn: Turn) -> Message:
         self.count_turn(turn)
         parts: list[PartBody] = []
+        beside: list[PartBody] = []
         for part in self._by_call(turn.parts):
-            self._part(part, parts)
+            if isinstance(part, ToolResult):
+                parts.append(self._result(part, beside))
+            else:
+                self._part(part, parts)
+        last = max((number for number, part in enumerate(parts, 1) if _is_result(part)), default=0)
+        parts[last:last] = beside
         return Message("model" if turn.role == "assistant" else "user", parts, self.extras(turn.extras))
 
     # -- the order of contents -------------------------------------------------------------------------------------
@@ -191,8 +197,6 @@ class GeminiRequestWriter(RequestWriter):
                 written = self._media(part)
             case ToolCall():
                 written = self._call(part)
-            case ToolResult():
-                written = self._result(part)
             case Aside():
                 self._aside(part, parts)
                 return
@@ -263,8 +267,8 @@ class GeminiRequestWriter(RequestWriter):
         return {"mimeType": kind, "data": media.data} if taken else None
 
     def _linked(self, media: Media) -> dict[str, Any] | None:
-        uri = media.url or (media.file_id if self.own else None)  # another provider's ids mean nothing here
-        taken = uri is not None and (self.own or uri.startswith(("http:", "https:")))
+        uri = media.url or media.file_id
+        taken = uri is not None and (self.own or is_own_uri(uri) or uri.startswith(("http:", "https:")))
         return {"mimeType": media.media_type, "fileUri": uri} if taken else None
 
     # -- calls and results -----------------------------------------------------------------------------------------
@@ -277,19 +281,30 @@ class GeminiRequestWriter(RequestWriter):
     def _id(self, call_id: str) -> str | None:
         return None if call_id in self.made_ids else call_id or None
 
-    def _result(self, result: ToolResult) -> PartBody:
+    def _result(self, result: ToolResult, beside: list[PartBody]) -> PartBody:
+        """A result. Media that a tool gave go to ``beside`` for a model that takes none in a result."""
         self.lose_cache(result.cache)
+        media = self._inner_parts(result)
+        if media and not self.own and not since_version_3("gemini", self.request.model):
+            for _ in media:
+                self.lose("media", f"moved behind the result {result.call_id}")
+            beside += media
+            media = []
         called = self.called.get(result.call_id, result.name) or ""
         body = without_none(
             id=self._id(result.call_id),
             name=self.tool_name((result.name if self.own else None) or called),
             response=self._response(result),
-            parts=self._inner_parts(result) or None,
+            parts=media or None,
         )
         return {"functionResponse": add_missing(body, self.extras(result.extras))}
 
     def _response(self, result: ToolResult) -> Any:
-        """A tool's output as an object: its own if it is one, else under the member that says what it is."""
+        """A tool's output as an object: its own if it is one, else under the member that says what it is.
+
+        Gemini takes a ``$ref`` at any depth for the name of one of the result's ``parts``, and answers 400 where there is
+        none: such an object, which may be a JSON schema, is text.
+        """
         texts = [part for part in result.parts if isinstance(part, Text)]
         for text in texts:
             self.lose_cache(text.cache)
@@ -300,7 +315,9 @@ class GeminiRequestWriter(RequestWriter):
         only = texts[0].text if len(texts) == 1 else ""
         bare = native is None and (self.own or not result.is_error)
         if bare and only.lstrip()[:1] == "{" and check_arguments(only).kind == "complete":
-            return orjson.Fragment(only)
+            if self.own or not has_member(only, "$ref"):
+                return orjson.Fragment(only)
+            self.report.repair("result_as_text")
         output = [text.text for text in texts] if len(texts) > 1 else only
         return {native or ("error" if result.is_error else "output"): output}
 

@@ -14,6 +14,7 @@ from streamkit.dialects.gemini_interactions.request_in import InteractionsReques
 from streamkit.dialects.gemini_interactions.request_out import InteractionsRequestWriter
 from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
 from streamkit.dialects.gemini_interactions.wire import TOOLS
+from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
@@ -30,6 +31,7 @@ DIALECT = Dialect(
     ),
     errors=ERRORS,
     http=HTTP_HALF,
+    reads_stored=lambda media, _dialect: is_own_uri(media.url or media.file_id),
     tools=TOOLS,
     citations=CITATIONS,
     model_place=ModelPlace("status", within="interaction"),

@@ -185,7 +185,7 @@ class InteractionsRequestReader(RequestReader):
         if kind == "text":
             return Text(content.needed("text"), extras=content.rest() or None)
         if kind not in MEDIA:
-            return Aside(VENDOR, "unknown_event", "content", {"type": kind, **content.rest()})
+            return Aside(VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
         media = Media(MEDIA[kind], content.string("mime_type"), place=content.place)
         data, uri = content.string("data"), content.string("uri")
         if data is not None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
@@ -60,6 +61,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
+from streamkit.dialects.vocabulary.google import is_own_uri, since_version_3
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of, nearest
 from streamkit.events import Aside, Opaque
 
@@ -77,6 +79,11 @@ class InteractionsRequestWriter(RequestWriter):
     vendor = VENDOR
     most_stops = 5
     names = TOOLS.names
+
+    @property
+    def form_with_tools(self) -> bool:
+        """Whether the model takes tools next to an answer in JSON."""
+        return since_version_3("gemini", self.request.model)
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
@@ -139,7 +146,9 @@ class InteractionsRequestWriter(RequestWriter):
         spoken: list[Part] = []
         for part in turn.parts:
             if isinstance(part, ToolResult):
-                results.append(self._result(part))
+                others, media = self._media_apart(part)
+                results.append(self._result(others))
+                spoken += media
             elif isinstance(part, Aside) and part.type == STEP:
                 results += [dict(part.raw)] if self.aside(part) else []
             else:
@@ -223,7 +232,7 @@ class InteractionsRequestWriter(RequestWriter):
         if media.data is not None:
             where: dict[str, Any] = {"data": media.data}
             kind = kind if self.own else media_type_of(media)
-        elif (uri := media.url or (media.file_id if self.own else None)) and (self.own or uri.startswith("http")):
+        elif (uri := media.url or media.file_id) and (self.own or is_own_uri(uri) or uri.startswith("http")):
             where = {"uri": uri}
         else:  # another provider's ids mean nothing here
             self.lose("media", media.media_type or media.kind)
@@ -273,6 +282,15 @@ class InteractionsRequestWriter(RequestWriter):
         )
         thought = [] if self.own or signature is None else [{"type": THOUGHT, "signature": signature}]
         return [*thought, add_missing(written, self.extras(call.extras))]
+
+    def _media_apart(self, result: ToolResult) -> tuple[ToolResult, list[Media]]:
+        """A result without its media, and these, for a model that takes none in it: the user shows them after all results."""
+        media = [part for part in result.parts if isinstance(part, Media)]
+        if not media or self.own or since_version_3("gemini", self.request.model):
+            return result, []
+        for part in media:
+            self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")
+        return evolve(result, parts=[part for part in result.parts if not isinstance(part, Media)]), media
 
     def _result(self, result: ToolResult) -> Step:
         self.lose_cache(result.cache)

@@ -73,6 +73,25 @@ def json_value(text: str | bytes) -> Any:
         return None
 
 
+def has_member(text: str, name: str) -> bool:
+    """Whether an object at any depth of a JSON text has a member of that name; also for a text that can't be read."""
+    if name not in text and "\\u" not in text:
+        return False
+    level = [json_value(text)]
+    if level == [None]:
+        return True
+    while level:
+        if any(type(value) is dict and name in value for value in level):
+            return True
+        level = [
+            inner
+            for value in level
+            if type(value) in CONTAINERS
+            for inner in (value.values() if type(value) is dict else value)
+        ]
+    return False
+
+
 def has_value(value: object) -> bool:
     """Whether an unknown field says anything: null and empty values do not."""
     return value is not None and value not in ("", [], {})

@@ -109,7 +109,7 @@ class MistralRequestReader(ChatRequestReader):
             case "input_audio":
                 media = self._input_audio(part)
             case "file":
-                media = Media("file", file_id=part.needed("file_id"))
+                media = Media("file", file_id=part.needed("file_id"), place=part.place)
             case kind:
                 return _aside(CONTENT, kind, part)
         media.extras = part.rest() or None
@@ -119,7 +119,7 @@ class MistralRequestReader(ChatRequestReader):
         """A sound: where it is, or itself as base64, which the dialect takes bare as well."""
         audio = part.needed("input_audio")
         if audio.startswith(("http:", "https:")):
-            return Media("audio", url=audio)
+            return Media("audio", url=audio, place=part.place)
         if is_data_uri(audio):
             return Media("audio", *media_of(audio, part.at("input_audio")))
         return Media("audio", data=audio)
@@ -198,7 +198,8 @@ class MistralRequestReader(ChatRequestReader):
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:
     """A part that only this dialect knows."""
-    return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", {"type": kind, **part.rest()})
+    raw = {"type": kind, **part.rest()}
+    return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", raw, place=part.place)
 
 
 def _thoughts(chunk: Fields) -> list[Reasoning | Aside]:

@@ -133,9 +133,6 @@ class MistralRequestWriter(ChatRequestWriter):
                     self.lose("system_place")
                     front.append(message)
                     continue
-                case "assistant" if not message["content"] and "tool_calls" not in message:
-                    self.report.repair("turn_empty")
-                    continue
                 case "user" if before == "tool":
                     self.report.repair("turn_added")
                     placed.append({"role": "assistant", "content": BRIDGE})

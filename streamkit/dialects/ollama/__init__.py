@@ -34,7 +34,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(OllamaRequestReader, OllamaRequestWriter, OllamaDecoder, OllamaResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=lambda media, _in_result: media.kind in IMAGES,
+    wants_bytes=lambda media, _in_result: media.kind in {*IMAGES, "file"},
     tools=TOOLS,
     prefill=Prefill(),
     with_call_ids=OllamaClient(call_ids=True),

@@ -36,6 +36,8 @@ DIALECT = Dialect(
     bodies=Bodies.of(ChatRequestReader, ChatRequestWriter, ChatBodyDecoder, ChatResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
+    wants_bytes=lambda media, _in_result: media.kind in {"audio", "file"},
+    reads_stored=lambda media, dialect: media.kind == "file" and media.url is None and dialect == "openai-responses",
     tools=TOOLS,
     citations=CITATIONS,
     quirks=QUIRKS,

@@ -4,7 +4,7 @@ Their habits are read from every stream, named or not: this list only says whose
 is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
 DeepSeek and Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of
 the prompt, whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318), and how it goes on with
-a text (dialects.md §7.4).
+a text (dialects.md §7.4), and whether it refuses tools next to an answer in JSON (vercel/ai#16540).
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class ChatProvider(Provider):
     cache_marks: Literal["", "openai", "anthropic"] = ""
     #: Whether content is text alone, as one string: it refuses a list of parts.
     text_only: bool = False
+    #: Whether it takes tools next to an answer in JSON.
+    form_with_tools: bool = True
 
 
 #: Where no provider is named a request is written as OpenAI takes it.
@@ -170,6 +172,7 @@ PROVIDERS: Final = (
     ChatProvider(
         name="groq",
         title="Groq",
+        form_with_tools=False,  # "json mode cannot be combined with tool/function calling"
         habits={"thinking_in_text": "`<think>…</think>` in the content, unless it is asked for as parsed"},
         thinks_in_text=True,
         adds={

@@ -32,10 +32,12 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.request_reader import (
     content_of,
     function_tool,
     image_of,
+    media_at,
     read_options,
     server_tool,
     unknown_part,
@@ -73,6 +75,8 @@ from streamkit.text.quoting import quoted
 
 #: The two fields, in the order in which they are asked.
 MAX_TOKENS = ("max_completion_tokens", "max_tokens")
+#: How addresses begin that stand where OpenAI has content or an id.
+ADDRESSES = ("http:", "https:", "gs:", "s3:")
 #: Types of ``tool_choice`` that name tools of the program.
 CHOICES = frozenset({"function", "custom", "allowed_tools"})
 #: The member that says what a call was given, by its kind.
@@ -256,20 +260,38 @@ class ChatRequestReader(TurnReader):
                 return Refusal(part.needed("refusal"), part.rest() or None)
             case "image_url":
                 return finished_media(evolve(image_of(part), place=part.place), part)
-            case "input_audio":
-                return finished_media(read_audio(part), part)
-            case "file":
-                return self._file(part)
+            case "input_audio" | "video_url" | "audio_url" | "file" as kind:
+                whole = {"type": kind, **part.peek_all()}
+                media = self._file(part) if kind == "file" else self._film_or_sound(part, kind)
+                media.native = Aside(self.vendor, "metadata", f"{CONTENT}{kind}", whole)
+                return finished_media(media, part)
             case kind:
                 return unknown_part(self.vendor, kind, part)
 
+    def _film_or_sound(self, part: Fields, kind: str) -> Media:
+        """A film or a sound: in ``input_audio``, where some servers take an address, too, or in a form that others added."""
+        if kind != "input_audio":
+            return media_at(kind.removesuffix("_url"), part.needed_fields(kind), "url")
+        media = read_audio(part)
+        data = media.data or ""
+        if data.startswith(ADDRESSES):
+            media.url, media.data = data, None
+        elif is_data_uri(data):
+            _, media.data = media_of(data, f"{part.at('input_audio')}.data")
+        return evolve(media, place=part.place)
+
     def _file(self, part: Fields) -> Media:
+        """A file, whose content or id may be an address (OpenRouter, LiteLLM)."""
         file = part.needed_fields("file")
-        data = file.string("file_data")
-        media = Media("file", data=data, file_id=file.string("file_id"), name=file.string("filename"))
+        data, file_id = file.string("file_data"), file.string("file_id")
+        media = Media("file", data=data, file_id=file_id, name=file.string("filename"), place=part.place)
+        address = data or file_id
         if data is not None and is_data_uri(data):
             media.media_type, media.data = media_of(data, file.at("file_data"))
-        return finished_media(media, part)
+        elif address is not None and address.startswith(ADDRESSES):
+            media.data = media.file_id = None
+            media.url = address
+        return media
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 

@@ -54,8 +54,9 @@ from streamkit.dialects.openai_chat.wire import (
     tool_call,
 )
 from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.vocabulary.google import since_version_3
 from streamkit.dialects.vocabulary.openai import write_cache_mark
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 from streamkit.text.one_string import one_string
 
@@ -237,6 +238,13 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return {"type": kind, kind: {"name": self.tool_name(name)}}
 
     @property
+    def form_with_tools(self) -> bool:
+        """Whether the provider takes tools next to an answer in JSON; Google's models do from version 3 on."""
+        if self.provider.signatures == "google":
+            return since_version_3("gemini", self.request.model)
+        return self.provider.form_with_tools
+
+    @property
     def as_it_came(self) -> bool:
         """Whether what only a provider understands goes back to wherever it came from."""
         return self.own and self.target.provider is None
@@ -284,6 +292,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 written = {"type": "text", "text": part.text}
             case Refusal():
                 return add_missing({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
+            case Media(native=Aside(raw=whole)) if self.own:
+                return dict(whole)
             case Media():
                 media = self.media(part)
                 if media is None:
@@ -314,7 +324,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             case "file" if media.data is not None or (media.file_id is not None and self.related):
                 bare = media.data is None or (self.own and media.media_type is None)
                 data = media.data if bare else data_uri(media)
-                file = without_none(file_data=data, file_id=media.file_id, filename=media.name)
+                file = without_none(file_data=data, file_id=media.file_id, filename=self.file_name(media))
                 return {"type": "file", "file": file}
         return None
 
@@ -382,7 +392,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and wants_signatures("gemini", self.request.model)
+        google = self.provider.signatures == "google" and since_version_3("gemini", self.request.model)
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")

@@ -35,6 +35,7 @@ DIALECT = Dialect(
     settings=settings_of,
     # without its phase a message of newer models is read as another (dialects.md §2.2)
     resent=((VENDOR, "message.phase"),),
+    reads_stored=lambda media, dialect: media.url is None and dialect == "openai-chat",
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

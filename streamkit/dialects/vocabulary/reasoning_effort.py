@@ -72,8 +72,3 @@ def version_of(family: str, model: str | None) -> tuple[int, int] | None:
     """Which version an id names behind the name of the ``family``; None if it names none."""
     found = re.search(rf"{family}-(\d+)(?:\.(\d+))?", model or "")
     return None if found is None else (int(found[1]), int(found[2] or 0))
-
-
-def wants_signatures(family: str, model: str | None) -> bool:
-    """Whether a model refuses a history in which the first call of a turn lacks Google's signature: from version 3 on."""
-    return (version_of(family, model) or (0, 0)) >= (3, 0)

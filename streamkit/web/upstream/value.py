@@ -108,7 +108,7 @@ class Upstream:
     #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
     #: front of it (``bridge``), or an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
-    #: What becomes of an image at a URL, for a dialect that takes none: an error (``refuse``), the image itself, which is
+    #: What becomes of media at a URL, for a dialect that takes none: an error (``refuse``), the media themselves, which are
     #: fetched over https from public addresses alone (``fetch``), or a counted loss (``drop``).
     linked_media: FetchedMedia = "refuse"
     #: Thinking that stands in the text between tags (`<think>…</think>`), as reasoning. `auto`: as the policy says, which is

@@ -1,0 +1,144 @@
+"""JSON schemas for Claude's structured output and strict tools: it takes part of JSON schema, and answers 400 to the rest.
+
+An object is closed, an array has no bounds but a least of 0 or 1, a text none but a known format; ``oneOf`` is ``anyOf``, and
+several types are one each of it. Nothing stands next to a ``$ref``, and no type next to an enumeration. What is left out
+stands at the end of the description, for the model to read, and each keyword is counted with its path.
+
+Source: anthropic 2.12, ``lib/_parse/_transform.py``; platform.claude.com and AWS, "Structured outputs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+from attrs import frozen
+
+from streamkit.dialects.members.values import DEPTH
+from streamkit.errors import BadRequest
+from streamkit.text.quoting import STEP_CHARS, shortened
+
+#: Formats of text that are taken.
+FORMATS: Final = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+)
+#: Keywords with a list of schemas, of which the first counts.
+UNIONS: Final = ("anyOf", "oneOf", "allOf")
+#: Keywords of one type, for a schema of several.
+OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
+    "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
+    "array": ("items", "minItems", "maxItems", "uniqueItems", "prefixItems", "contains"),
+    "string": ("format", "minLength", "maxLength", "pattern"),
+}
+#: Keywords that say nothing of a value.
+NAMES: Final = ("$schema", "$id", "$comment")
+#: A schema within a schema is up to four levels of JSON deeper.
+SCHEMAS_DEEP: Final = DEPTH // 4
+_PRIMITIVE: Final = (str, int, float, bool, type(None))
+
+
+@frozen
+class ClaudeSchemas:
+    """Writes schemas. ``lose`` gets the path of each keyword that is not taken; ``closed`` is called for each object."""
+
+    lose: Callable[[str], None]
+    closed: Callable[[], None]
+
+    def write(self, schema: Any, path: str, depth: int = 1) -> Any:
+        """The schema that stands at ``path`` as Claude takes it. Raises BadRequest for one that is nested too deep."""
+        if depth > SCHEMAS_DEEP:
+            raise BadRequest(path, f"a schema nested deeper than {SCHEMAS_DEEP}")
+        if not isinstance(schema, Mapping):
+            return schema
+        left = {keyword: value for keyword, value in schema.items() if keyword not in NAMES}
+        kept: dict[str, Any] = {}
+
+        def inner(value: Any, step: str) -> Any:
+            return self.write(value, f"{path}.{shortened(step, STEP_CHARS)}", depth + 1)
+
+        for keyword in ("$defs", "definitions"):
+            if isinstance(left.get(keyword), Mapping):
+                kept[keyword] = {name: inner(value, f"{keyword}.{name}") for name, value in left.pop(keyword).items()}
+        if "$ref" in left:
+            kept["$ref"] = left.pop("$ref")
+            self._lose(path, left)
+            return kept
+        kind = _type_of(left)
+        union = next((keyword for keyword in UNIONS if isinstance(left.get(keyword), list)), None)
+        kept |= _literals(left)
+        if kept.keys() & {"enum", "const"}:
+            kind = None
+        elif union is not None:
+            several = [inner(value, f"{union}[{number}]") for number, value in enumerate(left.pop(union))]
+            kept["allOf" if union == "allOf" else "anyOf"] = several
+            if union == "oneOf":
+                self._lose(path, [union])
+        elif isinstance(kind, list):
+            kept["anyOf"] = [inner({"type": each, **_taken(left, OF_TYPE.get(each, ()))}, each) for each in kind]
+        elif kind is not None:
+            kept["type"] = kind
+        kept |= _taken(left, ("description", "title"))
+        if kind == "object":
+            kept |= self._object(left, path, inner)
+        elif kind == "array":
+            kept |= {"items": inner(left.pop("items"), "items")} if "items" in left else {}
+            kept |= _taken(left, ("minItems",) if left.get("minItems") in (0, 1) else ())
+        elif kind == "string" and left.get("format") in FORMATS:
+            kept |= _taken(left, ("format",))
+        return self._described(kept, left, path)
+
+    def _object(self, left: dict[str, Any], path: str, inner: Callable[[Any, str], Any]) -> dict[str, Any]:
+        """What the schema of an object says of its members: those that it names, and no others."""
+        named = left.pop("properties", None)
+        if not isinstance(named, Mapping):
+            named = {}
+        properties = {name: inner(value, f"properties.{name}") for name, value in named.items()}
+        more = left.pop("additionalProperties", None)
+        if more is None:
+            self.closed()
+        elif more is not False:
+            self._lose(path, ["additionalProperties"])
+        return {"properties": properties, "additionalProperties": False, **_taken(left, ("required",))}
+
+    def _described(self, kept: dict[str, Any], left: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """The schema with what it can't have at the end of its description."""
+        if left:
+            self._lose(path, left)
+            said = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
+            before = kept.get("description")
+            kept["description"] = f"{before}\n\n{{{said}}}" if before else f"{{{said}}}"
+        return kept
+
+    def _lose(self, path: str, keywords: Iterable[str]) -> None:
+        for keyword in keywords:
+            self.lose(f"{path}.{shortened(keyword, STEP_CHARS)}")
+
+
+def _literals(left: dict[str, Any]) -> dict[str, Any]:
+    """The values that are allowed, out of the schema; ones that are objects or lists are not taken."""
+    enum = left.get("enum")
+    takes_enum = isinstance(enum, list) and enum and all(isinstance(value, _PRIMITIVE) for value in enum)
+    literals = {"enum": left.pop("enum")} if takes_enum else {}
+    if "const" in left and isinstance(left["const"], _PRIMITIVE):
+        literals["const"] = left.pop("const")
+    return literals
+
+
+def _type_of(left: dict[str, Any]) -> Any:
+    """The type, which is taken: by what else the schema says where it says none, and one of a list of one."""
+    kind = left.pop("type", None)
+    if isinstance(kind, list) and len(kind) == 1:
+        return kind[0]
+    if kind is not None or any(isinstance(left.get(keyword), list) for keyword in UNIONS):
+        return kind
+    return "object" if isinstance(left.get("properties"), Mapping) else "array" if "items" in left else None
+
+
+def _taken(left: dict[str, Any], keywords: tuple[str, ...]) -> dict[str, Any]:
+    """These keywords of a schema, out of it."""
+    return {keyword: left.pop(keyword) for keyword in keywords if left.get(keyword) is not None}
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
