@@ -279,7 +279,7 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
         raise _too_slow(f"the body did not arrive within {body_s:g} s", dialect) from error
     except (web.RequestPayloadError, ConnectionError) as error:
         message = "the body broke off, or is not what its Content-Encoding says"
-        raise Refused(ProviderFailed("invalid_request", message)) from error
+        raise Refused(ProviderFailed("invalid_request", message), {"Connection": "close"}) from error
 
 
 async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
