@@ -45,7 +45,7 @@ from streamkit.web.client_dialect import (
     unrouted,
     wants_socket,
 )
-from streamkit.web.client_keys import KeyRing, admit, client_key
+from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
@@ -403,7 +403,8 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 
 def _key_of(request: web.Request) -> str:
-    return client_key(request) or ""
+    ring = request.app[GATEWAY].ring
+    return (ring and ring.accepted(request)) or ""
 
 
 def _no_key(_request: web.Request) -> str:
