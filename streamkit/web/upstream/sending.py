@@ -37,6 +37,7 @@ from attrs import evolve
 from yarl import URL
 
 from streamkit.dialects.http import Operation
+from streamkit.dialects.vocabulary.error_bodies import REDIRECTED
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
@@ -200,7 +201,7 @@ async def error_of(
             f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
             "the gateway's base_url for it has to be corrected: https for http, another host or path"
         )
-        return evolve(failed, message=message, raw=None)
+        return evolve(failed, type="server", message=message, code=REDIRECTED, vendor="", raw=None)
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
 
 
