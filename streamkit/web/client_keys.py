@@ -41,7 +41,7 @@ _NO_PAGES: Final = (
 
 
 def client_keys(request: web.Request) -> list[str]:
-    """The keys that a client sent, without blank ones. Gemini's REST clients have theirs in the URL."""
+    """The keys that a client sent, without blank ones. Some REST clients have theirs in the URL."""
     headers = request.headers
     sent = [value.partition(" ") for value in headers.getall("Authorization", ())]
     keys = [token for scheme, _, token in sent if scheme.lower() == "bearer"]
