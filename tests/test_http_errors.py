@@ -297,7 +297,9 @@ def test_it_is_told_to_the_client(name: str):
     part = encode_error(ProviderFailed("rate_limit", "no", retry_after_s=1.2501), name).headers
     assert (part["retry-after"], part["retry-after-ms"]) == ("2", "1251")
     assert "retry-after" not in encode_error(ProviderFailed("rate_limit", "no"), name).headers
-    assert encode_error(ProviderFailed("rate_limit", "no", retry_after_s=1e300), name).headers["retry-after"] == "31622400"
+    assert (
+        encode_error(ProviderFailed("rate_limit", "no", retry_after_s=1e300), name).headers["retry-after"] == "31622400"
+    )
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------

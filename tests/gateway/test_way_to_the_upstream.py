@@ -154,3 +154,22 @@ async def test_where_no_such_window_is_the_name_alone_is_read():
         assert (found.status, found.json()["id"]) == (200, "claude-x")
     assert evil.requests[0].json()["model"] == "claude-x"
     assert evil.requests[0].header("anthropic-beta") is None
+
+
+async def test_an_error_before_a_stream_of_the_ai_sdk_is_one_sentence_since_usechat_shows_the_body():
+    body = {
+        "id": "c",
+        "trigger": "submit-message",
+        "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
+    }
+    async with (
+        EvilUpstream(status(429, message="slow down")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        limited = await ask(running.url, "/v1/ai-sdk", body=orjson.dumps(body | {"model": "m"}))
+        wrong = await ask(running.url, "/v1/ai-sdk", body=b"{}")
+        lost = await ask(running.url, "/v1/ai-sdk", method="DELETE")
+    assert (limited.status, limited.body) == (429, b"the evil upstream says: slow down")
+    assert [each.headers["content-type"] for each in (limited, wrong, lost)] == ["text/plain; charset=utf-8"] * 3
+    assert (wrong.status, lost.status) == (400, 405)
+    assert b"{" not in wrong.body + lost.body

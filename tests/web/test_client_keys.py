@@ -16,7 +16,7 @@ from streamkit.web.client_dialect import client_dialect
 from streamkit.web.client_keys import SENT, KeyRing, admit
 from streamkit.web.refusals import Refused
 from tests.web import official
-from tests.web.asking import ASKS, DIALECTS, message_of
+from tests.web.asking import ASKS, DIALECTS, error_in, message_of
 
 KEY = "sk-canary-7f3a"
 
@@ -135,7 +135,7 @@ async def test_who_is_not_let_in_is_told_in_the_dialect(server, aiohttp_client, 
     client = await aiohttp_client(server)
     async with client.post(ASKS[dialect][0], headers=headers) as response:
         text = await response.text()
-        assert told in message_of(await response.json())
+        assert told in message_of(error_in(await response.read()))
     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert "wrong-key" not in text
     assert KEY not in text
