@@ -4,7 +4,7 @@ A server closes a connection that was idle for some seconds, and a request may b
 response arrived, though the server is well and never read it. Such a request is sent once more, at once, on a new connection
 (RFC 9112 §9.3.1). Only one that was used before can be so: a new connection that ends without a word is a failure.
 
-Source: RFC 9112 §9.3.1, §9.5; clients.md §10.8.
+Source: RFC 9112 §9.3.1, §9.5; clients.md §10.9.
 """
 
 from __future__ import annotations
