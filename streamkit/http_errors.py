@@ -32,7 +32,13 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
-from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, error_in, error_message, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import (
+    ERROR_BY_STATUS,
+    error_in,
+    error_message,
+    gateway_status,
+    provider_failed,
+)
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
@@ -46,8 +52,8 @@ BODY_BYTES: Final = 64 * 1024
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
 #: Members of an object without an error that are named.
 NAMED = 8
-#: Nobody waits longer than a day: what says so is a date gone wrong.
-RETRY_AFTER_MAX_S: Final = 86_400.0
+#: Limits of a week and of a month are in use. What says more than a year is a date gone wrong.
+RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
 
 #: Kinds that say no more than the class of a status does.
 _GENERAL: Final = frozenset({"invalid_request", "server"})
@@ -82,7 +88,7 @@ def decode_error(
     """Read the error that a provider of ``dialect`` answered with. Any body will do; of a long one, its beginning.
 
     ``retry_after_s`` is what a ``Retry-After`` says (seconds, or a date by the answer's own ``Date``), ``retry-after-ms``, or
-    the body itself, from 0 to a day. Without secrets, and of bounded length. Raises UsageError for an unknown name.
+    the body itself, from 0 to a year. Without secrets, and of bounded length. Raises UsageError for an unknown name.
     """
     named, _ = source_named(dialect)
     # bytes that are no UTF-8, which HTTP allows, stand there as halves of surrogate pairs
@@ -166,7 +172,7 @@ def _words(named: Dialect) -> dict[str, ErrorType]:
 
 
 def _status(failed: ProviderFailed, errors: Errors) -> int:
-    own = failed.http_status if failed.vendor in errors.vendors else None
+    own = failed.http_status if failed.vendor in errors.vendors else gateway_status(failed)
     overflow = is_overflow(failed)
     if own is not None and 400 <= own <= (499 if overflow else 599):  # the official clients repeat what has a 500
         return own

@@ -63,6 +63,7 @@ SECTIONS = {
     314: "Refusals, open calls and other speakers at the end",
     334: "Reasoning, citations and content that went missing",
     349: "What one provider takes of results, media, forms and schemas, and another does not",
+    374: "The gateway between its clients and its upstreams",
 }
 
 

@@ -119,6 +119,8 @@ class Errors:
     #: The body as JSON values, and headers of its own.
     encode: Callable[[ProviderFailed, StreamReport], tuple[dict[str, Any], Mapping[str, str]]]
     statuses: Mapping[ErrorType, int] = STATUSES
+    #: Whether clients show a body as it is, so that over HTTP it is the message alone, as text.
+    in_words: bool = False
 
 
 @frozen(kw_only=True)

@@ -126,6 +126,8 @@ class Endpoint:
     #: Headers in which clients ask for features, names in lower case, and whether each is a list, to which an operator's own
     #: is added. They pass from a client to a server of the same dialect.
     features: Mapping[str, bool] = field(factory=dict)
+    #: What clients write behind a model's name to ask for a feature, in lower case, and the feature headers that ask for it.
+    marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
     #: Headers of an answer that clients get too, names in lower case; one that ends with ``-`` is the beginning of names.
     passed: tuple[str, ...] = ()
     #: Whether a stream may come as one JSON array.

@@ -36,11 +36,13 @@ class Profile:
     model: str = ""
     #: What this client's request set, which its answers say again (``Dialect.settings``).
     settings: Mapping[str, Any] = field(factory=dict)
+    #: When it was asked, by the clock of ``Encoding``, for dialects that say how long an answer took; None: as it begins.
+    asked_at: float | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults, whatever was asked for."""
-        others = {"name", "title", "user_agent", "model", "settings"}
+        others = {"name", "title", "user_agent", "model", "settings", "asked_at"}
         names = [field.name for field in fields(Profile) if field.name not in others]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
 

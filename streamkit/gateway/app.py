@@ -42,9 +42,10 @@ from streamkit.web.client_dialect import (
     no_socket,
     not_allowed,
     refuse_in_dialect,
+    unrouted,
     wants_socket,
 )
-from streamkit.web.client_keys import KeyRing, admit, client_key
+from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
@@ -353,9 +354,9 @@ def _observed(request: web.Request, record: Record) -> Iterator[None]:
 async def _answered(request: web.Request, handler: Handler, record: Record) -> web.StreamResponse:
     try:
         return await handler(request)
-    except web.HTTPException as error:  # a path that is none of ours; aiohttp wants it raised, or a plain response
+    except web.HTTPException as error:  # a path that is none of ours
         record.error = error.reason
-        return web.Response(status=error.status, body=error.body, headers=error.headers)
+        return unrouted(request, error)
     except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
@@ -402,7 +403,8 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 
 def _key_of(request: web.Request) -> str:
-    return client_key(request) or ""
+    ring = request.app[GATEWAY].ring
+    return (ring and ring.accepted(request)) or ""
 
 
 def _no_key(_request: web.Request) -> str:

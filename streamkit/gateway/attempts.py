@@ -46,6 +46,7 @@ from streamkit.web.output_times import STALL_S, OutputTimes
 from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
+from streamkit.web.upstream.auth import told_of_credentials
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
 
@@ -63,6 +64,8 @@ OUTCOMES: Final = {
 }
 #: How long an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0
+#: How long an upstream is left alone at most, whatever it says: it may have been given more of its limit.
+REST_S: Final = 86_400.0
 #: Upstreams and models of which something is remembered, and of a model's name, which is the client's word, so much.
 REMEMBERED: Final = 1000
 NAME_CHARS: Final = 200
@@ -139,7 +142,8 @@ class Attempts:
             failed = await self._more_rounds(failed)
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
-            await self.reply.fail(failed)
+            upstreams = [target.upstream for target in self.route.targets]
+            await self.reply.fail(told_of_credentials(failed, upstreams, self.reply.client_headers))
 
     async def _more_rounds(self, first: ProviderFailed | None) -> ProviderFailed | None:
         """What the last round failed with, behind one that failed with ``first``; None: one answered."""
@@ -349,7 +353,7 @@ class Attempts:
         if lacks_tools(failed):
             _note(self.memory.without_tools, self._key(target), now, NO_TOOLS_S)
         if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
-            _note(self.memory.resting, self._key(target), now, failed.retry_after_s)
+            _note(self.memory.resting, self._key(target), now, min(failed.retry_after_s, REST_S))
 
     def _rests_until(self, target: Target) -> float:
         return self.memory.resting.get(self._key(target), 0.0)

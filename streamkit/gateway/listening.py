@@ -11,11 +11,12 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import hdrs, web
 
 from streamkit.errors import UsageError
+from streamkit.gateway.client_http import SERVER, ClientConnection
 
 #: What aiohttp may take behind the grace time to close what is left.
 CLOSE_S: Final = 1.0
@@ -29,8 +30,6 @@ REFUSING_S: Final = 5.0
 #: Of a request that is refused, so much is read: enough for its first line.
 FIRST_LINE_BYTES: Final = 4096
 CLIENTS: Final = "clients"
-#: What answers, in the header ``Server``.
-SERVER: Final = "streamkit"
 
 
 @asynccontextmanager
@@ -73,18 +72,6 @@ async def _name_server(_request: web.Request, response: web.StreamResponse) -> N
     response.headers[hdrs.SERVER] = SERVER
 
 
-class _Connection(web.RequestHandler):
-    """One that names the server in errors too that reach no application: those of a request that is no HTTP."""
-
-    __slots__ = ()
-
-    def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
-        """As aiohttp's."""
-        response = super().handle_error(*args, **kwargs)
-        response.headers[hdrs.SERVER] = SERVER
-        return response
-
-
 class _Site(web.TCPSite):
     """A site that bounds its connections. asyncio takes the backlog for how many it accepts in a turn, too."""
 
@@ -99,14 +86,7 @@ class _Site(web.TCPSite):
         def connected() -> asyncio.Protocol:
             if connections is not None and len(server.connections) >= connections:
                 return _Full(refusing)
-            # without aiohttp's log of requests: the gateway has its own line
-            return _Connection(
-                server,
-                loop=loop,
-                keepalive_timeout=idle_s,
-                access_log=None,  # type: ignore[arg-type]
-                auto_decompress=decompress,
-            )
+            return ClientConnection(server, idle_s=idle_s, decompress=decompress)
 
         made = await loop.create_server(
             connected, self._host, self._port, backlog=self._backlog, reuse_port=self._reuse_port

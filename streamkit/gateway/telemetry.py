@@ -226,7 +226,15 @@ class AttemptSpan:
         error_type = "" if attempt.outcome in ANSWERS else attempt.outcome
         ending = attempt.outcome if attempt.outcome in LEFT else ""
         first_s = attempt.first_output_s if self.is_streamed else None
-        end_inference(self.span, attempt.report, error_type=error_type, ending=ending, first_output_s=first_s)
+        conventions = self.trace.telemetry.conventions
+        end_inference(
+            self.span,
+            attempt.report,
+            conventions=conventions,
+            error_type=error_type,
+            ending=ending,
+            first_output_s=first_s,
+        )
         self.trace.telemetry.instruments.call(
             self.measured, attempt.report.usage, seconds=attempt.seconds, error_type=error_type, first_output_s=first_s
         )

@@ -2,7 +2,7 @@
 
 The conventions are in development and moved house: "1.41" is the last version of ``semantic-conventions`` that has them, and
 what instrumentations and back ends read today; "genai" is ``semantic-conventions-genai``, which renamed the metrics. The span
-attributes are the same in both, with ``cache_write`` as the newer has it and instrumentations of "1.41" write it, too.
+attributes are the same in both, but for one: tokens written to a cache are ``cache_creation`` there and ``cache_write`` here.
 
 Nothing here imports OpenTelemetry. Source: observe.md F11 to F18, O14.
 """
@@ -44,14 +44,6 @@ SERVER_PORT: Final = "server.port"
 ERROR_TYPE: Final = "error.type"
 #: Why a span has no answer though nothing failed: the reader left. No attribute of the conventions says so.
 ENDING: Final = "streamkit.ending"
-#: By a member of ``UsageReported``: totals include the cache, and the reasoning.
-USAGE: Final[Mapping[Count, str]] = {
-    "input_total": "gen_ai.usage.input_tokens",
-    "input_cached": "gen_ai.usage.cache_read.input_tokens",
-    "input_cache_write": "gen_ai.usage.cache_write.input_tokens",
-    "output_total": "gen_ai.usage.output_tokens",
-    "output_reasoning": "gen_ai.usage.reasoning.output_tokens",
-}
 #: What was said, each a JSON text; opt-in. And, of this package's own, that some of it was left out.
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
@@ -94,9 +86,10 @@ class TokenMetric(Metric):
 
 @frozen(kw_only=True)
 class Conventions:
-    """What one version calls the metrics."""
+    """What one version calls the metrics, and the counts of tokens on a span."""
 
     schema_url: str
+    usage: Mapping[Count, str]  #: by a member of ``UsageReported``: totals include the cache, and the reasoning
     duration: Metric  #: of a call, whole or not
     first_chunk: Metric  #: from the request to the first output; of streams alone
     chunk_time: Metric  #: from each output of a stream to the next; opt-in
@@ -118,6 +111,16 @@ class Conventions:
             self.server_first_token,
             self.server_token_time,
         )
+
+
+def _usage(cache_write: str) -> Mapping[Count, str]:
+    return {
+        "input_total": "gen_ai.usage.input_tokens",
+        "input_cached": "gen_ai.usage.cache_read.input_tokens",
+        "input_cache_write": f"gen_ai.usage.{cache_write}.input_tokens",
+        "output_total": "gen_ai.usage.output_tokens",
+        "output_reasoning": "gen_ai.usage.reasoning.output_tokens",
+    }
 
 
 def _seconds(name: str, description: str, bounds: tuple[float, ...] = CALL_BOUNDS) -> Metric:
@@ -145,6 +148,7 @@ _USED: Final = "Number of input and output tokens used"
 CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
     "1.41": Conventions(
         schema_url="https://opentelemetry.io/schemas/1.41.0",
+        usage=_usage("cache_creation"),
         duration=_seconds("gen_ai.client.operation.duration", "GenAI operation duration"),
         first_chunk=_seconds("gen_ai.client.operation.time_to_first_chunk", "Time to receive the first chunk"),
         chunk_time=_seconds("gen_ai.client.operation.time_per_output_chunk", "Time per output chunk behind the first"),
@@ -158,6 +162,7 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
     ),
     "genai": Conventions(
         schema_url="https://opentelemetry.io/schemas/gen-ai/1.42.0",
+        usage=_usage("cache_write"),
         duration=_seconds("gen_ai.client.inference.duration", "Inference duration"),
         first_chunk=_seconds("gen_ai.client.inference.time_to_first_chunk", "Time to receive the first chunk"),
         chunk_time=_seconds("gen_ai.client.inference.time_per_output_chunk", "Time per output chunk behind the first"),

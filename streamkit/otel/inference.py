@@ -165,15 +165,21 @@ def describe_request(span: Span, request: Request, *, stream: bool) -> None:
 
 
 def end_inference(
-    span: Span, answered: Answered, *, error_type: str = "", ending: str = "", first_output_s: float | None = None
+    span: Span,
+    answered: Answered,
+    *,
+    conventions: names.Conventions,
+    error_type: str = "",
+    ending: str = "",
+    first_output_s: float | None = None,
 ) -> None:
-    """Set what came of a call, and end its span.
+    """Set what came of a call, in the names of ``conventions``, and end its span.
 
     ``error_type`` says in one word what failed; ``ending`` why its reader left, which is no failure (observe.md O6). Of
     neither: the answer is whole. ``first_output_s``: seconds until the first output.
     """
     if span.is_recording():
-        found = _answer_attributes(answered, is_whole=not error_type and not ending)
+        found = _answer_attributes(answered, conventions, is_whole=not error_type and not ending)
         if first_output_s is not None:
             found[names.RESPONSE_TIME_TO_FIRST_CHUNK] = first_output_s
         if ending:
@@ -185,7 +191,9 @@ def end_inference(
     span.end()
 
 
-def _answer_attributes(answered: Answered, *, is_whole: bool) -> dict[str, AttributeValue]:
+def _answer_attributes(
+    answered: Answered, conventions: names.Conventions, *, is_whole: bool
+) -> dict[str, AttributeValue]:
     """Nothing stands for what is not known: no 0 for tokens that nobody counted."""
     found: dict[str, AttributeValue] = {}
     if answered.started is not None:
@@ -194,7 +202,7 @@ def _answer_attributes(answered: Answered, *, is_whole: bool) -> dict[str, Attri
         if answered.started.model:
             found[names.RESPONSE_MODEL] = attribute_text(answered.started.model)
     if answered.usage is not None:
-        for count, name in names.USAGE.items():
+        for count, name in conventions.usage.items():
             tokens: int | None = getattr(answered.usage, count)
             if tokens is not None:
                 found[name] = tokens

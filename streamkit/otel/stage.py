@@ -14,7 +14,7 @@ from streamkit.conversation.messages import Request
 from streamkit.events import Event
 from streamkit.otel.api import Context, Span, Tracer, get_tracer
 from streamkit.otel.content import AnswerContent, Content, describe_content
-from streamkit.otel.conventions import CONVENTIONS, SemConv
+from streamkit.otel.conventions import CONVENTIONS, Conventions, SemConv
 from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
 
 #: How the instrumentation is called.
@@ -82,7 +82,7 @@ def traced(
         finally:
             if content is not None and answer is not None:
                 span.set_attributes(content.of_answer(answer.finish(), is_cut=answer.is_cut))
-            _end(span, seen, raised, first_s)
+            _end(span, seen, raised, first_s, CONVENTIONS[semconv])
 
     return trace
 
@@ -91,7 +91,7 @@ def _since(started_ns: int | None, begun: float) -> float:
     return time.perf_counter() - begun if started_ns is None else max(0.0, (time.time_ns() - started_ns) / 1e9)
 
 
-def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None) -> None:
+def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None, conventions: Conventions) -> None:
     error_type, ending = "", ""
     if seen.failed is not None:
         error_type = FAILED
@@ -105,4 +105,4 @@ def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None) -> No
         error_type = CUT
     else:
         ending = CLOSED
-    end_inference(span, seen, error_type=error_type, ending=ending, first_output_s=first_s)
+    end_inference(span, seen, conventions=conventions, error_type=error_type, ending=ending, first_output_s=first_s)

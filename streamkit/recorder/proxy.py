@@ -38,6 +38,7 @@ from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import client_session
+from streamkit.web.upstream.connections import sent_once_more
 from streamkit.web.upstream.sending import not_answered
 
 #: The longest body of a request, which is held until it is sent: prompts with images have some MiB.
@@ -175,19 +176,23 @@ class Proxy:
         self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse | SourceFailed:
         """The provider's answer, its body unread, or why there is none."""
+
+        async def send() -> ClientResponse:
+            return await self._session.request(
+                method,
+                url,
+                data=None if body is None else io.BytesIO(body),
+                headers=headers,
+                skip_auto_headers=_ADDED,
+                allow_redirects=False,
+                timeout=ClientTimeout(total=None, connect=self.timeouts.connect_s),
+            )
+
         task = asyncio.current_task()
         self._asking.add(task)
         try:
             async with asyncio.timeout(self.timeouts.first_byte_s):
-                return await self._session.request(
-                    method,
-                    url,
-                    data=None if body is None else io.BytesIO(body),
-                    headers=headers,
-                    skip_auto_headers=_ADDED,
-                    allow_redirects=False,
-                    timeout=ClientTimeout(total=None, connect=self.timeouts.connect_s),
-                )
+                return await sent_once_more(send)
         except (ClientError, OSError) as error:
             return not_answered(error, self.timeouts)
         finally:

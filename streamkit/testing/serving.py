@@ -14,6 +14,8 @@ from aiohttp import web
 
 #: How long the connections that are left when it ends are waited for.
 CLOSE_S = 1.0
+#: A line of a request's head, as providers take it.
+LINE_BYTES = 64 * 1024
 
 
 @contextmanager
@@ -41,7 +43,13 @@ def served(make_app: Callable[[], web.Application], *, decompress: bool = True) 
 
 async def _started(make_app: Callable[[], web.Application], decompress: bool) -> tuple[web.AppRunner, str]:
     runner = web.AppRunner(
-        make_app(), handler_cancellation=True, access_log=None, shutdown_timeout=CLOSE_S, auto_decompress=decompress
+        make_app(),
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=CLOSE_S,
+        auto_decompress=decompress,
+        max_line_size=LINE_BYTES,
+        max_field_size=LINE_BYTES,
     )
     try:
         await runner.setup()

@@ -22,12 +22,10 @@ from attrs import frozen
 from streamkit.conversation.messages import Options, Request, Text, Tool, Turn
 from streamkit.dialects.http import Address, ChatForm, RequestLine
 from streamkit.errors import BadRequest
-from streamkit.events import ProviderFailed
-from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.report import StreamReport
 from streamkit.resume import Cursor, StoreDown
 from streamkit.web.client_dialect import Handler, expected
-from streamkit.web.refusals import FAILURE, Refused
+from streamkit.web.refusals import FAILURE, Refused, in_words
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.conversation import Conversation
@@ -147,14 +145,6 @@ class _Chat:
             asked.turns.insert(0, Turn("system", [Text(self.system)]))
         asked.tools, asked.options = [*self.tools], Options()
         asked.exchange.pop("system", None)
-
-
-def in_words(failed: ProviderFailed, client: str) -> ErrorAnswer:
-    """An error over HTTP as one sentence of text, with the status and the headers that the dialect has for it."""
-    answer = encode_error(failed, client)
-    return ErrorAnswer(
-        answer.status, {**answer.headers, "content-type": "text/plain; charset=utf-8"}, failed.message.encode()
-    )
 
 
 def _response(refused: Refused, client: str) -> web.Response:

@@ -11,7 +11,7 @@ Source: clients.md §10.2, §10.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -40,11 +40,16 @@ METHOD_CHARS: Final = 20
 
 def client_dialect(request: web.Request) -> str:
     """The dialect of the client, by path, else by header; the first of the table where neither tells."""
-    path, every = request.path, surfaces()
+    return dialect_of(request.path, request.headers)
+
+
+def dialect_of(path: str, headers: Container[str]) -> str:
+    """The same of a path and the names of headers, in whatever case."""
+    every = surfaces()
     method, shared = _method_of_a_model(path), _MODELS.search(path) is not None
     by_method = (name for name in every if method and method in every[name].methods)
     by_path = (name for name in every if not shared and every[name].path.search(path))
-    by_header = (name for name in every if every[name].header in request.headers)
+    by_header = (name for name in every if every[name].header in headers)
     return next(chain(by_method, by_path, by_header, every))
 
 

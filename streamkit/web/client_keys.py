@@ -1,8 +1,9 @@
 """The keys by which clients are let in, where an operator wants any.
 
-A key is looked for where the official clients send it, and nowhere else: not in the URL, which stands in the log of every
-proxy on the way. Keys are compared as keyed hashes, each with every one that is known, so that the time tells neither how much
-of a key was right nor which one it was like. None is in a ``repr``, a message or a header of an answer.
+A key is looked for where the official clients send it, and nowhere else. A client may send several: one of a vendor's that it
+found in its environment, and the gateway's. It is let in by whichever is known. Keys are compared as keyed hashes, each with
+every one that is known, so that the time tells neither how much of a key was right nor which one it was like. None is in a
+``repr``, a message or a header of an answer.
 
 Source: limits.md T6; clients.md §10.3.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from aiohttp import web
@@ -24,6 +26,8 @@ from streamkit.web.refusals import Refused
 
 #: Where some vendors' clients have their key instead (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
+#: So many keys of a request are looked at.
+SENT: Final = 8
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
 #: RFC 9110 §15.5.2 wants it beside each 401.
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
@@ -36,12 +40,14 @@ _NO_PAGES: Final = (
 )
 
 
-def client_key(request: web.Request) -> str | None:
-    """The key that a client sent, the first of those that are not blank; None if it sent none."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    bearer = token if scheme.lower() == "bearer" else ""
-    sent = (bearer, *(request.headers.get(name, "") for name in KEY_HEADERS))
-    return next((key.strip() for key in sent if key.strip()), None)
+def client_keys(request: web.Request) -> list[str]:
+    """The keys that a client sent, without blank ones. Some REST clients have theirs in the URL."""
+    headers = request.headers
+    sent = [value.partition(" ") for value in headers.getall("Authorization", ())]
+    keys = [token for scheme, _, token in sent if scheme.lower() == "bearer"]
+    keys += [key for name in KEY_HEADERS for key in headers.getall(name, ())]
+    keys += request.query.getall("key", ())
+    return list(islice(filter(None, map(str.strip, keys)), SENT))
 
 
 class KeyRing:
@@ -56,6 +62,10 @@ class KeyRing:
 
     def __repr__(self) -> str:
         return f"<ring of {len(self._digests)} client keys>"
+
+    def accepted(self, request: web.Request) -> str | None:
+        """The first key of a request that is known; None: it has none."""
+        return next(filter(self.allows, client_keys(request)), None)
 
     def allows(self, key: str | None) -> bool:
         digest = self._digest(key or "")
@@ -76,10 +86,7 @@ def admit(request: web.Request, ring: KeyRing | None, origins: Origins = NO_ORIG
         if is_foreign(origin) and not origins.allows(origin):
             raise Refused(ProviderFailed("permission", _NO_PAGES))
         return
-    key = client_key(request)
-    if key is None:
-        raise Refused(ProviderFailed("auth", f"a key is needed, and none was sent; {_HOW}"), _CHALLENGE)
-    if not ring.allows(key):
-        raise Refused(
-            ProviderFailed("auth", "this key is not known here; ask the gateway's operator for one"), _CHALLENGE
-        )
+    if ring.accepted(request) is None:
+        unknown = "this key is not known here; ask the gateway's operator for one"
+        none = f"a key is needed, and none was sent; {_HOW}"
+        raise Refused(ProviderFailed("auth", unknown if client_keys(request) else none), _CHALLENGE)

@@ -13,6 +13,7 @@ Source: design.md §6; seeds.md S1, S3.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
@@ -298,7 +299,13 @@ class Exchange:
             agent = self.reply.client_headers.get("User-Agent", "").lower()
             profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
         counted = asked is True or profile.usage_unasked
-        return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
+        return evolve(
+            profile,
+            include_usage=counted,
+            model=self.ask.model,
+            settings=dialect.settings(self.ask.request),
+            asked_at=self._asked_at,
+        )
 
     def _passing(self) -> Profile:
         """What frames of the client's own dialect are held against, as they pass."""
@@ -307,6 +314,7 @@ class Exchange:
 
     async def _open(self, *, stream: bool) -> TimedSource | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
+        self._asked_at = time.time()
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
         request = evolve(self.ask.request, model=model, stream=stream)
@@ -338,6 +346,7 @@ class Exchange:
         return opened.answer
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)
+    _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back

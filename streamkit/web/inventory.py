@@ -18,7 +18,7 @@ from streamkit.errors import BadRequest, UsageError
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import Handler, client_dialect, expected, in_dialect
 from streamkit.web.refusals import Refused, bad_request, no_such_model
-from streamkit.web.surfaces import misspelt, read_body, surfaces
+from streamkit.web.surfaces import misspelt, read_body, surfaces, unmarked
 
 #: The card of a model, as a client of a dialect calls it. None: there is no such model.
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
@@ -79,7 +79,8 @@ def keyless_paths() -> frozenset[str]:
 
 
 def untagged(model: str, dialect: str) -> str:
-    """What a model is called without the tag that clients of ``dialect`` may leave out."""
+    """What a model is called without the tag that clients of ``dialect`` may leave out, and without a mark."""
+    model = unmarked(model)[0]
     listing = _listings().get(dialect)
     return model.removesuffix(listing.default_tag) if listing is not None and listing.default_tag else model
 

@@ -17,7 +17,7 @@ from streamkit.dialects import client_named
 from streamkit.dialects.http import SHOWN_CHARS
 from streamkit.errors import BadRequest, StreamkitError, UsageError
 from streamkit.events import ErrorType, ProviderFailed
-from streamkit.http_errors import encode_error
+from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.text.quoting import quoted
 
 #: What an answer of ``error_response`` tells, for a log.
@@ -37,12 +37,25 @@ class Refused(StreamkitError):
         return error_response(self.failed, dialect, headers=self.headers)
 
 
+def in_words(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
+    """An error over HTTP as one sentence of text, with the status and the headers that the dialect has for it."""
+    answer = encode_error(failed, dialect)
+    headers = {**answer.headers, "content-type": "text/plain; charset=utf-8"}
+    return ErrorAnswer(answer.status, headers, failed.message.encode("utf-8", "replace"))
+
+
+def error_answer(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
+    """What a client of ``dialect`` is told over HTTP. Raises UsageError as ``encode_error`` does."""
+    errors = client_named(dialect)[0].errors
+    return (in_words if errors is not None and errors.in_words else encode_error)(failed, dialect)
+
+
 def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
     """The answer that tells a client of ``dialect`` of an error: status, body, ``Retry-After``; ``headers`` beside them.
 
     Raises UsageError for an unknown name, or a dialect that has no errors over HTTP.
     """
-    status, own, body = encode_error(failed, dialect)
+    status, own, body = error_answer(failed, dialect)
     response = web.Response(status=status, body=body, headers={**(headers or {}), **own})
     response[FAILURE] = failed
     return response

@@ -29,7 +29,7 @@ from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import Interrupted
 from streamkit.events import ProviderFailed, StreamEnded
-from streamkit.http_errors import ErrorAnswer, encode_error
+from streamkit.http_errors import ErrorAnswer
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
@@ -38,6 +38,7 @@ from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
 from streamkit.web.client_connection import Gone, Watch, bound_unsent
 from streamkit.web.json_array import as_array
+from streamkit.web.refusals import error_answer
 from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
@@ -186,7 +187,7 @@ class Reply:
         headers: Mapping[str, str] | None = None,
         begins: Callable[[], None] = lambda: None,
         outlet: Outlet | None = None,
-        error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
+        error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = error_answer,
         shape: Shape | None = None,
     ) -> None:
         self.client = client
@@ -513,7 +514,7 @@ def reply_to(
     headers: Mapping[str, str] | None = None,
     *,
     outlet: Outlet | None = None,
-    error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
+    error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = error_answer,
     is_kept: bool = False,
     shape: Shape | None = None,
 ) -> Reply:

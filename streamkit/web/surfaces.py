@@ -25,7 +25,7 @@ from aiohttp import web
 from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request, Tool, Turn
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, endpoints
 from streamkit.dialects.http import Address, Operation, RequestLine, StoredForm, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
@@ -71,6 +71,8 @@ class Ask:
     dialect: str
     operation: Operation
     model: str
+    #: What stood behind the model's name (``Endpoint.marks``).
+    mark: str = ""
     stream: bool
     #: The stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
@@ -154,6 +156,17 @@ def misspelt(path: str) -> tuple[str, ...]:
     return (f"/{path}", twice, f"/{rest}") if version in VERSIONS else (f"/{path}", twice)
 
 
+@cache
+def _marks() -> frozenset[str]:
+    return frozenset(mark for endpoint in endpoints() for mark in endpoint.marks)
+
+
+def unmarked(model: str) -> tuple[str, str]:
+    """A model's name, and the mark of a feature that stood behind it; "" for none."""
+    mark = next((mark for mark in _marks() if model.lower().endswith(mark) and len(model) > len(mark)), "")
+    return model[: len(model) - len(mark)], mark
+
+
 async def read_ask(
     request: web.Request,
     dialect: str,
@@ -213,11 +226,13 @@ async def _ask_in(
         found = (address or surface.address)(request, asked)
     except BadRequest as error:
         raise Refused(bad_request(error)) from error
-    asked.model, asked.stream = found.model, found.stream or background
+    model, mark = unmarked(found.model)
+    asked.model, asked.stream = model, found.stream or background
     return Ask(
         dialect=dialect,
         operation=operation,
-        model=found.model,
+        model=model,
+        mark=mark,
         stream=found.stream or background,
         as_array=found.as_array,
         request=asked,
@@ -279,7 +294,7 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
         raise _too_slow(f"the body did not arrive within {body_s:g} s", dialect) from error
     except (web.RequestPayloadError, ConnectionError) as error:
         message = "the body broke off, or is not what its Content-Encoding says"
-        raise Refused(ProviderFailed("invalid_request", message)) from error
+        raise Refused(ProviderFailed("invalid_request", message), {"Connection": "close"}) from error
 
 
 async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:

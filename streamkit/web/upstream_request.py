@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import ClientSession
 from attrs import evolve, field, frozen
+from multidict import CIMultiDict
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.profiles import Prefill
@@ -74,6 +75,7 @@ async def open_answer(
     """
     started = asyncio.get_running_loop().time()
     model, streams = request.model or "", request.stream is True
+    client_headers, features = _marked(upstream, ask.mark, client_headers, upstream.wire.features(request))
     over_socket = upstream.transport == "websocket" and ask.operation == "generate"
     try:
         with Hold(ask.hold.budget) as fetched:
@@ -102,7 +104,7 @@ async def open_answer(
                     started=started,
                     client_dialect=ask.dialect,
                     client_headers=client_headers,
-                    features=upstream.wire.features(request),
+                    features=features,
                     trace_headers=trace_headers,
                     recording=recording,
                 )
@@ -116,7 +118,7 @@ async def open_answer(
                 operation=ask.operation,
                 client_dialect=ask.dialect,
                 client_headers=client_headers,
-                features=upstream.wire.features(request),
+                features=features,
                 trace_headers=trace_headers,
                 recording=recording,
             )
@@ -137,6 +139,18 @@ async def open_answer(
     answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
     answer.recording = recording
     return Opened(answer, response.status, upstream_headers, cut)
+
+
+def _marked(
+    upstream: Upstream, mark: str, client_headers: Mapping[str, str], features: Mapping[str, str]
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The client's headers, and those of a request of another dialect, with those that a mark of the model's name asks for."""
+    for name, value in (upstream.endpoint.marks.get(mark, {}) if upstream.endpoint is not None else {}).items():
+        if value not in client_headers.get(name, ""):
+            client_headers = CIMultiDict(client_headers)
+            client_headers.add(name, value)
+        features = {**features, name: f"{features[name]},{value}" if name in features else value}
+    return client_headers, features
 
 
 def _opened(upstream: Upstream, asked: SocketAnswer) -> Opened:

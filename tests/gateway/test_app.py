@@ -392,9 +392,9 @@ async def test_a_name_that_a_route_has_with_latest_is_asked_for_as_it_stands():
     assert [request.json()["model"] for request in evil.requests] == ["m:latest", "llama3:latest"]
 
 
-async def test_a_path_that_is_like_none_of_ours_is_plainly_not_there(running):
+async def test_a_path_that_is_like_none_of_ours_is_not_there(running):
     answer = await ask(running.url, "/nothing", method="GET")
-    assert (answer.status, answer.body) == (404, b"404: Not Found")
+    assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/v1/metrics"])

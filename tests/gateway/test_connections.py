@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import Delay, EvilUpstream, Script
-from tests.web.faults import good, truncated_chunked, whole
+from tests.web.evil import Delay, EvilUpstream, Fin, Rst, Script
+from tests.web.faults import as_asked, good, truncated_chunked, whole
 from tests.web.raw_client import ask
 
 
@@ -38,6 +38,37 @@ async def test_a_connection_that_broke_off_is_not():
             assert ending in answer.body
             await running.outcomes()
     assert [request.connection for request in upstream.requests] == [0, 1]
+
+
+@pytest.mark.parametrize("ending", [Fin(), Rst()], ids=["fin", "rst"])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_one_that_its_upstream_has_just_closed_costs_no_attempt_and_asks_no_other(ending, stream):
+    path, body = asking("anthropic", stream=stream)
+    answers = as_asked("openai-chat")
+    async with (
+        EvilUpstream(answers, Script((ending,)), answers) as upstream,
+        EvilUpstream(answers) as other,
+        gateway(config_of([upstream_at(upstream, "openai-chat"), upstream_at(other, "openai-chat", "two")])) as running,
+    ):
+        for _ in range(2):
+            answer = await ask(running.url, path, body=orjson.dumps(body))
+            assert (answer.status, answer.end) == (200, "complete")
+            await running.outcomes()
+        assert await running.outcomes() == {("one", "success"): 2}
+    assert [request.connection for request in upstream.requests] == [0, 0, 1]
+    assert other.requests == []
+
+
+async def test_a_new_one_that_ends_without_a_word_is_a_failed_attempt():
+    path, body = asking("anthropic")
+    answers = as_asked("openai-chat")
+    async with (
+        EvilUpstream(Script((Fin(),)), answers) as upstream,
+        EvilUpstream(answers) as other,
+        gateway(config_of([upstream_at(upstream, "openai-chat"), upstream_at(other, "openai-chat", "two")])) as running,
+    ):
+        assert (await ask(running.url, path, body=orjson.dumps(body))).status == 200
+        assert await running.outcomes() == {("one", "refused"): 1, ("two", "success"): 1}
 
 
 # -- those of clients --------------------------------------------------------------------------------------------------

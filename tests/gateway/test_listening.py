@@ -154,7 +154,7 @@ ANSWERS = {
     "no HTTP": (b"nonsense\r\n\r\n", 400),
     "no HTTP but TLS": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
     "a header that is none": (raw("GET / HTTP/1.1", "nonsense"), 400),
-    "a line that is too long": (raw(f"GET /{'x' * 9000} HTTP/1.1"), 400),
+    "a line that is too long": (raw(f"GET /{'x' * 70_000} HTTP/1.1"), 414),
     "two lengths": (raw("POST / HTTP/1.1", "Content-Length: 1", "Content-Length: 2"), 400),
 }
 

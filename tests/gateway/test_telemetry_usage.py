@@ -149,7 +149,7 @@ UNCOUNTED = [chat(choices=[{"index": 0, "delta": {"content": "hi"}, "finish_reas
             {
                 "input_tokens": 1023,
                 "cache_read.input_tokens": 1000,
-                "cache_write.input_tokens": 20,
+                "cache_creation.input_tokens": 20,
                 "output_tokens": 12,
             },
         ),

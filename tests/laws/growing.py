@@ -60,7 +60,7 @@ from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.web.client_dialect import client_dialect, no_socket, unrouted, wants_socket
-from streamkit.web.client_keys import client_key
+from streamkit.web.client_keys import client_keys
 from streamkit.web.forms import form_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
@@ -880,7 +880,7 @@ def _asked(where: str, unit: str, size: int) -> web.Request:
 
 
 def _answered(request: web.Request) -> object:
-    known = [client_dialect(request), wants_socket(request), no_socket(request), client_key(request)]
+    known = [client_dialect(request), wants_socket(request), no_socket(request), client_keys(request)]
     return known, unrouted(request, web.HTTPNotFound()), unrouted(request, web.HTTPMethodNotAllowed("GET", ["POST"]))
 
 

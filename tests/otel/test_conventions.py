@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from streamkit.otel.conventions import CALL_BOUNDS, CONVENTIONS, TOKEN_BOUNDS, USAGE, SemConv
+from streamkit.otel.conventions import CALL_BOUNDS, CONVENTIONS, TOKEN_BOUNDS, SemConv
 
 SERVER = {"gen_ai.server.request.duration", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token"}
 
@@ -54,5 +54,7 @@ def test_counters_of_tokens_say_that_their_modality_is_unknown():
         assert metric.attributes == ({} if metric.bounds else {"gen_ai.token.modality": "unknown"})
 
 
-def test_a_cache_that_is_written_has_the_newer_name():
-    assert USAGE["input_cache_write"] == "gen_ai.usage.cache_write.input_tokens"
+def test_a_cache_that_is_written_is_called_as_the_registry_of_the_version_has_it():
+    gen_ai = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    assert CONVENTIONS["1.41"].usage["input_cache_write"] == gen_ai.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS
+    assert CONVENTIONS["genai"].usage["input_cache_write"] == "gen_ai.usage.cache_write.input_tokens"

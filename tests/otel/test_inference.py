@@ -9,6 +9,7 @@ from streamkit import UsageError
 from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking
 from streamkit.dialects import DIALECTS
 from streamkit.events import ResponseFinished, ResponseStarted, UsageReported
+from streamkit.otel.conventions import CONVENTIONS
 from streamkit.otel.inference import (
     SeenEvents,
     describe_request,
@@ -18,6 +19,8 @@ from streamkit.otel.inference import (
     start_inference,
 )
 from tests.otel.spans import Spans
+
+NAMES = CONVENTIONS["1.41"]
 
 #: The well-known values of ``gen_ai.provider.name`` that a dialect or a provider here stands for (F18); others have their own.
 WELL_KNOWN = {
@@ -96,7 +99,7 @@ def test_a_whole_call_has_all_that_is_known_of_it():
     seen = SeenEvents()
     seen.feed([ResponseStarted("r1", "m-2026"), UsageReported(1, 0, None, 1), UsageReported(10, 4, 2, 20, 15)])
     seen.feed([ResponseFinished("length", choice=1), ResponseFinished("stop", choice=0)])
-    end_inference(span, seen, first_output_s=0.25)
+    end_inference(span, seen, conventions=NAMES, first_output_s=0.25)
     assert (spans.one.name, spans.one.kind, spans.one.status.status_code) == (
         "chat m",
         SpanKind.CLIENT,
@@ -126,7 +129,7 @@ def test_a_whole_call_has_all_that_is_known_of_it():
         "gen_ai.response.time_to_first_chunk": 0.25,
         "gen_ai.usage.input_tokens": 10,
         "gen_ai.usage.cache_read.input_tokens": 4,
-        "gen_ai.usage.cache_write.input_tokens": 2,
+        "gen_ai.usage.cache_creation.input_tokens": 2,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.reasoning.output_tokens": 15,
     }
@@ -136,13 +139,18 @@ def test_what_is_not_known_is_absent():
     spans = Spans()
     span = start_inference(spans.tracer, inference_of("openai-chat", "m"))
     describe_request(span, Request("openai-chat", "m", options=Options(choices=1)), stream=False)
-    end_inference(span, SeenEvents())
+    end_inference(span, SeenEvents(), conventions=NAMES)
     assert set(spans.one.attributes) == {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"}
 
 
 def test_a_failure_is_an_error_and_a_reason_that_was_due_is_error():
     spans = Spans()
-    end_inference(start_inference(spans.tracer, inference_of("ollama", "m")), SeenEvents(), error_type="http_429")
+    end_inference(
+        start_inference(spans.tracer, inference_of("ollama", "m")),
+        SeenEvents(),
+        conventions=NAMES,
+        error_type="http_429",
+    )
     assert spans.one.status.status_code is StatusCode.ERROR
     assert spans.one.attributes["error.type"] == "http_429"
     assert spans.one.attributes["gen_ai.response.finish_reasons"] == ("error",)
@@ -150,7 +158,12 @@ def test_a_failure_is_an_error_and_a_reason_that_was_due_is_error():
 
 def test_a_reader_that_left_is_no_error():
     spans = Spans()
-    end_inference(start_inference(spans.tracer, inference_of("ollama", "m")), SeenEvents(), ending="client_left")
+    end_inference(
+        start_inference(spans.tracer, inference_of("ollama", "m")),
+        SeenEvents(),
+        conventions=NAMES,
+        ending="client_left",
+    )
     assert spans.one.status.status_code is StatusCode.UNSET
     assert "error.type" not in spans.one.attributes
     assert spans.one.attributes["streamkit.ending"] == "client_left"

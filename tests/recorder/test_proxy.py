@@ -333,3 +333,14 @@ async def test_a_gibibyte_passes_and_its_file_stops_where_it_may(tmp_path):
     assert proxy.told[0].end == "whole"
     assert found.ending == "truncated_by_recorder"
     assert 60 * len(part) < proxy.told[0].file.stat().st_size <= 64 * len(part)
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_a_connection_that_the_provider_has_just_closed_is_not_the_clients_trouble(method, tmp_path):
+    script = good("openai-chat")
+    async with EvilUpstream(script, Script((Fin(),)), script) as upstream, recording(upstream.url, tmp_path) as proxy:
+        for _ in range(2):
+            answer = await ask(proxy.url, PATH, method=method, body=b"{}")
+            assert (answer.status, answer.end) == (200, "complete")
+            await proxy.recorded()
+    assert [request.connection for request in upstream.requests] == [0, 0, 1]

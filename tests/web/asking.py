@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from streamkit.web.client_dialect import refuse_in_dialect
@@ -41,7 +42,14 @@ def asking_app(asked: list[Ask], *, body_s: float = 10.0, **options: Any) -> web
     return app
 
 
-def message_of(body: dict[str, Any]) -> str:
+def error_in(body: bytes) -> Any:
+    """An error body: JSON, or the sentence that it is."""
+    return orjson.loads(body) if body[:1] == b"{" else body.decode()
+
+
+def message_of(body: dict[str, Any] | str) -> str:
     """The message of an error body, in whichever dialect."""
+    if isinstance(body, str):
+        return body
     error = body.get("error", body)
     return error if isinstance(error, str) else error.get("message", error.get("errorText"))

@@ -13,41 +13,57 @@ from aiohttp.test_utils import make_mocked_request
 from streamkit.errors import UsageError
 from streamkit.web import client_keys
 from streamkit.web.client_dialect import client_dialect
-from streamkit.web.client_keys import KeyRing, admit, client_key
+from streamkit.web.client_keys import SENT, KeyRing, admit
 from streamkit.web.refusals import Refused
 from tests.web import official
-from tests.web.asking import ASKS, DIALECTS, message_of
+from tests.web.asking import ASKS, DIALECTS, error_in, message_of
 
 KEY = "sk-canary-7f3a"
 
 
-def key_of(path: str = "/v1/models", **headers: str) -> str | None:
-    return client_key(make_mocked_request("GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()}))
+def keys_of(path: str = "/v1/models", **headers: str) -> list[str]:
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client_keys.client_keys(make_mocked_request("GET", path, headers=headers))
 
 
 @pytest.mark.parametrize(
-    ("headers", "key"),
+    ("headers", "keys"),
     [
-        ({"Authorization": f"Bearer {KEY}"}, KEY),
-        ({"authorization": f"bearer  {KEY} "}, KEY),
-        ({"x_api_key": KEY}, KEY),
-        ({"x_goog_api_key": KEY}, KEY),
-        ({"api_key": KEY}, KEY),
-        ({"Authorization": f"Basic {KEY}"}, None),
-        ({"Authorization": f"Basic {KEY}", "x_api_key": "other"}, "other"),
-        ({"Authorization": "Bearer ", "x_api_key": "other"}, "other"),
-        ({"Authorization": f"Bearer {KEY}", "x_api_key": "other"}, KEY),
-        ({"Authorization": KEY}, None),
-        ({"Cookie": f"key={KEY}"}, None),
-        ({}, None),
+        ({"Authorization": f"Bearer {KEY}"}, [KEY]),
+        ({"authorization": f"bearer  {KEY} "}, [KEY]),
+        ({"x_api_key": KEY}, [KEY]),
+        ({"x_goog_api_key": KEY}, [KEY]),
+        ({"api_key": KEY}, [KEY]),
+        ({"Authorization": f"Basic {KEY}"}, []),
+        ({"Authorization": f"Basic {KEY}", "x_api_key": "other"}, ["other"]),
+        ({"Authorization": "Bearer ", "x_api_key": "other"}, ["other"]),
+        ({"Authorization": f"Bearer {KEY}", "api_key": "third", "x_api_key": "other"}, [KEY, "other", "third"]),
+        ({"path": f"/v1beta/models?alt=sse&key={KEY}", "x_goog_api_key": "other"}, ["other", KEY]),
+        ({"path": "/v1beta/models?" + f"key={KEY}&" * 100}, [KEY] * SENT),
+        ({"path": "/v1beta/models?key=&key=%20"}, []),
+        ({"Authorization": KEY}, []),
+        ({"Cookie": f"key={KEY}"}, []),
+        ({}, []),
     ],
 )
-def test_a_key_is_looked_for_where_clients_send_it(headers, key):
-    assert key_of(**headers) == key
+def test_keys_are_looked_for_where_clients_send_them(headers, keys):
+    assert keys_of(**headers) == keys
 
 
-def test_a_key_in_the_url_is_none():
-    assert key_of(f"/v1beta/models?key={KEY}") is None
+@pytest.mark.parametrize("other", ["Authorization", "x-api-key", "x-goog-api-key", "api-key"])
+@pytest.mark.parametrize("known", ["Authorization", "x-api-key", "x-goog-api-key", "api-key", "?key="])
+def test_a_client_is_let_in_by_whichever_of_its_keys_is_known(known, other):
+    headers = {name: "Bearer sk-of-a-vendor" if name == "Authorization" else "sk-of-a-vendor" for name in [other]}
+    if known != "?key=" and known != other:
+        headers[known] = f"Bearer {KEY}" if known == "Authorization" else KEY
+    path = f"/v1/models?key={KEY}" if known == "?key=" else "/v1/models"
+    if known == other:
+        path += f"?key={KEY}"
+    request = make_mocked_request("GET", path, headers=headers)
+    admit(request, KeyRing(["another", KEY]))
+    assert KeyRing([KEY]).accepted(request) == KEY
+    with pytest.raises(Refused, match="this key is not known"):
+        admit(request, KeyRing(["another"]))
 
 
 def test_a_ring_allows_its_keys_and_no_others():
@@ -119,7 +135,7 @@ async def test_who_is_not_let_in_is_told_in_the_dialect(server, aiohttp_client, 
     client = await aiohttp_client(server)
     async with client.post(ASKS[dialect][0], headers=headers) as response:
         text = await response.text()
-        assert told in message_of(await response.json())
+        assert told in message_of(error_in(await response.read()))
     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert "wrong-key" not in text
     assert KEY not in text

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-import orjson
 import pytest
 
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.web.refusals import Refused, bad_request, error_response, no_count, no_such_model, shown, with_status
-from tests.web.asking import DIALECTS, message_of
+from tests.web.asking import DIALECTS, error_in, message_of
 
 KINDS: tuple[ErrorType, ...] = get_args(ErrorType)
 
 
 def told(response: Any) -> dict[str, Any]:
-    return orjson.loads(response.body)
+    return error_in(response.body)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -25,12 +24,13 @@ def told(response: Any) -> dict[str, Any]:
 def test_a_response_is_what_the_dialect_says(dialect, kind):
     failed = ProviderFailed(kind, "no", retry_after_s=1.5)
     status, headers, body = encode_error(failed, dialect)
+    if dialect == "ai-sdk":  # whose clients show a body as it is
+        headers, body = {"content-type": "text/plain; charset=utf-8"}, b"no"
     response = error_response(failed, dialect, headers={"x-request-id": "r"})
     assert (response.status, response.body) == (status, body)
     assert response.headers["retry-after"] == "2"
     assert response.headers["retry-after-ms"] == "1500"
     assert response.headers["x-request-id"] == "r"
-    assert response.content_type == "application/json"
     assert response.headers.getall("content-type") == [headers["content-type"]]
 
 

@@ -16,7 +16,7 @@ from yarl import URL
 from streamkit.conversation.messages import Text
 from streamkit.dialects.gemini.wire import camel_case
 from streamkit.web.surfaces import Ask, surfaces
-from tests.web.asking import ASKS, CHAT, CONTENTS, DIALECTS, asking_app, message_of
+from tests.web.asking import ASKS, CHAT, CONTENTS, DIALECTS, asking_app, error_in, message_of
 
 Asked = tuple[Any, list[Ask]]
 
@@ -37,7 +37,7 @@ async def ask(asked: Asked, path: str, body: Any, **options: Any) -> Ask:
 async def refused(asked: Asked, path: str, body: Any, **options: Any) -> tuple[int, str]:
     data = body if isinstance(body, bytes) else orjson.dumps(body)
     async with asked[0].post(URL(path, encoded=True), data=data, **options) as response:
-        told = await response.json()
+        told = error_in(await response.read())
     assert asked[1] == []
     return response.status, message_of(told)
 
@@ -235,7 +235,7 @@ async def test_a_body_over_the_limit_is_too_large_in_the_dialect(aiohttp_client,
         assert response.status == 200
     for data, headers in (fits + b" ", {}), (gzip.compress(fits + b" " * 10**6), {"Content-Encoding": "gzip"}):
         async with client.post(path, data=data, headers=headers) as response:
-            told = message_of(await response.json())
+            told = message_of(error_in(await response.read()))
         assert response.status == (400 if dialect == "gemini" else 413)  # Google has no word for it
         assert "larger than the 400 bytes" in told
 
@@ -256,7 +256,7 @@ async def test_an_encoding_that_nobody_reads_is_refused_with_those_that_are(aske
     client, asks = asked
     path, _ = ASKS[dialect]
     async with client.post(path, data=b"?", headers={"Content-Encoding": encoding}) as response:
-        told = await response.json()
+        told = error_in(await response.read())
     assert response.status == 415
     assert response.headers["Accept-Encoding"] == "gzip, deflate, identity"
     assert "send gzip, or none" in message_of(told)

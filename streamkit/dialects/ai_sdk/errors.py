@@ -1,4 +1,7 @@
-"""Errors over HTTP: the chunk ``error`` as the body, which ``useChat`` shows whole. Source: ui-protocols.md §1.1."""
+"""Errors over HTTP: the chunk ``error``, of which ``useChat`` gets the text alone, since it shows a body whole.
+
+Source: ui-protocols.md §1.1.
+"""
 
 from __future__ import annotations
 
@@ -29,4 +32,4 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     return {**own, "type": "error", "errorText": failed.message}, {}
 
 
-ERRORS = Errors(vendors=frozenset({VENDOR}), words={}, decode=decode, encode=encode)
+ERRORS = Errors(vendors=frozenset({VENDOR}), words={}, decode=decode, encode=encode, in_words=True)

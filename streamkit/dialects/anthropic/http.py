@@ -80,6 +80,8 @@ def _models_at_google(base: str) -> str:
     return with_root(base, "/publishers/anthropic") + "/models"
 
 
+#: How Claude Code writes that it wants a window of a million tokens, in the name and in the header.
+_MARKS: Final = {"[1m]": {"anthropic-beta": "context-1m-2025-08-07"}}
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
@@ -87,6 +89,7 @@ HTTP_HALF = HTTP(
         auth="x-api-key",
         headers=lambda provider: {"anthropic-version": version_of(provider)},  # demanded: what requests are written for
         features={"anthropic-version": False, "anthropic-beta": True},
+        marks=_MARKS,
         passed=("anthropic-ratelimit-",),
         count=TokenCount(
             url=lambda base, _model: with_root(base, "/v1") + "/messages/count_tokens",
@@ -98,6 +101,7 @@ HTTP_HALF = HTTP(
         VERTEX.name: Endpoint(
             url=_at_google,
             features={"anthropic-beta": True},
+            marks=_MARKS,
             count=TokenCount(
                 url=lambda base, _model: f"{_models_at_google(base)}/count-tokens:rawPredict",
                 takes=_COUNTED | {"anthropic_version"},

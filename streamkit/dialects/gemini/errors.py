@@ -14,7 +14,7 @@ from attrs import evolve
 
 from streamkit.dialects.base import Errors
 from streamkit.dialects.members.values import objects_in
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.error_bodies import gateway_status, provider_failed
 from streamkit.dialects.vocabulary.google import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
@@ -41,7 +41,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The error body, and no headers of its own."""
     own = failed.vendor == VENDOR
-    error = encode_error(failed if own else evolve(failed, http_status=None), report)
+    error = encode_error(failed if own else evolve(failed, http_status=gateway_status(failed)), report)
     details = objects_in(error.get("details"))
     if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in details):
         wait = {"@type": RETRY_INFO, "retryDelay": f"{failed.retry_after_s:.9f}".rstrip("0").rstrip(".") + "s"}

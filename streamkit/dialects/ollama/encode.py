@@ -32,6 +32,7 @@ class OllamaEncoder(WholeCallEncoder):
 
     _head = b""
     _called = False  # a call was written
+    _first_s: float | None = None  # when its first line was written, where anybody asks
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
@@ -43,6 +44,8 @@ class OllamaEncoder(WholeCallEncoder):
         """Write a line with all that a strict reader asks for: model, created_at, message with role and content."""
         if not self._head:
             self.response_started(ResponseStarted())
+        if self._first_s is None and self.encoding.profile.asked_at is not None:
+            self._first_s = self.encoding.clock()
         self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
 
     def write_text(self, text: str) -> None:
@@ -80,7 +83,8 @@ class OllamaEncoder(WholeCallEncoder):
         stop = self.stop or ResponseFinished("stop")
         found = done_reason(stop.reason, stop.native, called=self._called)
         reason = stop_word(found, stop.stop_sequence, self.report)
-        last = {"done": True, "done_reason": reason, **encode_usage(self._usage, self.report)}
+        counts = encode_usage(self._usage, self.report, self.encoding, self._first_s)
+        last = {"done": True, "done_reason": reason, **counts}
         self._line(b'"content":""', dumps(last)[1:-1])
 
     def error(self, event: ProviderFailed) -> None:

@@ -52,7 +52,8 @@ class OllamaResponseWriter(ResponseWriter):
         called = "tool_calls" in message
         found = done_reason(choice.stop_reason or "other", choice.native_stop_reason, called=called)
         reason = stop_word(found, choice.stop_sequence, report)
-        return {**body, "done": True, "done_reason": reason, **encode_usage(response.usage, report)}
+        counts = encode_usage(response.usage, report, self.encoding)
+        return {**body, "done": True, "done_reason": reason, **counts}
 
     def _message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice)

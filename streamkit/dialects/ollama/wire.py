@@ -10,7 +10,7 @@ from attrs import frozen
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.profiles import Encoding, Profile
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
@@ -72,15 +72,31 @@ def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tupl
     return word, reason not in EXACT_REASONS or (reason == "tool_calls" and not called)
 
 
-def encode_usage(usage: UsageReported | None, report: StreamReport) -> dict[str, Any]:
-    """The counts and durations to write; unknown ones are left out, as 0 is. What has no place is counted."""
-    if usage is None:
-        return {}
-    if usage.vendor == VENDOR:
+def encode_usage(
+    usage: UsageReported | None, report: StreamReport, encoding: Encoding, first_s: float | None = None
+) -> dict[str, Any]:
+    """The counts and durations to write; unknown ones are left out, as 0 is. What has no place is counted.
+
+    A server always says how long it took, and clients divide by that: so does whoever knows when it was asked. ``first_s`` is
+    the time of the first output, by the clock of ``encoding``; None: it came with the rest. Of loading nothing is known.
+    """
+    if usage is not None and usage.vendor == VENDOR:
         return dict(usage.raw or {})
-    if loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning):
-        report.lose("usage_detail")
-    counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
+    counts: dict[str, int | None] = dict.fromkeys(COUNTS)
+    asked_s = encoding.profile.asked_at
+    if asked_s is not None:
+        now = encoding.clock()
+        prompt_s = 0.0 if first_s is None else first_s - asked_s
+        took_s = {
+            "total_duration": now - asked_s,
+            "prompt_eval_duration": prompt_s,
+            "eval_duration": now - asked_s - prompt_s,
+        }
+        counts |= {name: max(1, round(seconds * 1e9)) for name, seconds in took_s.items()} | {"load_duration": 0}
+    if usage is not None:
+        if loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning):
+            report.lose("usage_detail")
+        counts |= {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
     return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -13,6 +13,7 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
+from streamkit.dialects.vocabulary.error_bodies import BROKEN
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
     OUTPUT,
@@ -403,8 +404,8 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
 def failure_from(error: Exception) -> ProviderFailed:
     """What broke the reading, as a client is told it: no word of the stream, nor of errors that are not ours."""
     if isinstance(error, StreamkitError):
-        return ProviderFailed(error.type, error.summary, code="stream_broken")
-    return ProviderFailed("server", "the stream could not be processed", code="stream_broken")
+        return ProviderFailed(error.type, error.summary, code=BROKEN)
+    return ProviderFailed("server", "the stream could not be processed", code="stream_failed")
 
 
 def failure_of(response: Response, report: StreamReport) -> ProviderFailed | None:

@@ -43,6 +43,19 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     524: "timeout",
     529: "unavailable",
 }
+#: Codes of failures on the way to a provider: what answers for it says so by a status of its own (RFC 9110 §15.6.3, §15.6.5).
+BROKEN: Final = "stream_broken"
+REDIRECTED: Final = "upstream_redirected"
+REFUSED_KEY: Final = "upstream_credentials"
+_OF_THE_WAY: Final[Mapping[ErrorType, int]] = {"server": 502, "timeout": 504}
+
+
+def gateway_status(failed: ProviderFailed) -> int | None:
+    """The status of a failure that is no provider's: it could not be reached, or gave no response. None: it is another."""
+    if failed.vendor or failed.code not in {BROKEN, REDIRECTED, REFUSED_KEY}:
+        return None
+    return _OF_THE_WAY.get(failed.type)
+
 
 # -- where an error is -------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from attrs import field, frozen
 
 from streamkit.dialects.http import StoredForm
 from streamkit.errors import BadRequest
+from streamkit.limits import MIB
 from streamkit.resume import LogError, LogGone, owner_of
 from streamkit.resume.identity import checked_id
 from streamkit.web.client_dialect import expected, in_dialect
@@ -32,8 +33,10 @@ from streamkit.web.resume.settings import Resuming
 from streamkit.web.resume.state import Recalling, states_of
 from streamkit.web.surfaces import RECALL, misspelt, surfaces
 
-#: What is there of a log is read until nothing comes for so long, in seconds: the memory of this process has it at once.
-SILENCE_S: Final = 0.25
+#: How long what is there of a log is read, in seconds: the memory of this process has it at once.
+READ_S: Final = 0.25
+#: What a store gives at least in a second of a log that is long, and no model writes as much.
+STORED_BYTES_PER_S: Final = MIB
 #: How long a client that cancels waits for the end, in seconds.
 CANCEL_S: Final = 5.0
 
@@ -57,7 +60,7 @@ class StoredAnswers:
         if is_stream:
             return await self._read_on(request, answer_id, number)
         try:
-            found = await self._answer(request, answer_id, SILENCE_S)
+            found = await self._answer(request, answer_id, READ_S)
         except LogError as error:
             raise refusal(self.resuming, error) from error
         self.resuming.counts.resumed("looked_up")
@@ -105,16 +108,17 @@ class StoredAnswers:
             raise LogGone
         return self.form.answer_in(await states.answer(answer_id))
 
-    async def _answer(self, request: web.Request, answer_id: str, silence_s: float) -> bytes:
-        """An answer as it is now, or once it has ended if that is within ``silence_s``. Raises LogError."""
+    async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
+        """An answer as it is now, or its end if that comes ``within_s``, however much comes meanwhile. Raises LogError."""
         try:
             reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
         except LogGone:
             return await self._kept(request, answer_id)
         written = bytearray()
+        until = asyncio.get_running_loop().time() + within_s
         try:
             while True:
-                async with asyncio.timeout(silence_s):
+                async with asyncio.timeout_at(until + len(written) / STORED_BYTES_PER_S):
                     written += await anext(reading)
         except (StopAsyncIteration, TimeoutError):
             begun = self.form.queued(answer_id, int(reading.meta.created), reading.meta.model, {})

@@ -6,10 +6,17 @@ Source: limits.md T6; the official clients' own headers (the tests compare).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from streamkit.dialects import endpoints, key_headers
+from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
+from streamkit.events import ProviderFailed
 from streamkit.web.upstream.value import Upstream
+
+#: What is not permitted is the request, whoever sends it: some providers say so of what their moderation found.
+_OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage polic", re.IGNORECASE)
 
 
 async def authorised(
@@ -34,6 +41,23 @@ async def authorised(
         return dict(headers)
     name, scheme = key_headers()[upstream.auth]
     return {**headers, name: scheme + upstream.key.reveal()}
+
+
+def told_of_credentials(
+    failed: ProviderFailed, upstreams: Iterable[Upstream], client_headers: Mapping[str, str]
+) -> ProviderFailed:
+    """``failed`` as a client is told it: that an upstream refused the credentials of whoever asks it is none of its fault.
+
+    A client shows such a status as "your key is wrong", and asks for another. It stays so where the key is the client's own.
+    """
+    if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
+        return failed
+    keys = [upstream.key.reveal() for upstream in upstreams if upstream.key is not None]
+    if any(key in value for key in keys for value in client_headers.values()):
+        return failed
+    status = "" if failed.http_status is None else f" (status {failed.http_status})"
+    message = f"the upstream refused the gateway's credentials for it{status}; the gateway's operator has to renew them"
+    return ProviderFailed("server", message, code=REFUSED_KEY)
 
 
 def _signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:

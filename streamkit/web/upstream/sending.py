@@ -4,7 +4,7 @@ Redirects are not followed, since a key would follow them; proxies and ``.netrc`
 are not kept (limits.md T5, T6). What breaks the transport becomes ``SourceFailed``: its message names no host and no key. The
 cause is chained for logs, except where its ``repr`` shows the request's headers, as that of ``ClientResponseError`` does.
 
-Nothing here tries again.
+Nothing here tries again, but where a connection was kept and its upstream had closed it (``connections.py``).
 
 Source: design.md §6; limits.md §1, T5, T6, T9; seeds.md S3.
 """
@@ -31,13 +31,13 @@ from aiohttp import (
     ConnectionTimeoutError,
     DummyCookieJar,
     ServerDisconnectedError,
-    TCPConnector,
     WSServerHandshakeError,
 )
 from attrs import evolve
 from yarl import URL
 
 from streamkit.dialects.http import Operation
+from streamkit.dialects.vocabulary.error_bodies import REDIRECTED
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
@@ -46,12 +46,13 @@ from streamkit.web.recording_ends import CLIENT_LEFT, TIMEOUT, WHOLE
 from streamkit.web.source import READ_BYTES, Timeouts, because, is_reset
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
+from streamkit.web.upstream.connections import Connector, sent_once_more
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.value import Upstream
 
-#: An upstream's headers: a line, and how many. aiohttp's own defaults, kept if they change.
-HEADER_BYTES, HEADERS = 8190, 128
+#: An upstream's headers: a line, and how many. A policy of a page behind a proxy has 10 KiB and more, a list of cookies too.
+HEADER_BYTES, HEADERS = 64 * 1024, 256
 #: How long the body of an error is waited for. It is a few hundred bytes and comes with its headers.
 ERROR_BODY_S: Final = 10.0
 #: Encodings that aiohttp undoes, in bounded steps, where the libraries for the last two are installed.
@@ -72,11 +73,9 @@ def client_session(*, connector: BaseConnector | None = None, decompress: bool =
     """A session as ``send`` needs it, to be closed by the caller. Call it in the event loop that will use it.
 
     Without ``decompress``, bodies of answers are read as they come.
-
-    Connections are not limited in number, since each open stream holds one: bound streams, not their connections.
     """
     return ClientSession(
-        connector=connector if connector is not None else TCPConnector(limit=0),
+        connector=connector if connector is not None else Connector(),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None),
         trust_env=False,
@@ -157,15 +156,19 @@ async def _post(
 ) -> ClientResponse:
     times = upstream.timeouts
     total_s = math.inf if times.total_s is None else times.total_s
+
+    async def post() -> ClientResponse:
+        return await session.post(
+            URL(url, encoded=True),  # or yarl would decode what it thinks needs no encoding: `%3A` in an ARN
+            data=io.BytesIO(body),  # in pieces: bytes above 1 MiB block the loop, and aiohttp warns of them
+            headers=headers,
+            allow_redirects=False,
+            timeout=ClientTimeout(total=None, connect=times.connect_s),
+        )
+
     try:
         async with asyncio.timeout(min(times.first_byte_s, total_s)):
-            return await session.post(
-                URL(url, encoded=True),  # or yarl would decode what it thinks needs no encoding: `%3A` in an ARN
-                data=io.BytesIO(body),  # in pieces: bytes above 1 MiB block the loop, and aiohttp warns of them
-                headers=headers,
-                allow_redirects=False,
-                timeout=ClientTimeout(total=None, connect=times.connect_s),
-            )
+            return await sent_once_more(post)
     except (ClientError, OSError) as error:
         failed = not_answered(error, times)
     raise failed  # out here, so that a cause that shows the request's headers is not its context
@@ -198,7 +201,7 @@ async def error_of(
             f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
             "the gateway's base_url for it has to be corrected: https for http, another host or path"
         )
-        return evolve(failed, message=message, raw=None)
+        return evolve(failed, type="server", message=message, code=REDIRECTED, vendor="", raw=None)
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
 
 

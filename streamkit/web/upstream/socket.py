@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from aiohttp import (
@@ -46,6 +47,7 @@ from streamkit.web.recording_ends import WHOLE
 from streamkit.web.source import TimedSource, because
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
+from streamkit.web.upstream.connections import sent_once_more
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
@@ -119,7 +121,8 @@ async def _opened(
     handshake = _Handshake()
     try:
         async with _handshaking(session, upstream, handshake) as opening:
-            socket = await opening.ws_connect(
+            connect = partial(
+                opening.ws_connect,
                 URL(url, encoded=True),
                 headers=headers,
                 autoclose=False,  # which waits for the server
@@ -127,6 +130,7 @@ async def _opened(
                 max_msg_size=DEFAULT_LIMITS.event_bytes + 1,
                 decode_text=False,
             )
+            socket = await sent_once_more(connect)
     except _NotSwitchedError as refused:
         answer = refused.response
         if recording is not None:

@@ -68,6 +68,23 @@ async def test_a_client_that_waits_for_nothing_finds_its_response_done(dialect):
 
 
 @pytest.mark.parametrize("dialect", [OWN, "openai-chat"])
+async def test_one_that_is_being_written_is_in_progress_however_steadily_it_comes(dialect):
+    """With an event every 50 ms it is never silent for long, and nobody waits for its end."""
+    loop = asyncio.get_running_loop()
+    async with served(good(dialect, delay_s=0.05), dialect=dialect) as (client, _store, _evil):
+        begun = await client.responses.create(model="m", input="hi", background=True)
+        seen = []
+        async with asyncio.timeout(20):
+            while not seen or seen[-1][0] in {"queued", "in_progress"}:
+                asked_at = loop.time()
+                found = await client.responses.retrieve(begun.id)
+                seen.append((found.status, loop.time() - asked_at))
+    assert [status for status, _ in seen].count("in_progress") >= 2
+    assert max(took for _, took in seen) < 1.0
+    assert (seen[-1][0], found.output_text) == ("completed", TEXT)
+
+
+@pytest.mark.parametrize("dialect", [OWN, "openai-chat"])
 async def test_a_stream_is_read_on_behind_any_event_once_its_client_has_left(dialect):
     async with served(good(dialect, delay_s=0.002), dialect=dialect) as (client, store, _evil):
         stream = await client.responses.create(model="m", input="hi", background=True, stream=True)

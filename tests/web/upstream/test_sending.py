@@ -215,7 +215,7 @@ async def failing(answered: Answer, **values: Any) -> SourceFailed:
         (b"", "the upstream closed the connection before it answered"),
         (b"HTTP/1.1 200 O", "the upstream closed the connection before it answered"),
         (b"SSH-2.0-OpenSSH_9\r\n\r\n", "the upstream's answer is no HTTP that can be read"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 9000 + b"\r\n\r\n", "the upstream's answer is no HTTP that can be read"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 70_000 + b"\r\n\r\n", "the upstream's answer is no HTTP that can be read"),
         (b"HTTP/1.1 200 OK\r\n" + b"x: a\r\n" * 300 + b"\r\n", "the upstream's answer is no HTTP that can be read"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",

@@ -1,0 +1,103 @@
+"""Connections to upstreams, and the request that meets one which its upstream has just closed.
+
+A server closes a connection that was idle for some seconds, and a request may be on its way then: it fails before a byte of a
+response arrived, though the server is well and never read it. Such a request is sent once more, at once, on a new connection
+(RFC 9112 §9.3.1). Only one that was used before can be so: a new connection that ends without a word is a failure.
+
+Source: RFC 9112 §9.3.1, §9.5; clients.md §10.9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Final, TypeVar
+
+from aiohttp import ClientConnectionError, ClientRequest, ClientTimeout, TCPConnector
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from attrs import define
+
+T = TypeVar("T")
+
+
+class _Protocol(ResponseHandler):
+    """A connection that knows whether it had a request before this one, and whether anything arrived since."""
+
+    requests = 0
+    has_response = False
+
+    def data_received(self, data: bytes) -> None:
+        self.has_response = True
+        super().data_received(data)
+
+
+def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
+    return _Protocol(loop)
+
+
+@define
+class _Use:
+    """Which connection a request gets."""
+
+    is_new: bool = False  #: whether it must be one without a request before
+    protocol: _Protocol | None = None
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether the upstream may have closed it before it read the request."""
+        used = self.protocol
+        return used is not None and used.requests > 1 and not used.has_response
+
+
+_USE: Final[ContextVar[_Use | None]] = ContextVar("streamkit-connection", default=None)
+
+
+class Connector(TCPConnector):
+    """Connections without a limit of their number, since each open stream holds one: bound streams instead."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=0)
+        self._factory = partial(_protocol, self._loop)
+
+    async def connect(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: ClientTimeout,  # noqa: ASYNC109 - aiohttp's own name
+    ) -> Connection:
+        """As aiohttp's. Those that are kept are put back where the request needs a new one."""
+        use = _USE.get() or _Use()
+        kept: list[Connection] = []
+        try:
+            while True:
+                connection = await super().connect(req, traces, timeout)
+                used = connection.protocol
+                if not (use.is_new and isinstance(used, _Protocol) and used.requests):
+                    break
+                kept.append(connection)
+        finally:
+            for each in kept:
+                each.release()
+        if isinstance(used, _Protocol):
+            used.requests, used.has_response, use.protocol = used.requests + 1, False, used
+        return connection
+
+
+async def sent_once_more(send: Callable[[], Awaitable[T]]) -> T:
+    """What ``send`` returns, called again where the upstream had closed the connection that it got from a ``Connector``."""
+    use = _Use()
+    reset = _USE.set(use)
+    try:
+        try:
+            return await send()
+        except ClientConnectionError:
+            if not use.was_closed:
+                raise
+        use.is_new = True
+        return await send()
+    finally:
+        _USE.reset(reset)

@@ -1,0 +1,175 @@
+"""What a client is told where the way to the upstream failed, and what of its request is for the way alone."""
+
+import orjson
+import pytest
+
+from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import SourceFailed
+from streamkit.events import ProviderFailed
+from streamkit.http_errors import decode_error, encode_error
+from streamkit.web.upstream import Secret, Upstream
+from streamkit.web.upstream.auth import told_of_credentials
+from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import FAULTS, answer, as_asked, status
+from tests.web.raw_client import ask
+
+CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
+KEY = "sk-of-the-gateway-0123456789"
+
+
+async def asked(running, dialect="anthropic", headers=None, **how):
+    path, body = asking(dialect, **how)
+    return await ask(running.url, path, body=orjson.dumps(body), headers=headers or {})
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("refused", 502),
+        ("untrusted certificate", 502),
+        ("no TLS", 502),
+        ("200 with HTML", 502),
+        ("redirect", 502),
+        ("never connects", 504),
+        ("silence before headers", 504),
+    ],
+)
+async def test_a_failure_on_the_way_is_a_status_of_a_gateway(fault, told, client):
+    async with (
+        EvilUpstream(FAULTS[fault]("openai-chat", whole=True)) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        came = await asked(running, client, stream=False)
+    assert came.status == told
+    if client == "gemini":
+        assert came.json()["error"]["code"] == told
+
+
+async def test_a_name_that_nobody_knows_is_one():
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        nowhere = upstream_at(evil, "openai-chat", base_url="http://nowhere.invalid/v1")
+        async with gateway(config_of([nowhere])) as running:
+            assert (await asked(running)).status == 502
+
+
+def test_a_fault_of_our_own_is_none():
+    assert encode_error(failure_from(RuntimeError()), "anthropic").status == 500
+    assert encode_error(failure_from(SourceFailed("gone")), "bedrock").status == 502
+
+
+#: How providers refuse a key.
+REFUSALS = {
+    "401": status(401),
+    "403": status(403),
+    "Gemini's 400": answer(
+        400,
+        b'{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":'
+        b'[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}',
+    ),
+    "an empty 401": answer(401, b""),
+    "a page": answer(403, b"<html><title>Forbidden</title></html>"),
+    "in band": answer(200, b'data: {"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}\n\n', {"Content-Type": "text/event-stream"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+async def test_that_the_gateways_own_key_is_refused_is_not_told_as_the_clients_fault(refusal, client, stream):
+    dialect = "gemini" if refusal is REFUSALS["Gemini's 400"] else "openai-chat"
+    async with EvilUpstream(refusal) as evil:
+        upstream = upstream_at(evil, dialect, auth="bearer", key=Secret(KEY))
+        async with gateway(config_of([upstream], server={"keys": (Secret("client-key"),)}, retries=3)) as running:
+            came = await asked(running, client, {"x-api-key": "client-key"}, stream=stream)
+            assert came.status == 502
+            assert b"the upstream refused the gateway's credentials" in came.body
+            assert not any(word in came.body for word in (b"authentication_error", b"invalid_api_key", b"Incorrect"))
+            assert len(evil.requests) == 1  # no round after it, since nothing passes
+
+
+def test_a_key_of_the_clients_own_and_a_refused_input_stay_what_they_are():
+    upstream = Upstream(name="up", dialect="anthropic", base_url="https://a.example", auth="x-api-key", key=Secret(KEY))
+    failed = ProviderFailed("auth", "invalid x-api-key", http_status=401)
+    flagged = ProviderFailed("permission", "your input was flagged by moderation", http_status=403)
+    limited = ProviderFailed("rate_limit", "slow down", http_status=429)
+    assert told_of_credentials(failed, [upstream], {"Authorization": f"Bearer {KEY}"}) is failed
+    assert told_of_credentials(flagged, [upstream], {}) is flagged
+    assert told_of_credentials(limited, [upstream], {}) is limited
+    assert told_of_credentials(failed, [upstream], {"Authorization": "Bearer other"}).code == "upstream_credentials"
+
+
+async def test_nor_where_tokens_are_counted():
+    async with EvilUpstream(status(401, "anthropic")) as evil:
+        config = config_of([upstream_at(evil, "anthropic")], server={"count_tokens": "upstream"})
+        async with gateway(config) as running:
+            path, body = "/v1/messages/count_tokens", asking("anthropic")[1]
+            del body["max_tokens"], body["stream"]
+            came = await ask(running.url, path, body=orjson.dumps(body))
+    assert (came.status, came.json()["type"]) == (502, "error")
+
+
+@pytest.mark.parametrize("seconds", ["604800", "2592000"])
+async def test_how_long_to_wait_is_passed_on_however_long(seconds):
+    refused = answer(429, b'{"error":{"message":"weekly limit","type":"rate_limit_error"}}', {"Retry-After": seconds})
+    async with EvilUpstream(refused) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
+        came = await asked(running)
+    assert (came.status, came.headers["retry-after"]) == (429, seconds)
+
+
+def test_garbage_is_bounded_all_the_same():
+    far = decode_error(429, b"{}", "anthropic", {"Retry-After": "9" * 30})
+    assert far.retry_after_s == 366 * 86_400
+    assert decode_error(429, b"{}", "anthropic", {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}).retry_after_s == 0
+
+
+BETA = "context-1m-2025-08-07"
+
+
+@pytest.mark.parametrize("model", ["m[1m]", "M-any[1M]"])
+@pytest.mark.parametrize("own", ["", "a-beta", f"a-beta,{BETA}"])
+async def test_a_window_that_claude_code_asks_for_in_the_name_is_asked_for_in_the_header(own, model):
+    async with (
+        EvilUpstream(as_asked("anthropic")) as evil,
+        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
+    ):
+        headers = {"anthropic-beta": own} if own else {}
+        assert (await asked(running, "anthropic", headers, model=model)).status == 200
+        assert (await asked(running, "openai-chat", model=model)).status == 200
+    first, second = evil.requests
+    assert first.json()["model"] == second.json()["model"] == model[:-4]
+    assert first.header("anthropic-beta").split(",") == [*filter(None, own.removesuffix(f",{BETA}").split(",")), BETA]
+    assert second.header("anthropic-beta") == BETA
+
+
+async def test_where_no_such_window_is_the_name_alone_is_read():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], models=("claude-x",))) as running,
+    ):
+        assert (await asked(running, model="claude-x[1m]")).status == 200
+        version = {"anthropic-version": "2023-06-01"}
+        found = await ask(running.url, "/v1/models/claude-x%5B1m%5D", method="GET", headers=version)
+        assert (found.status, found.json()["id"]) == (200, "claude-x")
+    assert evil.requests[0].json()["model"] == "claude-x"
+    assert evil.requests[0].header("anthropic-beta") is None
+
+
+async def test_an_error_before_a_stream_of_the_ai_sdk_is_one_sentence_since_usechat_shows_the_body():
+    body = {
+        "id": "c",
+        "trigger": "submit-message",
+        "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
+    }
+    async with (
+        EvilUpstream(status(429, message="slow down")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        limited = await ask(running.url, "/v1/ai-sdk", body=orjson.dumps(body | {"model": "m"}))
+        wrong = await ask(running.url, "/v1/ai-sdk", body=b"{}")
+        lost = await ask(running.url, "/v1/ai-sdk", method="DELETE")
+    assert (limited.status, limited.body) == (429, b"the evil upstream says: slow down")
+    assert [each.headers["content-type"] for each in (limited, wrong, lost)] == ["text/plain; charset=utf-8"] * 3
+    assert (wrong.status, lost.status) == (400, 405)
+    assert b"{" not in wrong.body + lost.body
