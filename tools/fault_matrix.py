@@ -25,6 +25,8 @@ A test does the same and compares.
 
 A number is the HTTP status of an answer that never began, with the error body of the client's dialect.
 *frame* is an answer that had begun: status 200, what had come, then the dialect's own error frame, and no success terminator.
+*frame, no end* is the same, and the HTTP body has no end: once the client left, or `server.linger_s` later, the connection is
+closed without the last chunk, so that clients that pass over the frame see a failure, too.
 The messages are the same in every dialect; those in italics are the upstream's own, without what looks like a secret.
 A client over a WebSocket is told a number in a message `error` with that status, and a *frame* by the last message of its
 answer; nothing comes behind either, and the socket stays open.
@@ -36,7 +38,8 @@ THEIRS = "the evil upstream says: "
 
 
 def cell(results: list[Result]) -> str:
-    shown = {"*frame*" if result.status == 200 else str(result.status) for result in results}
+    frames = {False: "*frame*", True: "*frame, no end*"}
+    shown = {frames[result.open] if result.status == 200 else str(result.status) for result in results}
     return " / ".join(sorted(shown))
 
 

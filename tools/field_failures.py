@@ -61,6 +61,7 @@ SECTIONS = {
     294: "What a client is told where nobody answered",
     304: "Errors in members that are not the dialect's",
     314: "Refusals, open calls and other speakers at the end",
+    319: "Answers that fail midway under a status of success",
     334: "Reasoning, citations and content that went missing",
     349: "What one provider takes of results, media, forms and schemas, and another does not",
     374: "The gateway between its clients and its upstreams",

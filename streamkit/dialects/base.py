@@ -191,6 +191,11 @@ class Dialect:
     #: What is written while the provider is silent, as a comment and as an event; the first is the dialect's own form.
     #: Empty: no client of the dialect would read any.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
+    #: What follows the error frame of a stream that had output, in place of an end of its HTTP body: clients that pass over
+    #: the frame would take a body that ends for success. Bytes are the beginning of an event, for clients that miss a broken
+    #: transfer, too; other readers drop it. None: the body ends as any other, where every client knows the frame, and some
+    #: would show the broken transfer in place of the message.
+    failed_end: bytes | None = b""
     #: Whether the mark ``[DONE]`` ends its streams.
     done_mark: bool = False
     #: Whether a payload, with the name of its event, can be this dialect's: for ``auto``. Not given: it is never guessed.

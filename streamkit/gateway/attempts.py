@@ -327,8 +327,8 @@ class Attempts:
 
     def _cut_short(self, exchange: Exchange) -> str:
         """Why an attempt ended that nobody let end."""
-        if self.reply.ending == "whole":  # the client had all of it
-            return outcome_of(exchange, None)
+        if self.reply.ending in {"whole", "broken"}:  # the client had all of it
+            return outcome_of(exchange, self.reply.failure)
         if self.reply.interrupted is not None:
             return "shut_down"
         return "client_stalled" if self.reply.ending == "client stalled" else "client_left"

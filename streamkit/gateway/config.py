@@ -139,6 +139,10 @@ class Server:
     #: How long a client may take none of the bytes that wait for it before it is dropped: it costs memory, and an upstream's
     #: connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
+    #: How long a client that does not leave at the error frame of a stream that had begun keeps its connection, which is then
+    #: closed without an end of the body, in the dialects whose clients may not know the frame. One that reads more slowly than
+    #: that may lose text.
+    linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
     #: Silence between two outputs of a model that counts as a stall, in metrics and in the log.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
     #: How long a client's connection may stay without a request, and how long a request's headers may take. What is in front
@@ -189,6 +193,7 @@ class Server:
             whole_keep_alive=self.whole_keep_alive,
             unsent_bytes=self.unsent_bytes,
             stall_s=self.stall_s,
+            linger_s=self.linger_s,
             keep_alive=self.keep_alive,
             policy=POLICIES[self.policy],
             timings=self.profile,

@@ -236,7 +236,7 @@ class Continuing:
                     events, failed = _divided(batch, is_failed=bool(rest))
                     rest += failed
                     if events and (joined := self._join(events)):
-                        self._tell(opened.part.report)
+                        self._tell(opened.part.report, failed=bool(rest))
                         yield joined
             except StreamError as broken:
                 error = broken
@@ -254,7 +254,7 @@ class Continuing:
             await self._go_on(report, rest, error)
         if ending is not None:
             report, rest, error = ending
-            self._tell(report)
+            self._tell(report, failed=False)
             if rest:
                 yield rest
             if error is not None:
@@ -266,10 +266,12 @@ class Continuing:
         self._so_far.take(joined)
         return joined
 
-    def _tell(self, report: StreamReport) -> None:
-        """Say of what is written what is known of what was read."""
+    def _tell(self, report: StreamReport, *, failed: bool) -> None:
+        """Say of what is written what is known of what was read; ``failed``: but not of a failure that may be gone on from."""
         written = self._written
         written.spoken = written.spoken or report.spoken
+        if failed:
+            return
         written.clean, written.terminated = report.clean, report.terminated
         written.failure, written.provider_error = report.failure, report.provider_error
 

@@ -113,10 +113,7 @@ class Exchange:
         return hidden(failure_from(error), self._cut)
 
     async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
-        failed = await self.reply.send(written, source, cut=self._cut)
-        if self.reply.failure is not None:
-            self.reply.failure = hidden(self.reply.failure, self._cut)
-        return failed and hidden(failed, self._cut)
+        return await self.reply.send(written, source, cut=self._cut)
 
     async def _form_of(self, source: TimedSource) -> Came:
         """How the answer came; its source is closed, unless it is to be read on."""
@@ -173,12 +170,9 @@ class Exchange:
         marking = answer.mark_seams if self._takes_comments else _as_they_are
         pieces = pipe(answer.batches(), encoding, marking, report=written, timings=self._timings)
         try:
-            failed = await self.reply.send(pieces, answer, cut=answer.hide)
+            return await self.reply.send(pieces, answer, cut=answer.hide)
         finally:
             answer.settle()
-        if self.reply.failure is not None:
-            self.reply.failure = hidden(self.reply.failure, answer.hide)
-        return failed and hidden(failed, answer.hide)
 
     @property
     def _takes_comments(self) -> bool:

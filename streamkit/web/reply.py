@@ -36,14 +36,14 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
-from streamkit.web.client_connection import Gone, Watch, bound_unsent
+from streamkit.web.client_connection import Gone, StreamBody, Watch, bound_unsent
 from streamkit.web.json_array import as_array
 from streamkit.web.refusals import error_answer
 from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
 from streamkit.web.tap import Tap
-from streamkit.web.upstream.hiding import Cut, without_keys
+from streamkit.web.upstream.hiding import Cut, hidden, without_keys
 
 log = logging.getLogger("streamkit.web")
 #: What is held of a stream in which the model says nothing; behind it the client gets it after all.
@@ -70,6 +70,9 @@ class Delivery:
     unsent_bytes: int = field(default=MIB, validator=ge(1))
     #: How long a client may take none of the bytes that wait for it.
     stall_s: float = field(default=30.0, validator=gt(0))
+    #: How long a client that does not leave at an error frame keeps its connection, where the body stays without its end
+    #: (``Dialect.failed_end``). A client that reads more slowly than that loses what it has not read.
+    linger_s: float = field(default=2.0, validator=ge(0))
     policy: Policy = TOLERANT
     #: Whether the report of a stream says what each stage took of it (``StreamReport.timings``).
     timings: bool = False
@@ -111,8 +114,8 @@ class Outlet:
         """Write status and headers, and the body of a ``web.Response``. Returns what writes the rest."""
         raise NotImplementedError
 
-    async def end(self, _response: web.StreamResponse, /) -> None:
-        """Say that nothing follows."""
+    async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
+        """Say that nothing follows; ``failed_end`` is what stands instead where the answer failed (``Dialect.failed_end``)."""
         raise NotImplementedError
 
     def answers(self, reply: Reply) -> None:
@@ -163,8 +166,13 @@ class HTTPOutlet(Outlet):
             response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         return cast("Writer | None", await response.prepare(self._request))
 
-    async def end(self, response: web.StreamResponse, /) -> None:
-        await response.write_eof()
+    async def end(self, response: web.StreamResponse, failed_end: bytes | None, /) -> None:
+        if failed_end:
+            await response.write(failed_end)
+        if failed_end is not None and self._request.version >= HttpVersion11 and isinstance(response, StreamBody):
+            response.leave_open()
+        else:  # in HTTP/1.0 the connection's end looks the same either way
+            await response.write_eof()
 
 
 class Reply:
@@ -316,8 +324,12 @@ class Reply:
         """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
         if self.ending is None and not self._has_end:
             if self.begun and (self._array is not None or not self._stream):
-                raise ClientLeftError  # half of a JSON text: nothing can be said any more, but that it is not whole
-            await self.fail(failed)
+                self.failure, self.ending = (
+                    failed,
+                    "broken",
+                )  # half of a JSON text: only that it is not whole can be said
+            else:
+                await self.fail(failed)
 
     def _due(self) -> float | None:
         """Seconds until a keep-alive is due; None if there are none."""
@@ -331,9 +343,18 @@ class Reply:
             await self.fail(FAILED)  # the work wrote nothing at all
         self._outlet.over(self._end())
         with _departures():
-            await self._outlet.end(cast("web.StreamResponse", self._response))
+            await self._outlet.end(cast("web.StreamResponse", self._response), self._failed_end())
         if self.ending is None:
             self.ending = "whole"
+
+    def _failed_end(self) -> bytes | None:
+        """What the body ends with instead of its end; None: it ends as any other."""
+        if self.ending not in {"error", "broken"} or isinstance(self._response, web.Response):
+            return None
+        if not self._stream:  # one JSON text, an error or half of an answer
+            return b"" if self.ending == "broken" else None
+        failed_end = self._dialect.failed_end
+        return failed_end if self._array is None or failed_end is None else b""
 
     def _end(self) -> End:
         """How a log says that the answer ended."""
@@ -362,9 +383,9 @@ class Reply:
     ) -> ProviderFailed | None:
         """Enter a pipe and write what it yields. Returns what failed before the model spoke: then nothing was written.
 
-        A failure after that is in what was written, and in ``pipe.report``. ``source`` is the pipe's, so that ``interrupt``
-        reaches it. ``cut`` takes keys out of what is written from the failure on. ``is_array``: what it yields is one already,
-        where the answer is to be one. Raises ClientLeftError.
+        A failure after that is in what was written, in ``failure``, and in ``pipe.report``. ``source`` is the pipe's, so that
+        ``interrupt`` reaches it. ``cut`` takes keys out of failures, and of what is written from one on. ``is_array``: what
+        the pipe yields is one already, where the answer is to be one. Raises ClientLeftError.
         """
         self._source = source
         if source is not None:
@@ -375,13 +396,13 @@ class Reply:
             return await self._send(pipe, cut)
         except Exception as error:
             if self.begun and pipe.report.error is error:  # ``encode`` has told the client
-                self.ending, self.failure = "broken", failure_from(error)
+                self.ending, self.failure = "broken", hidden(failure_from(error), cut)
             elif self._has_end and not isinstance(error, ClientLeftError):
-                self._ended(pipe.report)
+                self._ended(pipe.report, cut)
             raise
         except asyncio.CancelledError:
             if self._has_end and self.interrupted is not None:
-                self._ended(pipe.report)
+                self._ended(pipe.report, cut)
             raise
         finally:
             self._source = None
@@ -400,22 +421,25 @@ class Reply:
                     self._begin()
                     chunk = b"".join(held)
                     held.clear()
-                if pipe.report.completed or pipe.report.failure is not None:
-                    self._has_end = True
-                    self._outlet.last()
-                await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
+                report = pipe.report
+                if report.completed:
+                    await self._write_last(chunk)
+                elif report.failure is None and report.clean is not False:
+                    await self._write(chunk)
+                else:
+                    await self._write_last(chunk)
+                    self._ended(report, cut)  # many clients leave at an error frame, and the upstream's body may go on
         if not self.begun:
             if not pipe.report.clean:
-                return failure_in(pipe.report)
+                return hidden(failure_in(pipe.report), cut)
             self._begin()
-            self._outlet.last()
             await self._write_last(b"".join(held))
-        self._ended(pipe.report)
+        self._ended(pipe.report, cut)
         return None
 
-    def _ended(self, report: StreamReport) -> None:
+    def _ended(self, report: StreamReport, cut: Cut) -> None:
         """All of a stream was written, whatever fails now."""
-        self.failure = None if report.clean else failure_in(report)
+        self.failure = None if report.clean else hidden(failure_in(report), cut)
         self.ending = "whole" if self.failure is None else "broken"
 
     def _begin(self) -> None:
@@ -424,7 +448,9 @@ class Reply:
             self._begins()
 
     async def _write_last(self, chunk: bytes) -> None:
-        """Write what says that the answer is whole, or comes behind that: from then on the client may leave."""
+        """Write what says that the answer is whole or failed, or follows that: from then on the client may leave."""
+        self._has_end = True
+        self._outlet.last()
         try:
             await self._write(chunk)
         except ClientLeftError:
@@ -486,9 +512,8 @@ class Reply:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
                 return None  # the answer began while this waited
             if self._response is None:
-                response = web.StreamResponse(
-                    headers={**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
-                )
+                headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
+                response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)
                 if self._stream:
                     response.headers.update(STREAM_HEADERS)
                 elif length is not None:

@@ -138,7 +138,7 @@ class SocketOutlet(Outlet):
         for message in self._socket.conversation.write(data):
             await self._socket.send(message)
 
-    async def end(self, _response: web.StreamResponse, /) -> None:
+    async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
         """A message has its own end; the last event may be left."""
         await self.finish()
 

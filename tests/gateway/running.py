@@ -35,7 +35,7 @@ def config_of(upstreams: Iterable[Upstream], *, server: Mapping[str, Any] | None
     upstreams = list(upstreams)
     targets = tuple(Target(upstream=upstream) for upstream in upstreams)
     values = {"models": ("m", "*"), "targets": targets, "retries": 0, "backoff_s": 0.01, "backoff_max_s": 0.02, **route}
-    settings = Server(**{"port": 0, "grace_s": 1.0, **(server or {})})
+    settings = Server(**{"port": 0, "grace_s": 1.0, "linger_s": 0.1, **(server or {})})
     return Config(server=settings, upstreams={u.name: u for u in upstreams}, routes=(Route(**values),))
 
 

@@ -18,6 +18,7 @@ from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
+from tests.web import raw_client
 from tests.web.serving import answering, eventually, serving
 
 ROLE = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
@@ -70,23 +71,20 @@ class Served:
 
 
 async def ask(handler, **runner):
-    async with (
-        serving(answering(handler), **runner) as port,
-        ClientSession() as session,
-        session.post(f"http://127.0.0.1:{port}/") as response,
-    ):
-        return response, await response.read()
+    async with serving(answering(handler), **runner) as port:
+        answer = await raw_client.ask(f"http://127.0.0.1:{port}", "/")
+        return answer, answer.body
 
 
 async def test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold():
     served = Served(Script(ROLE, TEXT, STOP), delivery=Delivery())
     response, body = await ask(served.answer)
     assert response.status == 200
-    assert response.headers["Content-Type"] == "text/event-stream"
-    assert response.headers["X-Accel-Buffering"] == "no"
-    assert response.headers["Cache-Control"] == "no-cache, no-transform"
+    assert response.headers["content-type"] == "text/event-stream"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert response.headers["cache-control"] == "no-cache, no-transform"
     assert response.headers["x-request-id"] == "r1"
-    assert "Content-Encoding" not in response.headers
+    assert "content-encoding" not in response.headers
     assert body.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
     assert b"ping" not in body
     assert (served.reply.ending, served.reply.failure, served.script.closed) == ("whole", None, True)
@@ -96,7 +94,7 @@ async def test_an_error_before_the_model_spoke_is_a_status():
     served = Served(Script(ROLE, ERROR), delivery=Delivery())
     response, body = await ask(served.answer)
     assert response.status == 500
-    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["content-type"] == "application/json"
     assert response.headers["x-request-id"] == "r1"
     assert orjson.loads(body)["error"]["message"] == "no capacity"
     assert served.reply.ending == "error"
@@ -264,8 +262,8 @@ async def whole(delay, delivery, failed=None):
 
 async def test_a_whole_answer_has_its_length():
     response, body, _ = await whole(0, Delivery())
-    assert (response.headers["Content-Length"], body) == ("12", b'{"answer":1}')
-    assert response.headers["Content-Type"] == "application/json"
+    assert (response.headers["content-length"], body) == ("12", b'{"answer":1}')
+    assert response.headers["content-type"] == "application/json"
 
 
 async def test_white_space_leads_a_slow_whole_answer_where_it_is_wanted():
@@ -283,7 +281,7 @@ async def test_an_error_behind_white_space_is_a_body():
     response, body, _ = await whole(0.6, Delivery(keep_alive_s=0.05, whole_keep_alive=True), failed)
     assert (response.status, orjson.loads(body)["error"]["message"]) == (200, "too fast")
     response, body, _ = await whole(0, Delivery(), failed)
-    assert (response.status, response.headers["Retry-After"]) == (429, "3")
+    assert (response.status, response.headers["retry-after"]) == (429, "3")
 
 
 # -- the server stops --------------------------------------------------------------------------------------------------

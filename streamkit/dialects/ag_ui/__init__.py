@@ -21,6 +21,7 @@ DIALECT = Dialect(
     encoder=AgUiEncoder,
     linter=AgUiLinter,
     keep_alive={"comment": KEEP_ALIVE},
+    failed_end=None,
     recognises=recognises,
     # a whole body is an error: an answer has no other form than a stream
     bodies=Bodies(AgUiRequestReader.decode_request, AgUiRequestWriter.encode_request, AgUiDecoder.decode_response),

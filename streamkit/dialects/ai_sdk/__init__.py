@@ -22,6 +22,7 @@ DIALECT = Dialect(
     encoder=AISDKEncoder,
     linter=AISDKLinter,
     keep_alive={"comment": KEEP_ALIVE},
+    failed_end=None,
     done_mark=True,
     recognises=recognises,
     # a whole body is an error: an answer has no other form than a stream

@@ -25,6 +25,7 @@ DIALECT = Dialect(
     linter=AnthropicLinter,
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     model_place=ModelPlace("role", within="message"),
+    failed_end=None,
     recognises=recognises,
     errors=ERRORS,
     http=HTTP_HALF,

@@ -26,6 +26,7 @@ DIALECT = Dialect(
     encoder=BedrockEncoder,
     linter=BedrockLinter,
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
+    failed_end=None,
     recognises=recognises,
     bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
     errors=ERRORS,

@@ -201,15 +201,17 @@ class CohereEncoder(BlockEncoder):
             stop.reason, stop.native, called=True
         )  # where none was written, the reason is another by now
         reason = stop_word(found, stop.stop_sequence, self.report)
-        self._end({"finish_reason": reason, **self._message_end})
+        usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
+        self._end({"finish_reason": reason, **self._message_end, **usage})
 
     def _end(self, delta: dict[str, Any]) -> None:
-        if self._usage is not None:
-            delta["usage"] = encode_usage(self._usage, self.report)
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the end of a message that failed, which needs no start in front of it."""
+        """Write the end of a message that failed, which needs no start in front of it.
+
+        It has no usage: with one, ``@ai-sdk/cohere`` takes it for the end of a message that is whole.
+        """
         if has_detail(event, VENDOR):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"

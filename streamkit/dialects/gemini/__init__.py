@@ -31,6 +31,7 @@ DIALECT = Dialect(
     linter=GeminiLinter,
     # the client reads no comments (dialects.md §0.4)
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
+    failed_end=b'data: {"error":',  # an event that ends with the stream: SSE readers drop it, Google's older ones raise
     recognises=recognises,
     bodies=Bodies.of(GeminiRequestReader, GeminiRequestWriter, GeminiBodyDecoder, GeminiResponseWriter),
     errors=ERRORS,

@@ -207,8 +207,11 @@ class MistralEncoder(ChatEncoder):
         self._signatures.clear()
 
     def error(self, event: ProviderFailed) -> None:
-        """A chunk that is none: the client raises for it, and shows its body."""
-        self.write(b"data: %b\n\n" % dumps(encode_error(event, self.report)))
+        """A chunk that is none: the client raises for it, and shows its body.
+
+        LangChain's passes over what has no ``choices``, and would run the calls that came before.
+        """
+        self.write(b"data: %b\n\n" % dumps({**encode_error(event, self.report), "choices": None}))
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:

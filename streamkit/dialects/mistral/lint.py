@@ -81,8 +81,11 @@ class MistralLinter(ChunkChecker[_Choice]):
             self.failed = True
             said = document if error is None else error
             message = said.get("message") if isinstance(said, dict) else ""
-            if not is_filled(message) or "choices" in document:
-                self.broken("error", f"the error is {shown(document)}", "error" if "choices" in document else "note")
+            is_chunk = (
+                document.get("choices") is not None
+            )  # null fails readers of chunks, which shall see that it is none
+            if not is_filled(message) or is_chunk:
+                self.broken("error", f"the error is {shown(document)}", "error" if is_chunk else "note")
             return
         for choice in self.same(document):
             self._choice(choice)

@@ -27,6 +27,7 @@ DIALECT = Dialect(
     linter=ResponsesLinter,
     # an event would have to stand behind `response.created`, and to know its place in the sequence
     keep_alive={"comment": KEEP_ALIVE},
+    failed_end=None,  # Codex would show the broken transfer in place of the message
     model_place=ModelPlace("status", within="response"),
     recognises=recognises,
     bodies=Bodies.of(ResponsesRequestReader, RequestBodyWriter, ResponsesBodyDecoder, ResponsesBodyWriter),

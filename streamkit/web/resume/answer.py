@@ -191,12 +191,12 @@ class ResumableOutlet(HTTPOutlet):
         if self._last is None:
             self._last = []
 
-    async def end(self, response: web.StreamResponse, /) -> None:
+    async def end(self, response: web.StreamResponse, failed_end: bytes | None, /) -> None:
         if not self.has_left and self._ids is not None and (rest := self._ids.finish()):
             self._pending.append(rest)
         await self._caught_up()
         if not self.has_left:
-            await super().end(response)
+            await super().end(response, failed_end)
 
     def over(self, why: End) -> None:
         if self.has_left and not self._is_over:

@@ -17,7 +17,7 @@ from attrs import define, field
 from streamkit.conversation.messages import Part, Request, Text, Tool, ToolCall, ToolResult
 from streamkit.events import Verdict
 from streamkit.translation.bodies import decode_request
-from tests.gateway.clients.test_tool_loops import script
+from tests.gateway.clients.test_tool_loops import Cut, script
 from tests.web.evil import Received, Script
 from tests.web.faults import asks_for_stream, status, whole
 
@@ -45,6 +45,7 @@ class ScriptedModel:
     offers: list[Request] = field(factory=list)  #: the requests that it answered with a call
     results: list[Request] = field(factory=list)  #: those that it answered with what it found
     called: str = ""  #: the tool, by the name that it had upstream
+    cut: Cut = ()  #: its streams with a call lack these events
 
     def play(self, received: Received) -> Script:
         if received.method == "GET":
@@ -53,7 +54,8 @@ class ScriptedModel:
             return whole(self.dialect, json.dumps(COUNTED).encode())
         request = decode_request(received.body, self.dialect)
         parts, stop = self._answer(request)
-        return script(self.dialect, stream=asks_for_stream(received, self.dialect), parts=parts, stop=stop)
+        stream, cut = asks_for_stream(received, self.dialect), self.cut if stop == "tool_calls" else ()
+        return script(self.dialect, stream=stream, parts=parts, stop=stop, cut=cut)
 
     def _answer(self, request: Request) -> tuple[list[Part], str]:
         if word := word_in(request):

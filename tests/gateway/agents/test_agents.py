@@ -20,7 +20,7 @@ from tests.gateway import processes
 from tests.gateway.agents.programs import AGENTS, INSTALL_S, KEY, RUN_S, Agent, Place, run
 from tests.gateway.agents.scripted import CALL_ID, ScriptedModel, saying
 from tests.gateway.clients.in_thread import UPSTREAMS, PromptUpstream
-from tests.gateway.clients.test_tool_loops import parts_of
+from tests.gateway.clients.test_tool_loops import CUT_BEHIND, CUT_INSIDE, parts_of
 from tests.gateway.running import BASES
 
 CONFIG: Final = """\
@@ -71,6 +71,35 @@ async def test_a_tool_loop(agent: Agent, upstream: str, tmp_path: Path, monkeypa
     for line in answered:
         assert (line["client"], line["status"], line["ending"]) == (agent.dialect, 200, "whole"), line
         assert "repairs" not in line, line
+
+
+#: What an agent shows, and how often it asks, where its answers fail: behind a call that is whole, or inside of it for Codex,
+#: which runs a call as it arrives. Claude Code asks without a stream then, and opencode without end.
+FAILING: Final = {"gemini-cli": (CUT_BEHIND, "stream", 1), "codex": (CUT_INSIDE, "stream truncated", 6)}
+
+
+@pytest.mark.agents
+@pytest.mark.timeout(RUN_S + INSTALL_S + 60)
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in FAILING], ids=lambda agent: agent.name)
+async def test_an_answer_that_fails_midway_is_no_success_and_nothing_of_it_is_run(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENTS_KEY", KEY)
+    place = placed(tmp_path)
+    cut, shown, times = FAILING[agent.name]
+    model = ScriptedModel("anthropic", agent.calls, cut=cut)
+    async with PromptUpstream(model.play) as scripted:
+        config = tmp_path / "gateway.toml"
+        config.write_text(CONFIG % ("anthropic", scripted.url), "utf-8")
+        async with processes.serving(tmp_path, "--config", str(config)) as gateway:
+            place.url = gateway.url
+            command, model.arguments = agent.prepare(place)
+            ran = await run(place, command)
+    assert ran.status == 1, ran
+    assert shown in ran.errors, ran
+    assert (len(model.offers), model.results) == (times, [])
+    endings = [line["ending"] for line in gateway.events("request") if "attempts" in line]
+    assert endings.count("broken") == times
 
 
 def placed(folder: Path) -> Place:

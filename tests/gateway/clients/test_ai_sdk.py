@@ -19,7 +19,18 @@ from tests.gateway.clients.in_thread import CLIENT_KEY, UPSTREAMS, GatewayThread
 from tests.gateway.clients.judging import expectation, take_made_ids
 from tests.gateway.clients.programs import QUESTION, SYSTEM, TOOLS, schema
 from tests.gateway.clients.recorded import Stream, recordings, sampled, script, vectors
-from tests.gateway.clients.test_tool_loops import CALLS, FIRST, LAST, asked_for, calls, check_legs, two_legs
+from tests.gateway.clients.test_tool_loops import (
+    CALLS,
+    CUT_BEHIND,
+    CUT_INSIDE,
+    FIRST,
+    LAST,
+    asked_for,
+    calls,
+    check_legs,
+    two_legs,
+)
+from tests.gateway.clients.test_tool_loops import script as tool_loop_script
 from tests.sampling import Part, part_of, parts
 
 PROVIDERS: Final = ("openai-chat", "openai-responses", "anthropic")
@@ -89,6 +100,24 @@ def test_its_default_works_from_every_upstream_where_responses_are_kept():
             assert not came["errors"], upstream
             assert [step["text"] for step in came["steps"]] == [FIRST, LAST], upstream
             check_legs(*asked_for(served, model, upstream), with_ids=True)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_once_and_nothing_of_it_is_run(served: GatewayThread):
+    """In its text, behind whole calls, and inside of one, where an end of Chat's body made it ask up to five times."""
+    text, both = [Text(FIRST)], [Text(FIRST), *calls()]
+    ways = {"in its text": (text, CUT_BEHIND), "behind its calls": (both, CUT_BEHIND), "in a call": (both, CUT_INSIDE)}
+    cases = {
+        (provider, upstream, where): served.register(
+            upstream, tool_loop_script(upstream, parts=parts, stop="tool_calls", cut=cut)
+        )
+        for provider, upstream in product(PROVIDERS, ("anthropic", "openai-chat"))
+        for where, (parts, cut) in ways.items()
+    }
+    scenarios = [ask(served, provider, model, tools=SCHEMAS) for (provider, *_), model in cases.items()]
+    for (case, model), came in zip(cases.items(), ai_sdk_client.run(scenarios), strict=True):
+        assert "stream truncated" in came["errors"][0]["message"], case
+        assert len(served.asked(model)) == 1, case
+        assert served.record(model).ending == "broken", case
 
 
 # -- recordings --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -18,7 +18,7 @@ from streamkit.conversation.pairing import check_pairing
 from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
-from streamkit.events import Opaque, UsageReported, Verdict
+from streamkit.events import Event, Opaque, ResponseFinished, StreamEnded, ToolCallFinished, UsageReported, Verdict
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_name
 from streamkit.translation.bodies import decode_request, encode_response
@@ -35,8 +35,14 @@ FIRST, LAST = "Let me look: „grün“\n", "½ of it, and 5."
 CALLS: Final = {"call_1": ("get_weather", {"city": "Zürich", "days": 1}), "call_2": ("add", {"a": 2, "b": 3})}
 
 
-def script(upstream: str, *, stream: bool, parts: list[Any], stop: Any) -> Script:
-    """An answer of these parts, in chunks of an event each, or whole."""
+#: Events that a stream lacks which is cut behind all of its calls, or inside of the last one.
+Cut: TypeAlias = tuple[type[Event], ...]
+CUT_BEHIND: Final[Cut] = (ResponseFinished, StreamEnded)
+CUT_INSIDE: Final[Cut] = (ToolCallFinished, *CUT_BEHIND)
+
+
+def script(upstream: str, *, stream: bool = True, parts: list[Any], stop: Any, cut: Cut = ()) -> Script:
+    """An answer of these parts, in chunks of an event each, or whole; a stream that is ``cut`` lacks the events of its end."""
     choice = Choice(parts=parts, stop_reason=stop)
     usage = UsageReported(input_total=9, output_total=14)
     vendor = VENDORS.get(upstream, upstream)
@@ -44,7 +50,8 @@ def script(upstream: str, *, stream: bool, parts: list[Any], stop: Any) -> Scrip
     if not stream and DIALECTS[upstream].answers_whole:
         return answer_of(upstream, encode_response(said, upstream))
     encoder = DIALECTS[upstream].encoder(Encoding(), StreamReport())
-    pieces = [*(encoder.feed([event]) for event in replay(said)), encoder.finish()]
+    events = [event for event in replay(said) if not isinstance(event, cut)]
+    pieces = [*(encoder.feed([event]) for event in events), b"" if cut else encoder.finish()]
     return good(upstream, [piece for piece in pieces if piece])
 
 

@@ -641,4 +641,34 @@ CASES = (
         does="It is refused at once in the client's dialect, and the connection is closed.",
         covered_by="tests/gateway/test_client_http.py::test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_connection",
     ),
+    Elsewhere(
+        number=315, refs="open-octo/octo-agent#910; yoloyash/overtchat#40; `@google/genai` before 2.32; langchain-mistralai 1.1.6; ollama-ai-provider-v2 4.0.1",
+        cause="a stream fails midway: its client passes over the error frame, takes the end of the body for success, and runs a call of the failed answer",
+        does="In dialects with such clients the body has no end behind the frame (Gemini: an event that is cut short), so that they fail.",
+        covered_by="tests/web/test_failed_ends.py::test_a_failed_stream_ends_as_its_dialect_says",
+    ),
+    Elsewhere(
+        number=316, refs="ollama/ollama#18193, #18469; Soju06/codex-lb#1833; envoyproxy/envoy#17186; h2o/h2o#1031",
+        cause="the upstream's body is cut, or it fails behind keep-alives: the proxy ends its own body well, under status 200",
+        does="An error frame, and no end of the body, in front of each kind of failure.",
+        covered_by="tests/gateway/test_fault_matrix.py::test_of_each_fault_the_page_says_what_two_clients_get",
+    ),
+    Elsewhere(
+        number=317, refs="AI SDK 5, 6 and 7 with Chat; Gemini CLI 0.61",
+        cause="an answer fails inside a call, or behind one: the client asks again, up to its limit of steps, and shows the text as often",
+        does="It asks once, shows that the answer failed, and runs nothing of it.",
+        covered_by="tests/gateway/clients/test_ai_sdk.py::test_an_answer_that_breaks_off_is_asked_for_once_and_nothing_of_it_is_run",
+    ),
+    Elsewhere(
+        number=318, refs="mitmproxy/mitmproxy#8364; http-party/node-http-proxy#327; undici and aiohttp as clients",
+        cause="the connection is reset or closed right behind the error frame: a client that reads more slowly loses text and message",
+        does="All is sent, then the client has 2 s to leave (`linger_s`), then FIN; nothing else of the answer is held meanwhile.",
+        covered_by="tests/web/test_failed_ends.py::test_a_slow_reader_gets_every_byte",
+    ),
+    Elsewhere(
+        number=319, refs="`@ai-sdk/cohere` 4.0; langchain-mistralai 1.1.6, both behind a proxy that asks in HTTP/1.0",
+        cause="a Cohere message that failed ends with its usage, an error of Mistral's has no `choices`: both look like what readers expect",
+        does='No usage in a `message-end` that failed; `"choices": null` in the error frame. Both fail without a look at the transfer.',
+        covered_by="tests/web/test_failed_ends.py::test_relay_does_the_same",
+    ),
 )  # fmt: skip
