@@ -238,7 +238,9 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
         try:
             return decode_request(body, dialect, report=report)
         except BadRequest as error:
-            raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
+            if member:
+                raise BadRequest(f"{member}.{error.path}", error.reason) from error
+            raise  # as it is: an error that is its own cause has the request until garbage is collected
 
     return await beside(read) if heavy else read()
 
