@@ -23,9 +23,10 @@ from typing import Any, Final
 import orjson
 
 from benchmarks.gateway.load import Group, ask
-from benchmarks.gateway.process import ROOT, gateway, rss_bytes, upstream
+from benchmarks.gateway.process import ROOT, first_line, gateway, rss_bytes, running, upstream
 from benchmarks.gateway.reading import quantiles_ms
-from benchmarks.gateway.script import KEY_LIKE, Script
+from benchmarks.gateway.script import KEY_LIKE, LONGEST, Script
+from benchmarks.gateway.socket_attacks import FLOODS, SOCKET_ATTACKS, flooded
 
 MIB: Final = 1024 * 1024
 STREAMS: Final = 50
@@ -119,6 +120,21 @@ _REFUSED: Final[Mapping[str, Callable[[], bytes]]] = {
     "path": lambda: _post(b"{}", path="/v1/models" * 790 + "%0Ax"),
     "upstream's 400": lambda: _told(model=str(Script(id="held", refusal=64_000 // len(KEY_LIKE)))),
 }
+
+
+async def _referring(port: int) -> list[str]:
+    """800 references to one item of 1 MiB, which a response has that is kept."""
+    model = str(Script(id="kept", events=16, chars=LONGEST))
+    body = orjson.dumps({"model": model, "input": "a", "store": True})
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(_post(body, path="/v1/responses"))
+    answer = await reader.read()
+    writer.transport.abort()
+    item_id = orjson.loads(answer.partition(b"\r\n\r\n")[2])["output"][0]["id"]
+    referring = {"model": _held_script(), "stream": True, "input": [{"type": "item_reference", "id": item_id}] * 800}
+    return await _many(port, 1, _post(orjson.dumps(referring), path="/v1/responses"))
+
+
 #: An attack has the gateway's port and returns what its requests were answered.
 ATTACKS: Final[Mapping[str, Callable[[int], Awaitable[list[str]]]]] = {
     "nothing": lambda _port: asyncio.sleep(0, []),
@@ -130,7 +146,25 @@ ATTACKS: Final[Mapping[str, Callable[[int], Awaitable[list[str]]]]] = {
     ),
     **{f"bomb: {name}": lambda port, make=make: _many(port, 1, _post(make())) for name, make in _BOMBS.items()},
     "four bombs": lambda port: _many(port, 4, _post(_BOMBS["turns"]())),
+    "references": _referring,
+    **SOCKET_ATTACKS,
+    **{f"upstream of {name}": lambda port, name=name: flooded(port, name) for name in FLOODS},
 }
+FLOODING: Final = [sys.executable, "-m", "benchmarks.gateway.socket_attacks"]
+#: The gateway keeps responses, and asks an upstream over WebSockets, which says nothing without end.
+TABLES: Final = """
+[responses]
+state = true
+[upstreams.flood]
+dialect = "openai-responses"
+base_url = "http://127.0.0.1:%d/v1"
+transport = "websocket"
+auth = "none"
+[[routes]]
+models = ["flood-*"]
+to = ["flood"]
+retries = 0
+"""
 
 
 def _descriptors(pid: int) -> int:
@@ -172,8 +206,10 @@ def _rows(names: list[str], soft_limit: int, code: Path) -> Iterator[str]:
             tempfile.TemporaryDirectory(prefix="streamkit-attack-") as folder,
             upstream(Path(folder)) as model,
             upstream(Path(folder), "held") as held,
+            running(FLOODING, Path(folder), "flood", port=first_line) as flood,
         ):
-            with gateway(Path(folder), model, soft_limit=soft_limit, held=held, code=code) as served:
+            tables = TABLES % flood.port
+            with gateway(Path(folder), model, soft_limit=soft_limit, held=held, code=code, tables=tables) as served:
                 seen = asyncio.run(_measured(served.port, served.pid, name))
             log_bytes = (Path(folder) / "gateway.log").stat().st_size
         answers = ", ".join(f"{count} × {answer}" for answer, count in Counter(seen["answers"]).items()) or "-"

@@ -249,7 +249,7 @@ class Conversation(Protocol):
 
     @property
     def kept_bytes(self) -> int:
-        """What is kept of the last answer and its request."""
+        """What is held of the last answer and its request, and of the request under way."""
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
         """A client's message as a request; why it is none."""
@@ -263,8 +263,11 @@ class Conversation(Protocol):
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
         """An answer that is an error over HTTP, as a message."""
 
+    def over(self) -> None:
+        """Let go of the request under way, however it was answered."""
+
     def forget(self) -> None:
-        """Keep nothing of the answers so far, for want of memory."""
+        """Keep nothing of the answers so far, nor of the one under way, for want of memory."""
 
     @property
     def unknown_id(self) -> str:

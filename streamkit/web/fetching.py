@@ -19,6 +19,7 @@ import asyncio
 import base64
 import ipaddress
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
 from ssl import SSLContext
 from typing import Any, Final, Literal
@@ -85,7 +86,8 @@ class FetchLimits:
     file_bytes: int = 10 * 1024 * 1024
     #: Two vendors take 20 images at their full size, and smaller ones beyond.
     files: int = 20
-    #: Of all of them: they are in memory at once, as base64 too, and providers refuse requests beyond 20 to 32 MiB.
+    #: Of all of them, each as often as the request names it: they are in memory at once, as base64 too, and providers refuse
+    #: requests beyond 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024
     #: For all of them, which the client waits for.
     total_s: float = 20.0
@@ -125,6 +127,7 @@ class _Budget:
     taken: int = 0
 
     def take(self, size: int) -> None:
+        """Ask for room for so many bytes, which stand in the request as often as their URL does."""
         self.taken += size
         if self.taken > self.limit:
             raise _Unfetched(f"the files have more than {self.limit} bytes together")
@@ -147,6 +150,7 @@ class Fetcher:
     async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
         """Each URL's media with its bytes, which ``hold`` gets. Raises BadRequest (with the place), and Refused: no room."""
         wanted = {each.url: each for each in media if each.url is not None}
+        times = Counter(each.url for each in media)
         if len(wanted) > self.limits.files:
             message = f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"
             raise BadRequest(media[0].place, message)
@@ -166,7 +170,8 @@ class Fetcher:
         try:
             async with session, asyncio.timeout(self.limits.total_s), asyncio.TaskGroup() as group:
                 tasks = {
-                    url: group.create_task(self._fetch(session, each, url, budget)) for url, each in wanted.items()
+                    url: group.create_task(self._fetch(session, each, url, budget, times[url]))
+                    for url, each in wanted.items()
                 }
         except* (BadRequest, Refused, TimeoutError) as several:
             first: BaseException = several
@@ -181,9 +186,9 @@ class Fetcher:
             await resolver.close()
         return {url: task.result() for url, task in tasks.items()}
 
-    async def _fetch(self, session: ClientSession, media: Media, url: str, budget: _Budget) -> Media:
+    async def _fetch(self, session: ClientSession, media: Media, url: str, budget: _Budget, times: int) -> Media:
         try:
-            return await self._followed(session, media, URL(url), budget)
+            return await self._followed(session, media, URL(url), budget, times)
         except (_Unfetched, ValueError) as error:
             reason = str(error) if isinstance(error, _Unfetched) else "its URL can't be read"
         except TimeoutError:
@@ -193,12 +198,12 @@ class Fetcher:
             reason = "it has no public address" if hidden else "its server could not be reached"
         raise BadRequest(media.place, f"the {media.kind} can't be fetched: {reason}")
 
-    async def _followed(self, session: ClientSession, media: Media, url: URL, budget: _Budget) -> Media:
+    async def _followed(self, session: ClientSession, media: Media, url: URL, budget: _Budget, times: int) -> Media:
         for _ in range(self.limits.redirects + 1):
             self._check(url)
             async with session.get(url, allow_redirects=False) as response:
                 if response.status not in REDIRECTS:
-                    return await self._read(media, response, budget)
+                    return await self._read(media, response, budget, times)
                 url = url.join(URL(response.headers.get("Location", "")))
         raise _Unfetched(f"more than {self.limits.redirects} redirects")
 
@@ -218,7 +223,7 @@ class Fetcher:
             raise NoPublicAddress(None, "the connection would go to no address of the public internet")
         return socket.socket(family, kind, protocol)
 
-    async def _read(self, media: Media, response: ClientResponse, budget: _Budget) -> Media:
+    async def _read(self, media: Media, response: ClientResponse, budget: _Budget, times: int) -> Media:
         if response.status != 200:
             raise _Unfetched(f"its server answers with status {response.status}")
         kind = response.content_type.lower()
@@ -234,7 +239,7 @@ class Fetcher:
             size += len(piece)
             if size > self.limits.file_bytes:
                 raise too_long
-            budget.take(len(piece))
+            budget.take(times * len(piece))
             pieces.append(piece)
         return evolve(media, data=base64.b64encode(b"".join(pieces)).decode(), media_type=kind, url=None)
 

@@ -50,6 +50,7 @@ async def beside(work: Callable[[], T]) -> T:
                 return await asyncio.shield(done)
             finally:
                 await asyncio.wait({done})
+                del done  # its error has this frame in its traceback: a cycle that would keep the request
 
 
 @contextmanager

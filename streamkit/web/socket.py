@@ -6,17 +6,21 @@ leaves: the answer under way is cancelled, and its upstream's connection closed 
 upstream, and one that takes nothing for long is dropped, as over HTTP. Pings keep a socket alive on its way through proxies;
 a client that answers none is gone.
 
+A message is held of the budget of all requests from its first byte until it is answered, and let go at once where it is
+refused. Whatever a client sends, however small, others have their turn of the event loop after each message, ping and pong.
+
 Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from attrs import evolve, field, frozen
@@ -32,7 +36,8 @@ from streamkit.web.client_connection import bound_unsent
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Outlet, Writer
-from streamkit.web.surfaces import RECALL, Ask, ask_in
+from streamkit.web.socket_frames import HeldSocket
+from streamkit.web.surfaces import READ_BYTES, RECALL, Ask, ask_in
 
 #: The longest message, where nobody says otherwise.
 MESSAGE_BYTES: Final = 32 * MIB
@@ -42,6 +47,8 @@ WAITING: Final = 4
 WRITE_BYTES: Final = 16 * 1024
 #: How long a client may take to say that it closes, too, in seconds.
 CLOSE_S: Final = 1.0
+#: The least that a wait for a message takes, in seconds: for aiohttp 0 is no end.
+SOON_S: Final = 0.001
 
 
 @frozen(kw_only=True)
@@ -77,9 +84,11 @@ class Message:
         asked = await self._asked(text, heavy=heavy)
         if isinstance(asked, ProviderFailed) and await self._recalled():
             asked = await self._asked(text, heavy=heavy)
+        del text
         if isinstance(asked, ProviderFailed):
             raise Refused(asked)
         self.warm_up = asked.warm_up
+        self._socket.keep()
         self._hold.resize(len(asked.body))
         return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, asked.report)
 
@@ -109,6 +118,7 @@ class Message:
 
     def close(self) -> None:
         self._hold.shrink(0)
+        self._socket.conversation.over()
         self._socket.keep()
 
 
@@ -158,26 +168,33 @@ class Socket:
         self.written_bytes = 0
         self._limits = limits
         self._kept = Hold(limits.kept)
+        self._arriving = hold_in(request)  # of messages up to when they are taken
         self._waiting: deque[Message] = deque()
         self._work: asyncio.Task[None] | None = None
         self._stopping = False
         self._idle_since = asyncio.get_running_loop().time()
-        self._socket: web.WebSocketResponse[bool] = web.WebSocketResponse(
+        self._socket = HeldSocket(
+            self._arriving,
+            limits.message_bytes,
             heartbeat=limits.ping_s,
             timeout=CLOSE_S,
-            max_msg_size=limits.message_bytes,
-            compress=False,  # a compressor has 256 KiB, for each socket
+            autoping=False,  # aiohttp answers pings as fast as they come, and nobody else has a turn
             writer_limit=WRITE_BYTES,
         )
 
     async def run(self, answer: Answer) -> web.StreamResponse:
         """Answer messages until the client leaves, is idle for too long, or the server stops."""
         await self._socket.prepare(self.request)
-        if self.request.transport is not None:
-            bound_unsent(self.request.transport, self._limits.unsent_bytes)
-        with self._kept:
+        transport: Any = self.request.transport
+        if transport is not None:
+            bound_unsent(transport, self._limits.unsent_bytes)
+            transport.max_size = READ_BYTES  # of asyncio's own transports; others have none
+        with self._kept, self._arriving:
             try:
-                await self._serve(answer)
+                while not self._socket.closed:
+                    if not await self._receive(answer):
+                        break
+                    await asyncio.sleep(0)
             finally:
                 await self._leave()
         return self._socket
@@ -203,36 +220,50 @@ class Socket:
 
     # -- its messages ----------------------------------------------------------------------------------------------
 
-    async def _serve(self, answer: Answer) -> None:
+    async def _receive(self, answer: Answer) -> bool:
+        """Receive one message, ping or pong; False once the socket is over. Nothing of it is left in this frame."""
         loop = asyncio.get_running_loop()
-        while not self._socket.closed:
-            try:
-                received = await self._socket.receive(timeout=self._limits.idle_s)
-            except TimeoutError:
-                if self._work is None and loop.time() >= self._idle_since + self._limits.idle_s:
-                    await self._close(WSCloseCode.OK, b"idle for too long")
-                continue
-            if received.type not in {WSMsgType.TEXT, WSMsgType.BINARY}:
-                return
-            data = received.data
-            await self._take(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"), answer)
-
-    async def _take(self, text: bytes, answer: Answer) -> None:
-        hold = hold_in(self.request)
-        message = Message(self, text, hold)
+        idle_at = math.inf if self._work else self._idle_since + self._limits.idle_s
         try:
-            if len(self._waiting) >= WAITING or self._stopping:
-                raise Refused(
-                    ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again")
-                )
+            received = await self._socket.receive(timeout=min(self._limits.idle_s, max(idle_at - loop.time(), SOON_S)))
+        except TimeoutError:
+            if self._work is None and loop.time() >= self._idle_since + self._limits.idle_s:
+                await self._close(WSCloseCode.OK, b"idle for too long")
+            return True
+        kind, data = received.type, received.data
+        del received
+        refused: Refused | None = None
+        if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
+            self._arriving.add(-len(data))
+            refused, data = self._take(data, answer), b""
+        elif kind is WSMsgType.ERROR and isinstance(data, Refused):
+            self._arriving.shrink(0)
+            refused = data
+        elif kind is not WSMsgType.PING and kind is not WSMsgType.PONG:
+            return False
+        with suppress(ConnectionError):
+            if kind is WSMsgType.PING:
+                await self._socket.pong(data)
+            if refused is not None:
+                await Message(self, b"", Hold()).refuse(refused)
+            if kind is WSMsgType.ERROR:
+                await self._close(WSCloseCode.TRY_AGAIN_LATER, b"no memory for this message")
+        return kind is not WSMsgType.ERROR
+
+    def _take(self, text: bytes, answer: Answer) -> Refused | None:
+        """Let a message wait for its answer; why it may not."""
+        hold = hold_in(self.request)
+        if len(self._waiting) >= WAITING or self._stopping:
+            return Refused(ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again"))
+        try:
             hold.add(len(text))
         except Refused as refused:
-            with suppress(ConnectionError):
-                await message.refuse(refused)
-            return
-        self._waiting.append(message)
+            return refused
+        self._idle_since = asyncio.get_running_loop().time()
+        self._waiting.append(Message(self, text, hold))
         if self._work is None:
             self._work = asyncio.create_task(self._answer_waiting(answer))
+        return None
 
     async def _answer_waiting(self, answer: Answer) -> None:
         try:

@@ -103,10 +103,13 @@ class Ask:
 class Recall(Protocol):
     """What an application keeps of its answers, for requests that lean on them."""
 
-    async def whole(self, request: web.Request, form: StoredForm, asked: Request, body: bytes) -> Stored | None:
+    async def whole(
+        self, request: web.Request, form: StoredForm, asked: Request, body: bytes, hold: Hold
+    ) -> Stored | None:
         """A request that leans on nothing that is kept; None where nothing is kept that it could lean on.
 
-        Raises Refused where it leans on what is not there.
+        ``hold`` gets what it becomes longer by before it is made whole. Raises Refused where that has no room, and where the
+        request leans on what is not there.
         """
 
     async def answer(self, request: web.Request, answer_id: str) -> bytes | None:
@@ -216,9 +219,8 @@ async def _ask_in(
         if surface.stored is not None and operation == "generate":
             recall = request.config_dict.get(RECALL)
             background = surface.stored.background(asked, recall is not None and not is_message)
-            stored = None if recall is None else await recall.whole(request, surface.stored, asked, raw)
+            stored = None if recall is None else await recall.whole(request, surface.stored, asked, raw, hold)
             if stored is not None and stored.body is not raw:
-                hold.add(len(stored.body) - len(raw))
                 heavy = is_heavy(len(stored.body), await _counted(stored.body, hold))
                 asked = await _decoded(stored.body, dialect, operation, StreamReport(), heavy=heavy)
                 surface.stored.background(asked, True)  # which takes it out of what is sent on
@@ -253,7 +255,9 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
         try:
             return decode_request(body, dialect, report=report)
         except BadRequest as error:
-            raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
+            if member:
+                raise BadRequest(f"{member}.{error.path}", error.reason) from error
+            raise  # as it is: an error that is its own cause has the request until garbage is collected
 
     return await beside(read) if heavy else read()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 
 import orjson
 import pytest
@@ -213,3 +214,27 @@ async def test_a_client_over_a_websocket_may_be_answered_by_an_upstream_over_one
         await client.receive_str()
     assert len(sockets.asked[1]["input"]) == 1 + len(last["output"])
     assert "previous_response_id" not in sockets.asked[1]
+
+
+@pytest.mark.parametrize("flood", ["pings", "pongs", "empty messages"])
+async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
+    turns = 0
+
+    async def counting():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def play(socket, _asked):
+        for _ in range(2000):
+            await {"pings": socket.ping, "pongs": socket.pong, "empty messages": partial(socket.send_str, "")}[flood]()
+        for message in events():
+            await socket.send_str(message)
+
+    async with in_front_of(play) as (running, _):
+        other = asyncio.create_task(counting())
+        found = await read(await asked(running, "openai-chat", stream=True), "openai-chat", stream=True)
+        other.cancel()
+    assert found.text == TEXT
+    assert turns > 2000

@@ -240,6 +240,19 @@ async def test_all_files_together_are_bounded(certificate):
             await with_fetched_media(three, DIALECTS["ollama"], small)
 
 
+async def test_a_file_counts_as_often_as_it_is_named(certificate):
+    async with pictures(certificate) as (server, fetcher):
+        small = evolve(fetcher, limits=evolve(fetcher.limits, total_bytes=len(PNG) * 5))
+        hold = Hold(Budget())
+        hold.add(UNCOUNTED_BYTES)
+        five, six = (asked(*["https://pictures.test/a"] * times) for times in (5, 6))
+        assert await with_fetched_media(five, DIALECTS["ollama"], small, hold=hold)
+        assert hold.budget.held_bytes == 5 * HELD_TIMES * len(PNG)
+        assert len(server.asked) == 1
+        with pytest.raises(BadRequest, match=f"the files have more than {len(PNG) * 5} bytes together"):
+            await with_fetched_media(six, DIALECTS["ollama"], small)
+
+
 async def test_files_are_held_of_the_budget_of_all_requests(certificate):
     async with pictures(certificate) as (_, fetcher):
         budget = Budget(limit_bytes=100_000)

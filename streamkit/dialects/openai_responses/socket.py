@@ -64,15 +64,16 @@ class SocketConversation:
         self._id = ""  # of the last response
         self._items = b""  # its input and its output, with commas between
         self._left_out = ""  # the id of a response that was not kept
-        self._input = b""  # of the request under way
+        self._input: bytes | None = b""  # of the request under way; None: its response is not kept
         self._output: list[bytes] = []  # of the response under way
+        self._output_bytes = 0
         self._last = _NOTHING  # of the events of the response under way, which waits for its end
         self._parser = SSEParser()
         self.unknown_id = ""
 
     @property
     def kept_bytes(self) -> int:
-        return len(self._items)
+        return len(self._items) + len(self._input or b"")
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
         report, self.unknown_id = StreamReport(), ""
@@ -94,10 +95,11 @@ class SocketConversation:
         texts = ValueTexts(fields.body.text)
         request = {name: texts.text(name).encode() for name in members if name not in _ENVELOPE}
         items = items_of(members.get("input"), request.get("input", b""))
+        self.over()
         if items is not None:
-            self._input = joined([self._items if previous is not None else b"", items])
-            request["input"] = b"[%b]" % self._input
-        self._output, self._last, self._parser = [], _NOTHING, SSEParser()
+            asked = joined([self._items if previous is not None else b"", items])
+            request["input"] = b"[%b]" % asked
+            self._input = asked if len(asked) <= self._limit_bytes else None
         body = body_of({**request, "stream": b"true"})
         return SocketRequest(body, warm_up=_is_warm_up(members), report=report)
 
@@ -107,8 +109,11 @@ class SocketConversation:
             if not frame.data.startswith(b"{"):
                 continue
             kind, payload = typed(frame)
-            if kind == ITEM_DONE:
+            if kind == ITEM_DONE and self._input is not None:
                 self._output.append(value_text(payload, "item").encode())
+                self._output_bytes += len(self._output[-1])
+                if self._output_bytes > self._limit_bytes:
+                    self._input, self._output = None, []
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
             elif self._last[0] != "error" or kind == FAILED:  # which tells the same error once more
@@ -116,9 +121,10 @@ class SocketConversation:
         return written
 
     def end(self) -> list[str]:
-        (kind, payload), self._last = self._last, _NOTHING
+        kind, payload = self._last
         if kind in ENDS:
             self._keep(payload)
+        self.over()
         if not payload:
             return []
         return [_error_of(orjson.loads(payload)) if kind == "error" else payload.decode("utf-8", "replace")]
@@ -129,17 +135,24 @@ class SocketConversation:
             members["error"]["headers"] = named
         return orjson.dumps({"type": "error", "status": status, **members, "headers": named}).decode()
 
+    def over(self) -> None:
+        self._input, self._output, self._output_bytes = b"", [], 0
+        self._last, self._parser = _NOTHING, SSEParser()
+
     def forget(self) -> None:
-        self._id, self._items, self._left_out = "", b"", self._id
+        self._id, self._items, self._left_out = "", b"", self._id or self._left_out
+        self._input, self._output = None, []
 
     def _keep(self, payload: bytes) -> None:
         """Keep a response that ended: its own ``output``, else the items that came (dialects.md §2.2)."""
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
-        self._id = str(response.get("id") or "")
+        self._id, self._items = str(response.get("id") or ""), b""
+        if self._input is None:
+            self.forget()
+            return
         self._items = joined([self._input, output_in(payload, response, self._output)])
-        self._input, self._output = b"", []
         self._forget_beyond_limit()
 
     def recall(self, answer_id: str, value: bytes) -> None:

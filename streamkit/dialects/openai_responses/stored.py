@@ -180,13 +180,15 @@ class Behind:
         self._writer = ResponseWriter(response_id, is_background=True, previous_id="")
         self._number = number  # that the client has
         self._last = -1  # that came
-        self._held = b""
+        self._held = bytearray()
         self._passes = number < 0
 
     def feed(self, chunk: bytes, /) -> bytes:
+        begun = max(0, len(self._held) - len(b"\r\n\r"))  # what stands before was looked at
         self._held += chunk
-        end = max((found.end() for found in _EVENT_END.finditer(self._held)), default=0)
-        events, self._held = self._held[:end], self._held[end:]
+        end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
+        events = bytes(self._held[:end])
+        del self._held[:end]
         if self._passes:
             return events
         begin, pieces = 0, []
@@ -198,7 +200,7 @@ class Behind:
     def finish(self) -> bytes:
         if self._last < self._number:
             self.fault = BadRequest("starting_after", f"this response has no event {self._number}")
-        rest, self._held = self._held, b""
+        rest, self._held = bytes(self._held), bytearray()
         return rest if self._passes else b""
 
     def abandon(self) -> bytes:

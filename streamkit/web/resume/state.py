@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections import Counter
 from functools import partial
 from typing import Final
 
 from aiohttp import web
-from attrs import frozen
+from attrs import define, frozen
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.http import AnswerWriter, KeptAnswer, StoredForm, StoredRequest
+from streamkit.events import ProviderFailed
 from streamkit.resume import LogGone, StoreDown
 from streamkit.resume.log import LogError
+from streamkit.web.budget import Hold
 from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.resume.look_up import refusal
@@ -90,14 +93,16 @@ class Recalling:
 
     resuming: Resuming
 
-    async def whole(self, request: web.Request, form: StoredForm, asked: Request, body: bytes) -> Stored | None:
+    async def whole(
+        self, request: web.Request, form: StoredForm, asked: Request, body: bytes, hold: Hold
+    ) -> Stored | None:
         states = states_of(request, self.resuming)
         if states is None:
             return None
         stored = await beside(partial(form.request, body)) if is_heavy(len(body), 0) else form.request(body)
         if asked.stored and (stored.previous_id or stored.item_ids):
             try:
-                body = await self._resolved(stored, states)
+                body = await self._resolved(stored, states, _Growth(len(body), request.client_max_size, hold))
             except LogError as error:
                 raise refusal(self.resuming, error) from error
         kept = stored.input if stored.is_kept else b""
@@ -112,17 +117,38 @@ class Recalling:
         except LogError as error:
             raise refusal(self.resuming, error) from error
 
-    async def _resolved(self, stored: StoredRequest, states: States) -> bytes:
+    async def _resolved(self, stored: StoredRequest, states: States, growth: _Growth) -> bytes:
         """The body that leans on nothing. Raises Refused and StoreDown."""
-        place, items = "", {}
+        place, named = "", Counter(stored.item_ids.values())
+        items: dict[str, bytes] = {}
         try:
             previous = await states.answer(stored.previous_id) if stored.previous_id else _NOTHING
+            growth.add(previous)
             for at, item_id in stored.item_ids.items():
-                place = at
-                items[item_id] = await states.item(item_id)
+                if item_id not in items:
+                    place = at
+                    items[item_id] = await states.item(item_id)
+                    growth.add(items[item_id], named[item_id])
         except LogGone as error:
             raise Refused(stored.unknown(place)) from error
         return stored.resolved(previous, items)
+
+
+@define
+class _Growth:
+    """How long a request becomes by what it names, each thing as often as it is named: no longer than a body may be."""
+
+    size_bytes: int
+    most_bytes: int  #: 0: no bound
+    hold: Hold
+
+    def add(self, kept: bytes, times: int = 1) -> None:
+        """Ask for room before anything is written: in the body, and in the input that is kept with the answer."""
+        self.size_bytes += times * len(kept)
+        if self.size_bytes > self.most_bytes > 0:
+            message = f"with all that it names, the request is larger than the {self.most_bytes:,} bytes that are read"
+            raise Refused(ProviderFailed("too_large", message))
+        self.hold.add(2 * times * len(kept))
 
 
 class Shaping:

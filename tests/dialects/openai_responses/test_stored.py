@@ -124,3 +124,19 @@ def test_half_of_a_surrogate_pair_breaks_nothing():
     assert item in writer.feed(came)
     assert writer.kept(b"").items == {"msg_1": item}
     assert b'"completed"' in stored.answer_of(came, "done", BEGUN)
+
+
+def test_of_one_long_event_each_byte_is_looked_at_once(monkeypatch):
+    looked_at, pattern = 0, stored._EVENT_END
+
+    class Counting:
+        def finditer(self, text, begin=0):
+            nonlocal looked_at
+            looked_at += len(text) - begin
+            return pattern.finditer(text, begin)
+
+    monkeypatch.setattr(stored, "_EVENT_END", Counting())
+    machine = stored.Behind("resp_ours", 0)
+    event = b'data: {"type":"a","sequence_number":1,"delta":"%b"}\r\n\r\n' % (b"a" * 100_000)
+    assert b"".join(machine.feed(event[at : at + 100]) for at in range(0, len(event), 100)) == event
+    assert looked_at < 2.1 * len(event)

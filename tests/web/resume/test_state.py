@@ -7,7 +7,9 @@ import asyncio
 import openai
 import pytest
 
+from streamkit.dialects.openai_responses.stored import KeptRequest
 from streamkit.resume import LogLimits, MemoryStore
+from streamkit.web.budget import Hold
 from streamkit.web.resume import State
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
@@ -69,6 +71,43 @@ async def test_items_are_named_by_their_ids_with_and_without_a_type():
     sent = evil.requests[-1].json()["input"]
     assert [item.get("type") for item in sent] == [None, "message", "function_call", "function_call_output"]
     assert sent[2]["arguments"] == first.output[1].arguments
+
+
+async def test_an_item_is_held_of_the_budget_as_often_as_it_is_named_before_it_is_written(monkeypatch):
+    async with served(as_asked(OWN), state=State()) as (client, store, evil):
+        first = await client.responses.create(model="m", input="one")
+        loaded, load = [], store.load
+
+        async def counting(name):
+            loaded.append(name)
+            return await load(name)
+
+        monkeypatch.setattr(store, "load", counting)
+        monkeypatch.setattr(KeptRequest, "resolved", lambda *_: pytest.fail("it was written"))
+        named = [{"type": "item_reference", "id": first.output[0].id}] * 8_000
+        with pytest.raises(openai.APIStatusError, match="with all that it names") as raised:
+            await client.responses.create(model="m", input=named)
+        assert (raised.value.status_code, len(loaded), len(evil.requests)) == (413, 1, 1)
+
+
+async def test_what_a_request_names_is_asked_of_the_budget(monkeypatch):
+    async with served(as_asked(OWN), state=State()) as (client, _store, evil):
+        first = await client.responses.create(model="m", input="one")
+        monkeypatch.setattr(KeptRequest, "resolved", lambda *_: pytest.fail("it was written"))
+        monkeypatch.setattr(Hold, "add", refusing_beyond(100_000))
+        named = [{"type": "item_reference", "id": first.output[0].id}] * 500
+        with pytest.raises(openai.APIStatusError) as raised:
+            await client.with_options(max_retries=0).responses.create(model="m", input=named)
+        assert (raised.value.status_code, len(evil.requests)) == (503, 1)
+
+
+def refusing_beyond(size):
+    def add(self, more):
+        self.resize(self._size_bytes + more)
+        if self._size_bytes > size:
+            self.budget.refuse_beyond(self.budget.limit_bytes)
+
+    return add
 
 
 UNKNOWN = [

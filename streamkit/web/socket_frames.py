@@ -1,0 +1,178 @@
+"""The frames of a WebSocket's client, read in the place of aiohttp's reader, which joins messages out of sight.
+
+The bytes of a message are held of the budget of all requests from the moment they arrive, also while the message is
+unfinished, in however many frames and however slowly it is sent. Where the budget has no room, what came of it is let go at
+once, the socket's next message is an error with the refusal, and no further frame is read. What RFC 6455 forbids ends the
+socket with its code: frames without a mask above all.
+
+No extension is negotiated, so that compression never stands in a frame.
+
+Source: RFC 6455 §5.1 to §5.5, §7.4.1, §8.1; limits.md T8.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp._websocket.helpers import websocket_mask  # in C: in Python 1 MiB takes 20 ms
+
+from streamkit.web.budget import UNCOUNTED_BYTES, Hold
+from streamkit.web.refusals import Refused
+
+#: The most that a header takes: two bytes, a length of eight, a mask of four.
+HEADER_BYTES: Final = 14
+CONTROL_BYTES: Final = 125
+_LENGTH_BYTES: Final = {126: 2, 127: 8}
+_LAST: Final = 0x80
+_MASKED: Final = 0x80
+_DATA: Final = frozenset({WSMsgType.TEXT, WSMsgType.BINARY})
+_CONTROL: Final = frozenset({WSMsgType.CLOSE, WSMsgType.PING, WSMsgType.PONG})
+_CLOSE_CODES: Final = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)})
+
+
+class FrameReader:
+    """Frames in, messages out: into ``queue``, from which aiohttp's socket takes them.
+
+    ``hold`` gets the bytes of each message; whoever takes one out of the queue gives back as many as it has.
+    """
+
+    def __init__(self, queue: Any, hold: Hold, message_bytes: int) -> None:
+        self._queue = queue
+        self._hold = hold
+        self._message_bytes = message_bytes
+        self._over = False
+        self._header = b""  # of the frame that begins, as far as it came
+        self._kind = WSMsgType.CLOSE  # of the frame
+        self._is_last = True  # of the frames of a message
+        self._mask = b""  # of the frame, from its next byte on; empty between two frames
+        self._left = 0  # bytes of the frame that are still to come
+        self._control = b""  # the payload of a control frame
+        self._message: bytearray | None = None  # that is unfinished
+        self._message_kind = WSMsgType.TEXT
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """As aiohttp's protocols want it: whether nothing more is to be read, and what is left of ``data``."""
+        if self._over:
+            return True, b""
+        try:
+            self._read(data)
+        except Refused as refused:
+            self._over, self._message = True, None
+            self._queue.feed_data(WSMessage(WSMsgType.ERROR, refused, None), 0)
+        except WebSocketError as error:
+            self._over, self._message = True, None
+            self._queue.set_exception(error)
+        return self._over, b""
+
+    def feed_eof(self) -> None:
+        self._queue.feed_eof()
+
+    def _read(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            if not self._mask:
+                begun, self._header = len(self._header), self._header + data[at : at + HEADER_BYTES]
+                size = self._header_size()
+                if len(self._header) < size:
+                    return
+                at += size - begun
+                self._begin(self._header[:size])
+                self._header = b""
+            piece = data[at : at + self._left]
+            at, self._left = at + len(piece), self._left - len(piece)
+            if piece:
+                shown = bytearray(piece)
+                websocket_mask(self._mask, shown)
+                self._add(shown)
+                turn = len(piece) % 4
+                self._mask = self._mask[turn:] + self._mask[:turn]
+            if not self._left:
+                self._end()
+
+    def _header_size(self) -> int:
+        """How long the header is that begins. Raises WebSocketError where its first two bytes are no client's."""
+        if len(self._header) < 2:
+            return HEADER_BYTES
+        if not self._header[1] & _MASKED:
+            raise _broken("a client's frame has no mask")
+        return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
+
+    def _begin(self, header: bytes) -> None:
+        """A frame begins. Raises WebSocketError where none may, and Refused where the budget has no room for it."""
+        code, size = header[0] & ~_LAST, header[1] & ~_MASKED
+        if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
+            raise _broken(f"there is no frame of the kind {code}")
+        self._kind, self._is_last = WSMsgType(code), bool(header[0] & _LAST)
+        self._left = int.from_bytes(header[2:-4], "big") if size in _LENGTH_BYTES else size
+        self._mask = header[-4:]
+        if code in _CONTROL:
+            if self._left > CONTROL_BYTES or not self._is_last:
+                raise _broken("a control frame is one, and short")
+            return
+        if (code == WSMsgType.CONTINUATION) != (self._message is not None):
+            raise _broken("a message begins inside another, or goes on without a beginning")
+        if self._message is None:
+            self._message, self._message_kind = bytearray(), self._kind
+        if len(self._message) + self._left > self._message_bytes:
+            raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message has more than {self._message_bytes} bytes")
+        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)  # before any of it is read, as with a body
+
+    def _add(self, piece: bytearray) -> None:
+        if self._kind in _CONTROL:
+            self._control += bytes(piece)
+            return
+        self._hold.add(len(piece))
+        cast("bytearray", self._message).extend(piece)
+
+    def _end(self) -> None:
+        """A frame is whole, and its message, if it is the last of one."""
+        self._mask = b""
+        if self._kind in _CONTROL:
+            payload, self._control = self._control, b""
+            data = _close_code(payload) if self._kind is WSMsgType.CLOSE else payload
+            self._queue.feed_data(WSMessage(self._kind, data, ""), len(payload))
+        elif self._is_last:
+            text, self._message = bytes(self._message or b""), None
+            if self._message_kind is WSMsgType.TEXT:
+                _check_utf8(text)
+            self._queue.feed_data(WSMessage(self._message_kind, text, ""), len(text))
+
+
+def _broken(why: str) -> WebSocketError:
+    return WebSocketError(WSCloseCode.PROTOCOL_ERROR, why)
+
+
+def _check_utf8(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is no UTF-8") from None
+
+
+def _close_code(payload: bytes) -> int:
+    """The code in the payload of a close; 0 where there is none."""
+    code = int.from_bytes(payload[:2], "big")
+    if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
+        raise _broken("no code of a close")
+    _check_utf8(payload[2:])
+    return code
+
+
+class HeldSocket(web.WebSocketResponse[bool]):
+    """A WebSocket whose messages are held from their first byte on. What is received is bytes, of texts too."""
+
+    def __init__(self, hold: Hold, message_bytes: int, **options: Any) -> None:
+        super().__init__(**options, compress=False)  # a compressor has 256 KiB, for each socket
+        self._hold = hold
+        self._message_bytes = message_bytes
+        self._frames: FrameReader | None = None
+
+    @property
+    def _parser(self) -> Any:
+        """The reader that aiohttp gives to its protocol as soon as it has made it: ours."""
+        return self._frames
+
+    @_parser.setter
+    def _parser(self, reader: Any) -> None:
+        self._frames = None if reader is None else FrameReader(self._reader, self._hold, self._message_bytes)
