@@ -41,7 +41,7 @@ from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.pass_rules import Rule, rule_for
 
 #: Repairs that show an error to be in a form with which official clients go on: those that a decoder counts.
-UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered")
+UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")
 #: The same of a parser, which may have read further than the error: how the lines of such an event begin.
 _UNSEEN_LINES: Final = {
     "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),

@@ -18,7 +18,7 @@ from streamkit.testing import FaultySource, cuts, source_of
 from streamkit.translation import pass_rules
 from streamkit.translation.pass_rules import rule_for
 from tests.laws.running import translate
-from tests.vectors import VECTORS, gemini, ollama, openai_responses
+from tests.vectors import VECTORS, gemini, gemini_interactions, ollama, openai_responses
 from tests.vectors.vector import lines, named, sse
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -125,6 +125,37 @@ async def test_output_next_to_an_error_that_clients_would_miss_passes(dialect, b
         assert b"gone" in rest
         assert rest.count(b'"error"') == 1
         assert b"DONE" not in rest
+        assert report.status is Status.PROVIDER_ERROR
+
+
+INSIDE = {"error": {"code": "server_error", "message": "gone"}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        (
+            "openai-responses",
+            openai_responses.numbered(
+                openai_responses.START, *openai_responses.message(0, "Hi"), openai_responses.last("completed", **INSIDE)
+            ),
+        ),
+        (
+            "gemini-interactions",
+            gemini_interactions.named(
+                gemini_interactions.START, *gemini_interactions.text(0, "Hi"), gemini_interactions.finish(**INSIDE)
+            ),
+        ),
+    ],
+    ids=["openai-responses", "gemini-interactions"],
+)
+async def test_a_completed_response_does_not_pass_with_an_error_inside(dialect, body):
+    begun = body[: body.rindex(b"event: ")]
+    for reads in cuts(body, sample=10):
+        output, report = await passed(reads, dialect)
+        assert output.startswith(begun)
+        assert b"gone" in output
+        assert b".completed" not in output
         assert report.status is Status.PROVIDER_ERROR
 
 

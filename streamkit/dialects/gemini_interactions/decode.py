@@ -255,6 +255,8 @@ class InteractionsDecoder(BlockDecoder[Block]):
         reason = self.stop_reason(native, STOP_REASONS)
         error = errors[0] if errors else (self._step_error or error_in(interaction))
         if error:
+            if reason != "error":  # which clients take for an end
+                self.report.repair("error_shape")
             self.fail(error)
             errors = errors[1:]
         else:

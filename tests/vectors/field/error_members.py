@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.framing.binary import exception
+from tests.vectors import ag_ui as ag
+from tests.vectors import ai_sdk as ui
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
+from tests.vectors import gemini_interactions as ix
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Form, Text
@@ -129,6 +132,12 @@ CASES = (
             ollama(ol.line("Hi"), {**ol.end(), "error": NO}, name="Ollama", **{**FAILED, "repairs": {}}, to={"openai-chat": failed(Text("Hi"), error=NO)}),
             ollama(ol.line("Hi"), {**ol.end(), "base_resp": {"status_code": 1002, "status_msg": NO}}, name="Ollama, in another form", **FAILED, to={"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}),
             form("cohere", co.vector("", co.START, *co.block(0, "Hi"), {**co.finish(), "error": {"message": NO}}).body, "Cohere", {"openai-chat": failed(Text("Hi"), error=NO, losses=UNKNOWN)}, FAILED),
+            form("gemini-interactions", ix.vector("", ix.START, *ix.text(0, "Hi"), ix.finish(error={"code": 503, "message": NO})).body, "Interactions, in the interaction", {"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}, FAILED),
+            form("gemini-interactions", ix.vector("", ix.START, *ix.text(0, "Hi"), {**ix.finish(), "error": {"message": NO}}).body, "Interactions", {"openai-chat": failed(Text("Hi"), error=NO, losses=UNKNOWN)}, FAILED),
+            form("ag-ui", ag.vector("", ag.START, *ag.text("m", "Hi"), ag.finish(error={"message": NO})).body, "AG-UI", {"openai-chat": failed(Text("Hi"), error=NO, losses={"response_fields": 1, "metadata": 1})}, FAILED),
+            form("ag-ui", ag.vector("", ag.START, *ag.text("m", "Hi"), ag.finish(outcome={"type": "error", "message": NO})).body, "AG-UI, an outcome", {"openai-chat": failed(Text("Hi"), error=NO, losses={"response_fields": 1, "metadata": 1})}, FAILED),
+            form("ai-sdk", ui.answer(ui.text("Hi"), end={**ui.finish(), "error": NO}), "AI SDK", {"openai-chat": failed(Text("Hi"), error=NO, losses=UNKNOWN)}, FAILED),
+            form("ai-sdk", ui.answer(ui.text("Hi"), {"type": "error", "message": NO}), "AI SDK, in another member", {"openai-chat": failed(Text("Hi"), error=NO)}, {**FAILED, "repairs": {**SHAPE, "after_error": 1}}),
             bedrock(br.START, *br.block(0, "Hi"), br.finish(error={"message": NO}), br.counts(), name="Bedrock", **{**FAILED, "repairs": {**SHAPE, "after_error": 1}}, to={"openai-chat": failed(Text("Hi"), error=NO, losses=UNKNOWN)}),
         ),
     ),
