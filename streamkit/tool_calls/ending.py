@@ -87,8 +87,12 @@ def is_cut(choice: Choice, call: Call) -> bool:
 
 
 def is_open(call: Call, depth: int) -> bool:
-    """Whether a call was left open: the wire said so, or did not end it, and its text is no whole object."""
-    return not call.ended and (call.incomplete or (call.is_ended_by_wire and not call.is_complete(depth)))
+    """Whether nothing can be run of a call that the wire left open, or said to be incomplete."""
+    if call.ended:
+        return False
+    if call.is_ended_by_wire:
+        return call.incomplete or not call.is_complete(depth)
+    return call.incomplete and not call.text.whole().strip()
 
 
 def calls_nobody(choice: Choice) -> bool:

@@ -368,7 +368,7 @@ CASES = (
                 to={
                     "openai-responses": written(Use("a", "f", ""), stop="content_filter", lacks=(b'"status":"completed"',)),
                     "openai-chat": written(stop="content_filter", losses={"call_withheld": 1}, withheld=("",)),
-                    "cohere": written(stop="COMPLETE", losses={"call_withheld": 1, "stop_reason": 1}, withheld=("",)),
+                    "cohere": written(stop="MAX_TOKENS", losses={"call_withheld": 1, "stop_reason": 1}, withheld=("",)),
                 },
             ),
             message(
