@@ -557,4 +557,10 @@ CASES = (
         does="It is refused at once in the client's dialect, and the connection is closed.",
         covered_by="tests/gateway/test_client_http.py::test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_connection",
     ),
+    Elsewhere(
+        number=374, refs="streamkit itself",
+        cause="a recording of a whole response is shown as one of another dialect, and files by a path of which a narrow page shows the folder alone",
+        does="A whole response is shown as the stream that says the same; files are called by what tells them apart, with what was asked.",
+        covered_by="tests/cli/test_inspect_web.py::test_a_whole_response_is_shown_as_the_stream_that_says_the_same",
+    ),
 )  # fmt: skip
