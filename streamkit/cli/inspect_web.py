@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-from attrs import define
+from attrs import define, field
 
 from streamkit.cli.inputs import open_input
 from streamkit.cli.streams import STDIN, STDIN_DESCRIPTOR, name_of, say
+from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
 from streamkit.gateway.listening import listening, url_of
@@ -24,6 +27,7 @@ from streamkit.read_options import ReadOptions
 from streamkit.recording import Recording
 from streamkit.report import Status, StreamReport
 
+NDJSON: Final = "application/x-ndjson"
 LOOPBACK = "127.0.0.1"
 #: Seconds after which a connection without a request is closed.
 IDLE_S = 75.0
@@ -38,6 +42,7 @@ class _Shown:
     client: str | None
     captures: Captures
     statuses: list[Status]
+    names: Mapping[str, str] = field(factory=dict)
 
     async def add(self, path: str) -> None:
         """Read one file, or standard input as it comes, into a capture."""
@@ -47,16 +52,18 @@ class _Shown:
             capture = self.captures.open(
                 str(len(self.statuses)),
                 clock=lambda: source.now if source.ended_at is None else source.ended_at,
-                about={"file": name_of(path)},
+                about={"file": self.names.get(path, name_of(path)), **_asked(opened.recording)},
                 client=self.client,
                 encodes=True,
                 **_times(path, opened.recording),
             )
             self.statuses.append(Status.DONE)
+            upstream = "" if opened.recording is None else opened.recording.provider or dialect
             if failed is None:
-                await follow(source, capture, dialect, self.options)
+                whole = opened.recording is not None and is_whole(opened.recording.body, dialect)
+                await follow(source, capture, dialect, self.options, upstream=upstream, whole=whole)
             else:
-                capture.attempt(capture.about["file"], dialect, self.options)
+                capture.attempt(upstream or capture.about["file"], dialect, self.options)
                 with suppress(SourceFailed):  # an error that broke off is one all the same
                     async for _ in source:
                         pass  # its clock goes to the end
@@ -67,8 +74,27 @@ class _Shown:
             say(f"{name_of(path)}: {error}")
             self.statuses.append(Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT)
         except SourceFailed as error:
-            say(str(error))
+            told = str(error)
+            say(told if name_of(path) in told else f"{name_of(path)}: {told}")
             self.statuses.append(Status.FAILED)
+
+
+def is_whole(body: bytes, dialect: str) -> bool:
+    """Whether it is a whole response of a dialect, whose streams begin otherwise than with an object."""
+    return body.lstrip()[:1] == b"{" and source_named(dialect)[0].media_type != NDJSON
+
+
+def _asked(recording: Recording | None) -> dict[str, str]:
+    """What an exchange asked, for the list: the files are named by times."""
+    request = None if recording is None else recording.request
+    return {} if request is None else {"asked": f"{request.method} {request.path.partition('?')[0]}"}
+
+
+def shown_names(paths: Sequence[str]) -> dict[str, str]:
+    """How each file is called on the page: by as much of the end of its path as tells it from the others."""
+    names = {path: name_of(path) if path == STDIN else Path(path).name for path in paths}
+    same = Counter(names.values())
+    return {path: name_of(path) if same[name] > 1 else name for path, name in names.items()}
 
 
 def _times(path: str, recording: Recording | None) -> dict[str, Any]:
@@ -94,7 +120,7 @@ async def show(
     ``client`` is the dialect, or a client that reads one, as which each stream is written beside what was read. Raises
     UsageError where the port can't be had.
     """
-    shown = _Shown(dialect, options, client, Captures(), [])
+    shown = _Shown(dialect, options, client, Captures(), [], shown_names(paths))
     for path in paths:
         if not _is_live(path):
             await shown.add(path)

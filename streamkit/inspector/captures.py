@@ -45,6 +45,7 @@ class Attempt:
     upstream: str
     dialect: str
     options: ReadOptions = DEFAULT_OPTIONS
+    whole: bool = False  #: the answer is a whole response, not a stream
 
 
 @define(eq=False, kw_only=True)
@@ -52,7 +53,7 @@ class Capture:
     """One stream. It is a ``Tap`` (``web/tap.py``), and so is told of each read and write."""
 
     id: str
-    #: What is known of it: ``model`` and ``route`` as the log has them, or ``file``.
+    #: What is known of it: ``model`` and ``route`` as the log has them, or ``file``, and what was ``asked``.
     about: Mapping[str, str] = field(factory=dict)
     client: str | None = None  #: the dialect that is written
     #: Whether its times say something; of a recording that has none they are bytes instead.
@@ -77,8 +78,8 @@ class Capture:
     _started: float = field(repr=False)
     _unread: int = 0  # bytes that will be read again
 
-    def attempt(self, upstream: str, dialect: str, options: ReadOptions) -> None:
-        self.attempts.append(Attempt(upstream=upstream, dialect=dialect, options=options))
+    def attempt(self, upstream: str, dialect: str, options: ReadOptions, *, whole: bool = False) -> None:
+        self.attempts.append(Attempt(upstream=upstream, dialect=dialect, options=options, whole=whole))
         self._unread = 0
         self._add("attempt", b"")
 

@@ -113,7 +113,7 @@ class Playback:
         if client is not None and not self._capture.encodes:
             passes = client_named(client)[0] is source_named(attempt.dialect)[0]
             client = None if passes else client  # what passes byte for byte loses nothing
-        self._reading, self._read = Reading(attempt.dialect, attempt.options, client), 0
+        self._reading, self._read = Reading(attempt.dialect, attempt.options, client, whole=attempt.whole), 0
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
 

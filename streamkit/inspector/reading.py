@@ -12,6 +12,7 @@ from collections import Counter
 
 from attrs import define, field
 
+from streamkit.conversation.replay import replay
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.profiles import Encoding, report_for
 from streamkit.dialects.streams.encode_stage import ErrorWriter
@@ -22,6 +23,7 @@ from streamkit.pipeline import Chain
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_response
 
 
 @define
@@ -37,10 +39,13 @@ class Found:
 class Reading:
     """The machines that read a stream of ``dialect``; with a ``client`` also those that write it, for what is lost there.
 
+    ``whole``: what comes is a whole response, whose events are those of a stream that says the same, all at its end.
     What breaks the reading is in ``report``, and raises nothing. Raises UsageError for an unknown name.
     """
 
-    def __init__(self, dialect: str, options: ReadOptions, client: str | None = None) -> None:
+    def __init__(self, dialect: str, options: ReadOptions, client: str | None = None, *, whole: bool = False) -> None:
+        self._dialect, self._options = dialect, options
+        self._body: bytearray | None = bytearray() if whole else None
         self.report: StreamReport = report_for(source_named(dialect)[1], None)
         first, *others = reading_stages(dialect, options)
         self._parser = first.make(self.report)
@@ -56,6 +61,9 @@ class Reading:
     def feed(self, chunk: bytes) -> Found:
         """What came of the next bytes."""
         found = Found()
+        if self._body is not None:
+            self._body += chunk
+            return found
         for line in chunk.splitlines(keepends=True):
             if self.report.error is None:
                 self._take(self._parser.feed(line), found)
@@ -65,6 +73,9 @@ class Reading:
     def finish(self) -> Found:
         """What the end of the input came to."""
         found = Found()
+        if self._body is not None:
+            self._read_whole(bytes(self._body), found)
+            return found
         if self.report.error is None:
             self._take(self._parser.finish(), found)
         if self.report.error is None:
@@ -73,6 +84,18 @@ class Reading:
             found.encoded += self._encoder.finish()
         self._count(self._offset, found)
         return found
+
+    def _read_whole(self, body: bytes, found: Found) -> None:
+        try:
+            answer = decode_response(body, self._dialect, self._options, report=self.report)
+        except StreamError as error:
+            self._fail(error, [], found)
+            return
+        events = replay(answer)
+        if self._encoder is not None:
+            found.encoded += self._encoder.feed(events) + self._encoder.finish()
+        found.events += [(0, event) for event in events]
+        self._count(0, found)
 
     def _take(self, frames: list[Frame], found: Found) -> None:
         for frame in frames:

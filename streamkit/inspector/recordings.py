@@ -27,14 +27,24 @@ ENDINGS: Final[Mapping[Status, str]] = {
 }
 
 
-async def follow(source: AsyncIterable[bytes], capture: Capture, dialect: str, options: ReadOptions) -> None:
+async def follow(
+    source: AsyncIterable[bytes],
+    capture: Capture,
+    dialect: str,
+    options: ReadOptions,
+    *,
+    upstream: str = "",
+    whole: bool = False,
+) -> None:
     """Put all of ``source`` into ``capture``, as it comes; in one that is not timed, each frame for itself.
+
+    ``upstream`` is who answered, if not the file, and ``whole`` says that it is a whole response.
 
     The source is closed. Raises what it raises, unless the stream was whole before, and UsageError for an unknown name.
     """
-    reading = Reading(dialect, options)
-    capture.attempt(capture.about.get("file", ""), dialect, options)
-    chunks = source if capture.timed else frames(source, dialect)
+    reading = Reading(dialect, options, whole=whole)
+    capture.attempt(upstream or capture.about.get("file", ""), dialect, options, whole=whole)
+    chunks = source if capture.timed or whole else frames(source, dialect)
     try:
         try:
             async for chunk in chunks:

@@ -140,7 +140,7 @@ class Status:
 
     def __attrs_post_init__(self) -> None:
         if self.retry_after is not None and self.retry_after > RETRY_AFTER_MAX_S:
-            raise UsageError(f"retry_after: no more than {RETRY_AFTER_MAX_S:g} seconds, a day")
+            raise UsageError(f"retry_after: no more than {RETRY_AFTER_MAX_S:g} seconds, a year")
 
 
 @frozen

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import orjson
 import pytest
 
-from streamkit.cli.inspect_web import _Shown
+from streamkit.cli.inspect_web import _Shown, shown_names
 from streamkit.cli.options import AUTO
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.metrics import Metrics
@@ -23,7 +23,7 @@ from tests.cli.recorded import in_reads, recorded
 from tests.gateway.running import asking, config_of, upstream_at
 from tests.sampling import by_turns
 from tests.web.evil import EvilUpstream
-from tests.web.faults import good, reset_mid_line, truncated_chunked
+from tests.web.faults import TEXT, good, reset_mid_line, speech, truncated_chunked
 from tests.web.raw_client import ask
 from tests.web.serving import eventually
 from tests.web.serving import serving as serving_app
@@ -66,8 +66,8 @@ def test_files_are_shown_with_what_a_client_would_get(tmp_path):
         came = list(fed(url, token, "ended"))
         assert b"/no/such/file" in process.stderr.readline()
     assert [(s["about"]["file"], s["ended"]["ending"]) for s in came[0]["changed"]] == [
-        (str(DEMO), "whole"),
-        (str(cut), "cut"),
+        (DEMO.name, "whole"),
+        (cut.name, "cut"),
     ]
     assert "".join(each["text"] for each in came if each["type"] == "read") == DEMO.read_text("utf-8")
     assert "message_stop" in "".join(each["text"] for each in came if each["type"] == "write")
@@ -137,6 +137,27 @@ async def test_the_lanes_of_a_recording_are_those_of_the_live_stream(dialect, en
     (replayed,) = shown.captures
     assert lanes(shown.captures, replayed) == lanes(live, capture)
     assert reads
+
+
+@pytest.mark.parametrize(
+    "dialect", ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "bedrock", "cohere"]
+)
+async def test_a_whole_response_is_shown_as_the_stream_that_says_the_same(dialect, tmp_path):
+    body = b"".join(speech(dialect, whole=True))
+    file = tmp_path / "a.stream.jsonl"
+    file.write_bytes(recorded([(0.5, body)], dialect, end="whole", t=0.6))
+    shown = _Shown(AUTO, DEFAULT_OPTIONS, "anthropic", Captures(), [])
+    await shown.add(str(file))
+    (capture,) = shown.captures
+    assert capture.ended == {"ending": "whole"}
+    assert [attempt.upstream for attempt in capture.attempts] == [dialect]
+    events = [event for message in lanes(shown.captures, capture) for event in message["events"]]
+    assert TEXT in "".join(event["text"] for event in events if event.get("event", event["type"]) == "TextDelta")
+
+
+def test_files_are_called_by_as_much_as_tells_them_apart():
+    assert shown_names(["/a/x.jsonl", "/a/y.jsonl"]) == {"/a/x.jsonl": "x.jsonl", "/a/y.jsonl": "y.jsonl"}
+    assert shown_names(["/a/x.jsonl", "/b/x.jsonl"]) == {"/a/x.jsonl": "/a/x.jsonl", "/b/x.jsonl": "/b/x.jsonl"}
 
 
 def lanes(captures, capture):

@@ -15,7 +15,7 @@ from streamkit.mock.steps import STEPS, Call, Raw, Status, Usage, Wait
         (lambda: Usage(output=-1), "output: 0 or more"),
         (lambda: Status(200), "status: 400 to 599"),
         (lambda: Status(429, retry_after=-1), "retry_after: 0 or more"),
-        (lambda: Status(429, retry_after=1e6), "retry_after: no more than"),
+        (lambda: Status(429, retry_after=1e9), "retry_after: no more than"),
         (lambda: Call("f", {"x": object()}), "arguments: this can't be JSON"),
     ],
 )

@@ -20,7 +20,7 @@ from streamkit.otel.inference import (
 )
 from tests.otel.spans import Spans
 
-NAMES = CONVENTIONS["1.41"]
+LATEST = CONVENTIONS["1.41"]
 
 #: The well-known values of ``gen_ai.provider.name`` that a dialect or a provider here stands for (F18); others have their own.
 WELL_KNOWN = {
@@ -99,7 +99,7 @@ def test_a_whole_call_has_all_that_is_known_of_it():
     seen = SeenEvents()
     seen.feed([ResponseStarted("r1", "m-2026"), UsageReported(1, 0, None, 1), UsageReported(10, 4, 2, 20, 15)])
     seen.feed([ResponseFinished("length", choice=1), ResponseFinished("stop", choice=0)])
-    end_inference(span, seen, conventions=NAMES, first_output_s=0.25)
+    end_inference(span, seen, conventions=LATEST, first_output_s=0.25)
     assert (spans.one.name, spans.one.kind, spans.one.status.status_code) == (
         "chat m",
         SpanKind.CLIENT,
@@ -139,7 +139,7 @@ def test_what_is_not_known_is_absent():
     spans = Spans()
     span = start_inference(spans.tracer, inference_of("openai-chat", "m"))
     describe_request(span, Request("openai-chat", "m", options=Options(choices=1)), stream=False)
-    end_inference(span, SeenEvents(), conventions=NAMES)
+    end_inference(span, SeenEvents(), conventions=LATEST)
     assert set(spans.one.attributes) == {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"}
 
 
@@ -148,7 +148,7 @@ def test_a_failure_is_an_error_and_a_reason_that_was_due_is_error():
     end_inference(
         start_inference(spans.tracer, inference_of("ollama", "m")),
         SeenEvents(),
-        conventions=NAMES,
+        conventions=LATEST,
         error_type="http_429",
     )
     assert spans.one.status.status_code is StatusCode.ERROR
@@ -161,7 +161,7 @@ def test_a_reader_that_left_is_no_error():
     end_inference(
         start_inference(spans.tracer, inference_of("ollama", "m")),
         SeenEvents(),
-        conventions=NAMES,
+        conventions=LATEST,
         ending="client_left",
     )
     assert spans.one.status.status_code is StatusCode.UNSET
@@ -176,7 +176,7 @@ def test_what_was_written_elsewhere_is_bounded_without_keys_and_can_be_sent():
     request = Request("openai-chat", "m", options=Options(stop=(written,), thinking=Thinking(effort=written)))
     span = start_inference(spans.tracer, inference_of("openai-chat", written))
     describe_request(span, request, stream=True)
-    end_inference(span, SeenEvents(started=ResponseStarted(written, written)))
+    end_inference(span, SeenEvents(started=ResponseStarted(written, written)), conventions=LATEST)
     assert "sk-proj" not in spans.one.to_json()
     assert all(len(str(value)) < 250 for value in spans.one.attributes.values())
     assert encode_spans(spans.ended).ByteSize() > 0
@@ -186,7 +186,7 @@ def test_nothing_is_computed_for_a_span_that_is_sampled_out():
     spans = Spans(ALWAYS_OFF)
     span = start_inference(spans.tracer, inference_of("ollama", "m"))
     describe_request(span, None, stream=True)  # anything that looked at it would fail
-    end_inference(span, None, error_type="cut")
+    end_inference(span, None, conventions=LATEST, error_type="cut")
     assert spans.ended == []
 
 

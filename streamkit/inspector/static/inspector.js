@@ -135,6 +135,7 @@ function list() {
     const name = visibleLine(nameOf(stream));
     const item = element("li", "", element("span", "name", name), badge(stream), element("span", "sub", subtitle(stream)));
     item.id = `stream-${stream.id}`;
+    item.title = name;
     item.dataset.id = stream.id;
     item.setAttribute("role", "option");
     item.setAttribute("aria-selected", String(stream.id === selected));
@@ -156,7 +157,8 @@ function badge(stream) {
 
 function subtitle(stream) {
   const from = stream.attempts.at(-1)?.dialect;
-  const way = [from, stream.client].filter(Boolean).map(visibleLine).join(" → ");
+  const asked = stream.about.asked ? `${visibleLine(stream.about.asked)}, ` : "";
+  const way = asked + [from, stream.client].filter(Boolean).map(visibleLine).join(" → ");
   if (!stream.timed) return `${way}, ${plural(stream.bytes, "byte")}`;
   return `${new Date(stream.began * 1000).toLocaleTimeString()}, ${way}, ${seconds(stream.seconds)}`;
 }

@@ -671,4 +671,10 @@ CASES = (
         does='No usage in a `message-end` that failed; `"choices": null` in the error frame. Both fail without a look at the transfer.',
         covered_by="tests/web/test_failed_ends.py::test_relay_does_the_same",
     ),
+    Elsewhere(
+        number=374, refs="streamkit itself",
+        cause="a recording of a whole response is shown as one of another dialect, and files by a path of which a narrow page shows the folder alone",
+        does="A whole response is shown as the stream that says the same; files are called by what tells them apart, with what was asked.",
+        covered_by="tests/cli/test_inspect_web.py::test_a_whole_response_is_shown_as_the_stream_that_says_the_same",
+    ),
 )  # fmt: skip
