@@ -95,9 +95,9 @@ class Server:
     #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
     #: Bytes of all requests in a process that are arriving, or held for their upstreams until the model speaks; beyond it
-    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more, and what a request names as often
-    #: as it is named; the first 64 KiB of a request are free. At least `body_bytes`. What is counted takes up to three times as
-    #: much memory while it is translated.
+    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more, and what a request names as
+    #: often as it is named; the first 64 KiB of a request are free. At least `body_bytes`. What is counted takes up to three
+    #: times as much memory while it is translated.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
     #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
     #: that these are 1 GiB at worst.
