@@ -95,8 +95,9 @@ class Server:
     #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
     #: Bytes of all requests in a process that are arriving, or held for their upstreams until the model speaks; beyond it
-    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more; the first 64 KiB of a request
-    #: are free. At least `body_bytes`. What is counted takes up to three times as much memory while it is translated.
+    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more, and what a request names as
+    #: often as it is named; the first 64 KiB of a request are free. At least `body_bytes`. What is counted takes up to three
+    #: times as much memory while it is translated.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
     #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
     #: that these are 1 GiB at worst.
@@ -284,7 +285,8 @@ class Responses:
     """What is kept of responses for requests that lean on them."""
 
     #: Whether a request may lean on earlier responses (`previous_response_id`, items of the type `item_reference`), whichever
-    #: upstream answers. They are kept where `[resume]` keeps answers; a request with `store: false` keeps nothing.
+    #: upstream answers. They are kept where `[resume]` keeps answers; a request with `store: false` keeps nothing. With all
+    #: that it leans on, a request may be no longer than `server.body_bytes`.
     state: bool = False
     #: How long a response can be leaned on, in seconds.
     ttl_s: float = field(default=3600.0, validator=gt(0))

@@ -64,7 +64,7 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
-from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.call import SHORT, Call, Choice
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
@@ -378,7 +378,7 @@ class ToolCallAccumulator:
     def _settle_echo(self, choice: Choice, call: Call, first: Call, *, ended: bool) -> None:
         """Drop a call that is over, if it repeats ``first``. Where the input ``ended`` well, a mere start does so, too."""
         is_start = ended and first.ended and not (call.text.chars or call.ended)
-        repeats = call.text.chars == first.text.chars and call.text.whole() == first.text.whole()
+        repeats = call.text.chars == first.text.chars and call.text.equals(first.text.whole())
         if not (repeats or is_start):
             self._tell_apart(call)
             return
@@ -423,7 +423,7 @@ class ToolCallAccumulator:
         elif (
             len(fragment) == call.text.chars > 2
             and call.is_complete(self.limits.json_depth)
-            and fragment == call.text.whole()
+            and call.text.equals(fragment)
         ):
             self.report.repair("arguments_repeated")
         else:
@@ -482,7 +482,7 @@ class ToolCallAccumulator:
         calls = paired(
             event.calls, choice.calls,
             lambda whole, call: bool(whole.id) and whole.id in ids[id(call)],
-            lambda whole, call: _may_be(whole, call) and call.text.whole() == (whole.arguments or ""),
+            lambda whole, call: _may_be(whole, call) and call.text.equals(whole.arguments or ""),
             lambda whole, call: _may_be(whole, call) and whole.index is not None and choice.by_index.get(whole.index) is call,
             _may_be,
         )  # fmt: skip
@@ -511,16 +511,20 @@ class ToolCallAccumulator:
             self._arguments(call, ToolCallDelta(arguments=text[came:]))
             self._hand_on(choice, call)
         elif call.sent or call.ended:
-            is_same = rest_of(text, call.text.whole(), self.limits.json_depth) == ""  # but for white space
-            if not call.differs and not is_same:
+            if not call.differs and not self._is_same(call, text):
                 call.differs = True
                 self._set_aside("whole_differs", call, text)
         else:
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 
+    def _is_same(self, call: Call, text: str) -> bool:
+        """Whether a whole text is a call's but for white space. For one that is far too short nothing is joined."""
+        is_near = call.text.chars <= SPACED * len(text) + SHORT
+        return is_near and rest_of(text, call.text.whole(), self.limits.json_depth) == ""
+
     def _late(self, call: Call, delta: ToolCallDelta) -> None:
         """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
-        if delta.snapshot and (delta.arguments or "") == call.text.whole():
+        if delta.snapshot and call.text.equals(delta.arguments or ""):
             self.report.repair("arguments_repeated")  # a whole call, sent again (quirks.md 22)
         elif delta.arguments and delta.arguments.strip():
             self._set_aside("arguments_late", call, delta.arguments)
@@ -631,6 +635,8 @@ class ToolCallAccumulator:
     }
 
 
+#: So many times as long as without white space a text may be, to be compared with one that comes without.
+SPACED = 16
 #: Before the first call.
 NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
 #: What may follow an error without being content, and calls, which may not.

@@ -146,7 +146,7 @@ class Identity:
         if not (known.ended and delta.snapshot and name == known.name != known.id):
             return False
         text = delta.arguments or ""
-        return len(text) == known.text.chars and text == known.text.whole()
+        return known.text.equals(text)
 
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
         """Whether a delta at a used index, with a name and an id that is not known, begins another call."""

@@ -31,6 +31,10 @@ class TextBuffer:
     def whole(self) -> str:
         return "".join(self._parts + self._tail)
 
+    def equals(self, text: str) -> bool:
+        """Whether this is the whole; it is joined for a text of its length alone."""
+        return len(text) == self.chars and text == self.whole()
+
     def take(self) -> str:
         """The whole, leaving the buffer empty."""
         whole = "".join(self._parts + self._tail)

@@ -37,7 +37,7 @@ from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Outlet, Writer
 from streamkit.web.socket_frames import HeldSocket
-from streamkit.web.surfaces import READ_BYTES, RECALL, Ask, ask_in
+from streamkit.web.surfaces import RECALL, Ask, ask_in
 
 #: The longest message, where nobody says otherwise.
 MESSAGE_BYTES: Final = 32 * MIB
@@ -45,6 +45,8 @@ MESSAGE_BYTES: Final = 32 * MIB
 WAITING: Final = 4
 #: Bytes after which a write looks whether the client takes what waits for it.
 WRITE_BYTES: Final = 16 * 1024
+#: What is read at once: of pings, which take six bytes each, 32 KiB would take 20 ms.
+READ_BYTES: Final = 8 * 1024
 #: How long a client may take to say that it closes, too, in seconds.
 CLOSE_S: Final = 1.0
 #: The least that a wait for a message takes, in seconds: for aiohttp 0 is no end.
@@ -188,7 +190,7 @@ class Socket:
         transport: Any = self.request.transport
         if transport is not None:
             bound_unsent(transport, self._limits.unsent_bytes)
-            transport.max_size = READ_BYTES  # of asyncio's own transports; others have none
+            transport.max_size = READ_BYTES  # of asyncio's own transports
         with self._kept, self._arriving:
             try:
                 while not self._socket.closed:

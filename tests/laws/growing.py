@@ -50,8 +50,8 @@ from streamkit.gateway.record import Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain, machines_of
-from streamkit.policy import LENIENT, TextCalls
-from streamkit.recipes import parse
+from streamkit.policy import LENIENT, TOLERANT, TextCalls
+from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
 from streamkit.text.redact import excerpt, redacted, without_secrets
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
@@ -316,21 +316,29 @@ def again(frame: Frame, number: int, kinds: tuple[type, ...] | None = None) -> F
         return frame
 
 
-def longer(value: Any, times: int, key: str = "") -> Any:
-    """A value whose texts are longer, but for those that say what something is or which."""
+def longer(value: Any, times: int, key: str = "", word: str = "") -> Any:
+    """A value whose texts are longer, or a ``word`` many times, but for those that say what something is or which."""
     if isinstance(value, dict):
-        return {inner: longer(member, times, inner) for inner, member in value.items()}
+        return {inner: longer(member, times, inner, word) for inner, member in value.items()}
     if isinstance(value, list):
-        return [longer(inner, times, key) for inner in value]
+        return [longer(inner, times, key, word) for inner in value]
     kept = key in {"type", "role", "object", "event"} or key.lower().endswith(("id", "name", "reason"))
-    return value * times if type(value) is str and not kept else value
+    return (word or value) * times if type(value) is str and not kept else value
 
 
-def stretched(frame: Frame) -> Frame:
+def stretched(frame: Frame, word: str = "") -> Frame:
     try:
-        return evolve(frame, data=orjson.dumps(longer(orjson.loads(frame.data), 1000)))
+        return evolve(frame, data=orjson.dumps(longer(orjson.loads(frame.data), 1000, word=word)))
     except (orjson.JSONDecodeError, TypeError):
         return frame
+
+
+def kind_of(frame: Frame) -> tuple[str, ...]:
+    """What tells frames apart that are read in different ways: their event and their members."""
+    try:
+        return (frame.event, *sorted(_members_of(orjson.loads(frame.data))))
+    except orjson.JSONDecodeError:
+        return (frame.event,)
 
 
 #: What a frame becomes.
@@ -359,12 +367,16 @@ TURNS: Final[Mapping[str, Callable[[Frame, Frame, int], list[Frame]]]] = {
     "all with their own ids, and then the other again": lambda frame, other, size: [
         *(again(frame, n) for n in range(size // 2)), *[other] * (size // 2),
     ],
+    "all with long words, and then the other again": lambda frame, other, size: [
+        *[stretched(frame)] * (size // 16), *[other] * (size // 2),
+    ],
 }  # fmt: skip
 #: Which other one, of those before and those behind the frame.
 OTHERS: Final[Mapping[str, Callable[[Sequence[Frame], Sequence[Frame]], Sequence[Frame]]]] = {
     "the next": lambda _, after: after[:1],
     "the one before": lambda before, _: before[-1:],
     "the last": lambda _, after: [frame for frame in after if frame.data.startswith(b"{")][-1:],
+    "one of each kind": lambda before, after: [*{kind_of(each): each for each in (*before, *after)}.values()],
 }
 #: What stands before a frame of a text framing.
 BETWEEN: Final[Mapping[str, Callable[[int], bytes]]] = {
@@ -546,6 +558,57 @@ def _told(dialect: str, pieces: list[bytes]) -> object:
         return await form_of(source, DIALECTS[dialect]), [piece async for piece in source]
 
     return asyncio.run(told())
+
+
+@cache
+def pairs(dialect: str) -> tuple[Pair, ...]:
+    """Each kind of event with each that its stream has: many of the one, and then many of the other."""
+    found: dict[tuple[object, object], Pair] = {}
+    for place in frame_places(dialect):
+        frames = frames_of(place.stream)
+        others = [*frames[place.frame + 1 :], *frames[: place.frame + 1]]  # the nearest of a kind is of the same text
+        for other in () if place.path else {kind_of(each): each for each in reversed(others)}.values():
+            found.setdefault((kind_of(frames[place.frame]), kind_of(other)), Pair(place, other))
+    return tuple(found.values())
+
+
+@frozen
+class Pair:
+    """A kind of event of which a text grows, and another, of which each may be compared with that text."""
+
+    place: Place
+    other: Frame
+
+    def __str__(self) -> str:
+        first = frames_of(self.place.stream)[self.place.frame]
+        return f"{self.place.stream.name}: {_told_short(first)}, and then {_told_short(self.other)}"
+
+    def pieces(self, size: int) -> tuple[list[bytes], list[bytes]]:
+        """So many of the first, with what stands before them, and so many of the other."""
+        dialect, frames = self.place.stream.dialect, frames_of(self.place.stream)
+        long = stretched(frames[self.place.frame], "a long word ")
+        begun = [*frames[: self.place.frame + 1], *[long] * size]
+        return bytes_of(dialect, begun), bytes_of(dialect, [self.other] * size)
+
+
+def _told_short(frame: Frame) -> str:
+    return f"{frame.event} {frame.data[:60].decode('utf-8', 'replace')}".strip()
+
+
+#: What reads a pair of kinds: a checker, a machine that passes, or an encoder of that dialect.
+PAIR_READERS: Final = ("linted", "passed", *DIALECTS)
+
+
+def fed_to(reader: str, dialect: str) -> Callable[[bytes], object]:
+    """What reads a stream of a dialect an event at a time."""
+    report, encoding = StreamReport(), Encoding(limits=DEFAULT_LIMITS, make_id=maker(), clock=CLOCK)
+    if reader == "passed":
+        return PassThrough(DIALECTS[dialect], encoding, TOLERANT, report).feed
+    if reader == "linted":
+        parser, linter = DIALECTS[dialect].parser(DEFAULT_LIMITS, report), DIALECTS[dialect].linter()
+        return lambda piece: linter.feed(parser.feed(piece))
+    chain, encoder = chain_of(dialect, report, to=reader), DIALECTS[reader].encoder(encoding, report)
+    return lambda piece: encoder.feed(chain.feed(piece))
 
 
 def _stream_works(dialect: str) -> dict[str, Callable[[list[bytes]], object]]:

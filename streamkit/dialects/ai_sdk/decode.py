@@ -332,7 +332,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             if not call.ended:
                 self._append(call, text)
                 self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
-            elif text == call.arguments.whole():
+            elif call.arguments.equals(text):
                 self.report.repair("arguments_repeated")
             else:
                 self._append(call, text)

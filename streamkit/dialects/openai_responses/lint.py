@@ -95,7 +95,7 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: Fragments of a text, of a character at least, that fill what a message shows.
+#: Fragments of a text, of a character at least, and characters of one, that fill what a message shows.
 SHOWN = 60
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 #: Items whose events are known.
@@ -311,7 +311,7 @@ class ResponsesLinter(GrammarChecker):
         if not is_text(whole):
             self.broken("whole", f"the whole text is {shown(whole)}")
         elif text.differs(whole):
-            beginning = "".join(text.fragments[:SHOWN])
+            beginning = "".join([fragment[:SHOWN] for fragment in text.fragments[:SHOWN]])
             self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(beginning)}")
 
     def take(self, frame: Frame) -> None:

@@ -456,8 +456,10 @@ class TextReader(FrameDecoder):
 
     def agrees(self, part: Part, text: str) -> bool:
         """Whether a whole text begins with what was said of a part."""
-        if part.start or part.held:
-            return bool(text) and text.startswith(part.start or "".join(part.held))
+        if part.start:
+            return bool(text) and text.startswith(part.start)
+        if part.held:
+            return len(text) >= part.held_chars and text.startswith("".join(part.held))
         before = self.texts.begun(part.number)
         return before is not None and before.rest_of(text) is not None
 
