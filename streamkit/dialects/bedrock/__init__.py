@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bedrock.asides import CITATIONS
 from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
@@ -33,4 +34,5 @@ DIALECT = Dialect(
     wants_bytes=lambda media, _in_result: not (media.url or "").startswith("s3://"),
     tools=TOOLS,
     quirks=QUIRKS,
+    citations=CITATIONS,
 )

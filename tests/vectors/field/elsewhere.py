@@ -479,4 +479,16 @@ CASES = (
         does="Escapes of characters that need none become the characters, in streams, whole responses and requests; numbers keep their digits.",
         covered_by="tests/translation/test_escapes.py::test_in_a_request",
     ),
+    Elsewhere(
+        number=325, refs="openai/openai-agents-python#4252; openai/openai-agents-js#1617",
+        cause="chunks with `annotations` alone are dropped where the request offered no search, though the provider searched",
+        does="Citations are carried between all dialects that have them, whatever the request offered.",
+        covered_by="tests/translation/test_citations.py::test_a_streamed_citation_is_one_of_the_same_text",
+    ),
+    Elsewhere(
+        number=326, refs="Bedrock's `CitationLocation`, Anthropic's `TextCitation`",
+        cause="citations of documents, by characters, pages, blocks or search results, are dropped between Bedrock and Claude's own dialect",
+        does="They are written in the other's words; where a dialect cites pages of the web alone, each is a counted loss.",
+        covered_by="tests/translation/test_citations.py::test_a_document_is_cited_between_claude_and_bedrock",
+    ),
 )  # fmt: skip
