@@ -12,6 +12,7 @@ Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -27,6 +28,7 @@ from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
 #: Events that close no block.
 BESIDE: Final = (UsageReported,)
+CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The longest piece of a text that is kept: all of it is read to count a place in it.
 PIECE_CHARS: Final = 1024
 #: What a citation takes beside its texts, counted as characters.
@@ -129,10 +131,29 @@ class CitationCarrier(EventMachine):
                     continue
             elif isinstance(event, StreamEnded | ResponseFinished):
                 self._end(event)
-            elif not isinstance(event, BESIDE):
+            elif not (isinstance(event, BESIDE) or (isinstance(event, Aside) and event.kind in CONSTANT)):
                 self._close_all()
             out.append(event)
         return out
+
+    def noting(self, like: Event, beside: Sequence[Any]) -> Callable[[str], None] | None:
+        """What notes the text of another delta like ``like``, which this machine does not see; None where it must see it.
+
+        ``beside`` are the events that come with each.
+        """
+        if any(isinstance(event, Aside) and event.kind == "citation" for event in beside):
+            return None
+        if not isinstance(like, TextDelta):
+            return None if any(choice.open or choice.waiting for choice in self._choices.values()) else _pass
+        choice = self._choices.get(like.choice)
+        if choice is None or not choice.open or choice.waiting or choice.last != like.block:
+            return None
+
+        def note(text: str) -> None:
+            self._keep(choice, text)
+            choice.length += len(text)
+
+        return note
 
     def _keep(self, choice: _Choice, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""
@@ -272,6 +293,10 @@ class CitationCarrier(EventMachine):
             self._room -= end - start
             quote = text.between(start, end)
         return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
+
+
+def _pass(_text: str) -> None:
+    """Nothing to note: no citation is at a place of reasoning or of arguments."""
 
 
 def _size(citation: Citation) -> int:
