@@ -491,4 +491,16 @@ CASES = (
         does="They are written in the other's words; where a dialect cites pages of the web alone, each is a counted loss.",
         covered_by="tests/translation/test_citations.py::test_a_document_is_cited_between_claude_and_bedrock",
     ),
+    Elsewhere(
+        number=327, refs="majiayu000/litellm-rs#552; api7/aisix#518",
+        cause="the words of a sound stand in `audio.transcript`, and the answer arrives empty and clean where sound has no place",
+        does="They are text; the sound itself is a counted loss.",
+        covered_by="tests/translation/test_spoken.py::test_the_words_of_a_sound_are_text",
+    ),
+    Elsewhere(
+        number=328, refs="BerriAI/litellm#34802",
+        cause="a response of nothing but code that the provider ran, and its output, arrives empty and clean",
+        does="Code and output are its text, fenced, where the dialect has no form for them and nothing else is said; the form is a counted loss.",
+        covered_by="tests/translation/test_spoken.py::test_a_response_of_nothing_but_code_says_the_code_and_its_output",
+    ),
 )  # fmt: skip
