@@ -503,4 +503,10 @@ CASES = (
         does="Code and output are its text, fenced, where the dialect has no form for them and nothing else is said; the form is a counted loss.",
         covered_by="tests/translation/test_spoken.py::test_a_response_of_nothing_but_code_says_the_code_and_its_output",
     ),
+    Elsewhere(
+        number=329, refs="HKUDS/nanobot#1555; zeroclaw-labs/zeroclaw#2136; ericc-ch/copilot-api#81",
+        cause="a whole response of Copilot has its text in one choice and its calls in another, both with the reason `tool_calls`, and the calls are lost",
+        does="Choices that all end for calls, one of them without any, are one message, counted; alternatives stay alternatives.",
+        covered_by="tests/responses/test_openai_chat.py::test_text_and_calls_in_several_choices_are_one_message",
+    ),
 )  # fmt: skip
