@@ -86,7 +86,7 @@ def _translating(
         stages.append(restore_tools(offered, limits=limits))
     if carries_searches(dialect.name, target.name, offered):
         stages.append(carry_searches(dialect.name, target.name, limits=limits))
-    if carries(dialect.name, target.name, offered):
+    if carries(dialect.name, target.name):
         stages.append(carry_citations(dialect.name, target.name, limits=limits))
     return stages
 

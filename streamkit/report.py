@@ -138,6 +138,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
+    "choices_split": "choices of a whole answer that all end for calls, one of them without any, were read as one message",
     "result_missing": "a call of the history had no result; one was made that says so",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result stood elsewhere than the dialect wants it",

@@ -10,10 +10,12 @@ from streamkit.cli.convert import ending, tell
 from streamkit.cli.inputs import open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.conversation.messages import Response
+from streamkit.dialects import client_named
 from streamkit.errors import NotThisDialect, StreamError
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status, StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.translation.citations import carry_citations_of
 
 HELP = "translate one whole response body for a client of another dialect"
 DETAIL = f"""\
@@ -50,6 +52,7 @@ async def run(options: argparse.Namespace) -> Status:
         body = b"".join([chunk async for chunk in opened.source(report)])
         if failed is None:
             response = decode_response(body, options.source, ReadOptions(policy=policy_of(options)), report=report)
+            carry_citations_of(response, client_named(options.target)[0].name)
         else:
             report.provider_error = (failed.type, failed.message)
             response = Response(options.source, report, error=failed)

@@ -154,8 +154,19 @@ class WebSearched:
 
 
 @define
+class DocumentPlace:
+    """A place of a document, or of a search result, of the request. ``start`` and ``end`` count as ``kind`` says."""
+
+    kind: Literal["char", "page", "block", "search"]
+    index: int
+    start: int | None = None
+    end: int | None = None
+    source: str | None = None  #: of a search result
+
+
+@define
 class Citation:
-    """A page of the web that a text cites. ``start`` and ``end`` are a dialect's own; None: all of the block."""
+    """A page of the web, or a document, that a text cites. ``start`` and ``end``: in the text; None: all of the block."""
 
     url: str
     title: str | None = None
@@ -163,6 +174,7 @@ class Citation:
     start: int | None = None
     end: int | None = None
     block: int = 0
+    document: DocumentPlace | None = None  #: the ``url`` of one is blank
 
 
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside

@@ -125,7 +125,7 @@ class Errors:
 
 @frozen(kw_only=True)
 class CitationForm:
-    """How a dialect cites pages of the web. See ``streamkit/translation/citations.py``."""
+    """How a dialect cites pages of the web, and documents. See ``streamkit/translation/citations.py``."""
 
     vendor: str
     #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end;
@@ -136,8 +136,8 @@ class CitationForm:
     #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.
     #: None: what this dialect cites has no place in a text, which others want to know.
     read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
-    #: Whether its clients read citations though their request offers no search.
-    unasked: bool = False
+    #: Whether it cites documents of the request, too.
+    documents: bool = False
 
 
 class SearchReader(Protocol):

@@ -1,10 +1,10 @@
-"""Citations of web pages in the words of another dialect: for a request that offers a search of the web.
+"""Citations of web pages, and of documents, in the words of another dialect.
 
-What a model quotes from the web is said at a place of its text, and each dialect counts places otherwise: Anthropic cites with
+What a model quotes is said at a place of its text, and each dialect counts places otherwise: Anthropic cites with
 a whole block of text, Responses counts characters of a part, Chat those of all the text, Gemini bytes, all at the end. So the
 text is measured while it passes. A citation of a whole block waits for the block's end, and those for Gemini for that of the
-choice. What has no place any more, since its block is closed, is a counted loss, as every citation is where this stage is not
-asked for.
+choice. What has no place any more, since its block is closed, is a counted loss, as are
+citations of documents where a dialect has none.
 
 Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 """
@@ -12,12 +12,12 @@ Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Citation, Response, Text, Tool
+from streamkit.conversation.messages import Citation, Response, Text
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import CitationForm
 from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
@@ -28,6 +28,7 @@ from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
 #: Events that close no block.
 BESIDE: Final = (UsageReported,)
+CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The longest piece of a text that is kept: all of it is read to count a place in it.
 PIECE_CHARS: Final = 1024
 #: What a citation takes beside its texts, counted as characters.
@@ -130,10 +131,29 @@ class CitationCarrier(EventMachine):
                     continue
             elif isinstance(event, StreamEnded | ResponseFinished):
                 self._end(event)
-            elif not isinstance(event, BESIDE):
+            elif not (isinstance(event, BESIDE) or (isinstance(event, Aside) and event.kind in CONSTANT)):
                 self._close_all()
             out.append(event)
         return out
+
+    def noting(self, like: Event, beside: Sequence[Any]) -> Callable[[str], None] | None:
+        """What notes the text of another delta like ``like``, which this machine does not see; None where it must see it.
+
+        ``beside`` are the events that come with each.
+        """
+        if any(isinstance(event, Aside) and event.kind == "citation" for event in beside):
+            return None
+        if not isinstance(like, TextDelta):
+            return None if any(choice.open or choice.waiting for choice in self._choices.values()) else _pass
+        choice = self._choices.get(like.choice)
+        if choice is None or not choice.open or choice.waiting or choice.last != like.block:
+            return None
+
+        def note(text: str) -> None:
+            self._keep(choice, text)
+            choice.length += len(text)
+
+        return note
 
     def _keep(self, choice: _Choice, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""
@@ -165,6 +185,9 @@ class CitationCarrier(EventMachine):
         for citation in read:
             if not self._is_new(event, citation):
                 continue
+            if citation.document is not None and not self._to.documents:
+                self._report.lose("citation")
+                continue
             if self._to.unit == "none":
                 self._out += self._to.write([citation], choice.number)
             elif citation.start is None:
@@ -176,7 +199,8 @@ class CitationCarrier(EventMachine):
     def _is_new(self, event: Aside, citation: Citation) -> bool:
         """Whether it was not told of this place before: Gemini says with each chunk what it said so far."""
         block = event.block if self._from.unit == "block" else None
-        key = (event.choice, block, citation.url, citation.title, citation.quote, citation.start, citation.end)
+        place = citation.document and (citation.document.kind, citation.document.index, citation.document.start)
+        key = (event.choice, block, citation.url, citation.title, citation.quote, citation.start, citation.end, place)
         if key in self._written:
             return False
         needed = _size(citation)
@@ -271,20 +295,22 @@ class CitationCarrier(EventMachine):
         return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
 
 
+def _pass(_text: str) -> None:
+    """Nothing to note: no citation is at a place of reasoning or of arguments."""
+
+
 def _size(citation: Citation) -> int:
     """What it takes to hold a citation, in characters."""
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
-def carries(source: str, to: str, offered: Sequence[Tool]) -> bool:
-    """Whether citations of one dialect are to be carried into another: both have them, and the request offers a search.
+def carries(source: str, to: str) -> bool:
+    """Whether citations of one dialect are carried into another: both have them.
 
-    Where clients read them in any case, no search need be offered.
+    Whether the request offered a search decides nothing: some providers search unasked, and documents are cited without one.
     """
     read, write = DIALECTS[source].citations, DIALECTS[to].citations
-    if read is None or read.read is None or write is None or source == to:
-        return False
-    return write.unasked or any(tool.search is not None for tool in offered)
+    return read is not None and read.read is not None and write is not None and source != to
 
 
 def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
@@ -298,9 +324,9 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
 
 
 def carry_citations_of(response: Response, to: str) -> None:
-    """The same for a whole response, in place."""
+    """The same for a whole response, in place; nothing within one dialect."""
     read, write = DIALECTS[response.dialect].citations, DIALECTS[to].citations
-    if read is None or read.read is None or write is None:
+    if read is None or write is None or not carries(response.dialect, to):
         return
     for choice in response.choices:
         carrier = CitationCarrier(read, write, report=response.report)

@@ -36,7 +36,7 @@ from streamkit.recipes import client_events, collect, transcode
 from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
-from streamkit.translation.citations import carries, carry_citations_of
+from streamkit.translation.citations import carry_citations_of
 from streamkit.translation.web_searches import carries_searches, carry_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
@@ -255,8 +255,7 @@ class Exchange:
         restore_response(answer, tools)
         if carries_searches(answer.dialect, client, tools):
             carry_searches_of(answer, client)
-        if carries(answer.dialect, client, tools):
-            carry_citations_of(answer, client)
+        carry_citations_of(answer, client)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def chain_of(
     own = source_named(dialect)[0].name
     if to is not None and carries_searches(own, to, offered):
         stages.append(carry_searches(own, to, limits=limits))
-    if to is not None and carries(own, to, offered):
+    if to is not None and carries(own, to):
         stages.append(carry_citations(own, to, limits=limits))
     return Chain(*machines_of(stages, report))
 

@@ -482,3 +482,47 @@ def test_blocks_of_litellm_are_blocks():
         RedactedReasoning(Opaque("anthropic", "ZGF0YQ=="), block=2),
         Text("Hi"),
     ]
+
+
+def split(*choices: tuple[dict[str, Any], str]) -> dict[str, Any]:
+    body = whole({"content": ""}, "stop")
+    parts = [
+        {"index": number, "message": {"role": "assistant", **message}, "finish_reason": reason}
+        for number, (message, reason) in enumerate(choices)
+    ]
+    return {**body, "choices": parts}
+
+
+CALLED = [call(), call(id="c2")]
+
+
+def test_text_and_calls_in_several_choices_are_one_message():
+    body = split(
+        ({"content": "I look."}, "tool_calls"),
+        ({"content": None, "tool_calls": CALLED[:1]}, "tool_calls"),
+        ({"tool_calls": CALLED[1:]}, "tool_calls"),
+    )
+    found = read(body)
+    [choice] = found.choices
+    assert (choice.text, [each.id for each in choice.tool_calls], choice.stop_reason) == (
+        "I look.",
+        ["c1", "c2"],
+        "tool_calls",
+    )
+    assert found.report.repairs == {"choices_split": 2}
+    claude = json.loads(encode_response(found, "anthropic"))
+    assert [block["type"] for block in claude["content"]] == ["text", "tool_use", "tool_use"]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        (({"content": "A"}, "stop"), ({"tool_calls": CALLED[:1]}, "tool_calls")),
+        (({"content": "A", "tool_calls": CALLED[:1]}, "tool_calls"), ({"tool_calls": CALLED[1:]}, "tool_calls")),
+        (({"content": "A"}, "stop"), ({"content": "B"}, "stop")),
+    ],
+)
+def test_alternatives_stay_alternatives(choices):
+    found = read(split(*choices))
+    assert len(found.choices) == 2
+    assert not found.report.repairs["choices_split"]

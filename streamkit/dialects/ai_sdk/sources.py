@@ -51,5 +51,5 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
     return [Aside(VENDOR, "server_tool", str(chunk["type"]), chunk, choice) for chunk in chunks]
 
 
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="none", write=write_citations, unasked=True)
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="none", write=write_citations)
 SEARCHES: Final = SearchForm(vendor=VENDOR, write=write_search, unasked=True)

@@ -25,6 +25,7 @@ from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.members.values import details_of, json_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
+from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside, AsideKind
@@ -100,28 +101,45 @@ class AnthropicBlocks(BlockList):
 WEB: Final = "web_search_result_location"
 
 
+#: Citations of documents: what their places count, and the members of number, start and end.
+DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
+    "char_location": ("char", "document_index", "start_char_index", "end_char_index"),
+    "page_location": ("page", "document_index", "start_page_number", "end_page_number"),
+    "content_block_location": ("block", "document_index", "start_block_index", "end_block_index"),
+    "search_result_location": ("search", "search_result_index", "start_block_index", "end_block_index"),
+}
+
+
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The page that a citation names, if it is one of the web, and no losses."""
-    raw = aside.raw
-    if not isinstance(raw, dict) or raw.get("type") != WEB or not isinstance(raw.get("url"), str):
+    """The page or the document that a citation names, and no losses."""
+    raw = aside.raw if isinstance(aside.raw, dict) else {}
+    form = DOCUMENTS.get(str(raw.get("type")))
+    document = None if form is None else read_place(form, raw, raw.get("source"))
+    if document is None and (raw.get("type") != WEB or not isinstance(raw.get("url"), str)):
         return [], ()
-    title, quote = raw.get("title"), raw.get("cited_text")
-    return [
-        Citation(raw["url"], title if isinstance(title, str) else None, quote if isinstance(quote, str) else None)
-    ], ()
+    title, quote = raw.get("title") or raw.get("document_title"), raw.get("cited_text")
+    url = "" if document is not None else raw["url"]
+    found = Citation(url, title if isinstance(title, str) else None, quote if isinstance(quote, str) else None)
+    found.document = document
+    return [found], ()
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     """Citations of a choice as asides, each of the text block that it belongs to."""
     asides = []
     for citation in citations:
-        raw = {
-            "type": WEB,
-            "cited_text": citation.quote or "",
-            "encrypted_index": seal("opaque", "web", citation.url),
-            "title": citation.title,
-            "url": citation.url,
-        }
+        raw: dict[str, Any] = {"type": WEB, "cited_text": citation.quote or ""}
+        if citation.document is None:
+            raw |= {
+                "encrypted_index": seal("opaque", "web", citation.url),
+                "title": citation.title,
+                "url": citation.url,
+            }
+        else:
+            raw["type"], members = write_place(DOCUMENTS, citation.document)
+            of_search = citation.document.kind == "search"
+            raw |= {"title" if of_search else "document_title": citation.title, **members}
+            raw |= {"source": citation.document.source or ""} if of_search else {"file_id": None}
         asides.append(Aside(VENDOR, "citation", "citations_delta", raw, choice, citation.block))
     return asides
 
@@ -132,7 +150,7 @@ def is_foreign(citation: Any) -> bool:
     return isinstance(index, str) and unseal(index) is not None
 
 
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations)
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations, documents=True)
 
 
 # -- searches of the web -----------------------------------------------------------------------------------------------

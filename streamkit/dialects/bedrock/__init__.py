@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bedrock.asides import CITATIONS
 from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
@@ -35,4 +36,5 @@ DIALECT = Dialect(
     reads_stored=lambda media, _dialect: (media.url or "").startswith("s3://"),
     tools=TOOLS,
     quirks=QUIRKS,
+    citations=CITATIONS,
 )

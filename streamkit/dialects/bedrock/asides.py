@@ -9,19 +9,23 @@ Source: dialects.md §6.1; botocore's model of ``ContentBlock`` and ``ContentBlo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from attrs import define, field
 
+from streamkit.conversation.messages import Citation
+from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bedrock.decode import SERVER
 from streamkit.dialects.bedrock.wire import VENDOR
 from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import details_of, has_value, objects_in
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
+from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
@@ -64,6 +68,52 @@ def messages_of(
     if delta:
         yield "contentBlockDelta", {"contentBlockIndex": index, "delta": {member: delta}}
     yield "contentBlockStop", {"contentBlockIndex": index}
+
+
+# -- citations ---------------------------------------------------------------------------------------------------------
+
+#: Members of a location: what its places count, and the members of number, start and end.
+DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
+    "documentChar": ("char", "documentIndex", "start", "end"),
+    "documentPage": ("page", "documentIndex", "start", "end"),
+    "documentChunk": ("block", "documentIndex", "start", "end"),
+    "searchResultLocation": ("search", "searchResultIndex", "start", "end"),
+}
+
+
+def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
+    """The page or the document that a citation names, and no losses."""
+    raw = aside.raw if isinstance(aside.raw, dict) else {}
+    location = details_of(raw, "location")
+    url, title = details_of(location, "web").get("url"), raw.get("title")
+    places = [read_place(form, details_of(location, name), raw.get("source")) for name, form in DOCUMENTS.items()]
+    document = next((place for place in places if place is not None), None)
+    if document is None and not isinstance(url, str):
+        return [], ()
+    quote = "".join(
+        text for piece in objects_in(raw.get("sourceContent")) if isinstance(text := piece.get("text"), str)
+    )
+    found = Citation(url if isinstance(url, str) else "", title if isinstance(title, str) else None, quote or None)
+    found.document = document
+    return [found], ()
+
+
+def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
+    """Citations of a choice as asides, each of the text block that it belongs to."""
+    asides = []
+    for citation in citations:
+        location: dict[str, Any] = {"web": {"url": citation.url}}
+        source = None
+        if citation.document is not None:
+            name, members = write_place(DOCUMENTS, citation.document)
+            location, source = {name: members}, citation.document.source
+        content = [{"text": citation.quote}] if citation.quote else None
+        raw = without_none(title=citation.title, source=source, sourceContent=content, location=location)
+        asides.append(Aside(VENDOR, "citation", "citation", raw, choice, citation.block))
+    return asides
+
+
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations, documents=True)
 
 
 @define

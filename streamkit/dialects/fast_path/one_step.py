@@ -32,6 +32,8 @@ from streamkit.tool_calls.check import JSONChecker
 Step: TypeAlias = Callable[[bytes], bytes | None]
 #: From a text to a delta of it.
 Write: TypeAlias = Callable[[str], bytes]
+#: What notes the text of further deltas like one, which a machine behind these does not see; None where it must see them.
+Noting: TypeAlias = Callable[[Any, Sequence[Any]], Callable[[str], None] | None]
 #: From what stands between the head and the tail of an event to its text as JSON; None where it does not fit.
 TextIn: TypeAlias = Callable[[bytes], bytes | None]
 #: The last two hand on a delta of text as it is, behind another one.
@@ -44,18 +46,27 @@ loads = orjson.loads
 
 def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[], Step | None] | None:
     """What gives the function for the next read, if there is one, once a read went through these; None where there is none."""
-    if tuple(map(type, machines)) != _MACHINES or not isinstance(encoder, EventEncoder):
+    noting = [getattr(machine, "noting", None) for machine in machines[len(_MACHINES) :]]
+    if tuple(map(type, machines[: len(_MACHINES)])) != _MACHINES or not isinstance(encoder, EventEncoder):
+        return None
+    if len(noting) > 1 or None in noting:
         return None
     parser, decoder, accumulator = cast("tuple[SSEParser, LikeFrameDecoder, ToolCallAccumulator]", tuple(machines[:3]))
-    return _Steps(parser, decoder, accumulator, encoder).next
+    return _Steps(parser, decoder, accumulator, encoder, *noting).next
 
 
 class _Steps:
     """The machines that have to be asked."""
 
     def __init__(
-        self, parser: SSEParser, decoder: LikeFrameDecoder, accumulator: ToolCallAccumulator, encoder: EventEncoder
+        self,
+        parser: SSEParser,
+        decoder: LikeFrameDecoder,
+        accumulator: ToolCallAccumulator,
+        encoder: EventEncoder,
+        noting: Noting | None = None,
     ) -> None:
+        self._noting = noting
         self._parser = parser
         self._decoder = decoder
         self._accumulator = accumulator
@@ -69,11 +80,16 @@ class _Steps:
         framing = self._parser.framing_of(event)
         if framing is None:
             return None
+        noted = _nothing if self._noting is None else self._noting(template.like, template.events)
+        if noted is None:
+            return None
         if type(template.like) is ToolCallDelta:
             return self._fragment(framing, template)
         write, losses = self._encoder.writes_again(template.like), self._encoder.losses_of(template.events)
         if write is None or losses is None:
             return None
+        if noted is not _nothing:
+            write = _writing(write, noted)
         return self._step(framing, template, write, losses)
 
     def _fragment(self, framing: tuple[bytes, bytes], template: Template) -> Step:
@@ -166,6 +182,21 @@ class _Steps:
             return output if output.isascii() else joined([output])
 
         return several
+
+
+def _nothing(_text: str) -> None:
+    """No machine behind the usual ones wants to know of a text."""
+
+
+def _writing(write: Write, noted: Callable[[str], None]) -> Write:
+    """Write a text, and then note it."""
+
+    def written(text: str) -> bytes:
+        output = write(text)
+        noted(text)
+        return output
+
+    return written
 
 
 def _never(_size: int, _within: bytes) -> None:

@@ -12,13 +12,13 @@ Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.members.values import number_in
+from streamkit.dialects.members.values import details_of, number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES, write_images
 from streamkit.dialects.openai_chat.providers import client_of
@@ -44,11 +44,16 @@ class ChatBodyDecoder(ChatDecoder):
     """Reads one whole body."""
 
     whole_calls: ClassVar[bool] = True
+    _parts_of_one: Mapping[int, None] = {}  #: positions of choices that are one message
+    _index_of_one = 0  #: the index that they have
+    _calls_before = 0  #: calls of the choices in front that are one with this
+    _calls_read = 0
 
     def decode(self, document: dict[str, Any]) -> None:
         if document.get("choices") and not recognises("", document):  # of the older Completions
             self.foreign_frame()
             return
+        self._parts_of_one = _parts_of_one(document.get("choices"))
         super().decode(document)
         if "choices" in document:
             self.out.append(TerminatorSeen(derives_calls=True))
@@ -56,18 +61,43 @@ class ChatBodyDecoder(ChatDecoder):
     def _choice(self, choice: Any, position: int) -> None:
         """One choice. Each is an answer of its own, whatever index another has, too."""
         choice = self.alone(choice)
-        if type(choice) is dict:
+        first = next(iter(self._parts_of_one), None)
+        if position != first and position in self._parts_of_one:
+            self.report.repair("choices_split")
+            self._calls_before = self._calls_read
+            choice = {**choice, "index": self._index_of_one}
+        elif type(choice) is dict:
+            self._calls_before = self._calls_read = 0
             index = choice.get("index")
             if (position if index is None else number_in(index)) in self._choices:
                 self.report.repair("index_reused")
                 choice = {**choice, "index": max(self._choices) + 1}  # of a few: they have a limit
         super()._choice(choice, position)
+        if position == first:
+            self._index_of_one = [*self._choices][-1]
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         """Read one call, which is whole and numbered as it stands."""
         # one that stands in the place of the list, or its number
-        number = 0 if path[-1] == "tool_calls" else number_in(path[-1])
+        number = self._calls_before + (0 if path[-1] == "tool_calls" else number_in(path[-1]) or 0)
+        self._calls_read = number + 1
         super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
+
+
+def _parts_of_one(choices: Any) -> dict[int, None]:
+    """The positions of choices that are one message: all end for calls, and one of them has none.
+
+    Copilot says the text of some models in one choice and the calls in another. An alternative that calls nothing ends
+    otherwise, and one with a call needs none of another's.
+    """
+    ends: list[int] = []
+    with_calls: list[int] = []
+    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
+        if isinstance(choice, dict) and choice.get("finish_reason") == "tool_calls":
+            ends.append(position)
+            if details_of(choice, "message").get("tool_calls"):
+                with_calls.append(position)
+    return dict.fromkeys(ends) if with_calls and len(with_calls) < len(ends) else {}
 
 
 class ChatResponseWriter(ResponseWriter):

@@ -15,6 +15,7 @@ from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Ref
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.client_calls import ADDED, DONE, ClientCallReader
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
+from streamkit.dialects.streams.spoken import code_of, transcript_of
 from streamkit.events import (
     Aside,
     Event,
@@ -41,8 +42,11 @@ WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 class Carrier:
     """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
 
-    def __init__(self, native: str, limits: Limits, report: StreamReport) -> None:
+    def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
         self._native = native
+        self._speaks = speaks
+        self._code: list[TextDelta] = []  # which is written if nothing else is said
+        self._room = limits.held_chars
         self._has_items = FORMS.get(native) == "item"  # the dialect has them itself, and no call is made of one
         self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
@@ -50,13 +54,20 @@ class Carrier:
     def take(self, aside: Aside) -> Sequence[Event]:
         if aside.type == STOP_DETAILS and aside.vendor != self._native and (refusal := _explained(aside)):
             return refusal
+        if self._speaks and (words := transcript_of(aside)):
+            rest = {name: value for name, value in aside.raw.items() if name != "transcript"}
+            return [TextDelta(words, aside.choice), *([evolve(aside, raw=rest)] if rest else [])]
+        if self._speaks and (code := code_of(aside)) and len(code) <= self._room:
+            self._room -= len(code)
+            self._code.append(TextDelta(code, aside.choice, aside.block))
         found = None if self._has_items or FORMS.get(aside.vendor) != "item" else self._calls.take(aside)
         return self._compactions.take(aside) if found is None else found
 
-    def finish(self) -> Sequence[Event]:
-        """Nothing more comes: what waited."""
+    def finish(self, *, spoke: bool = False) -> Sequence[Event]:
+        """Nothing more comes: what waited, and the code that ran if the response ``spoke`` no word."""
         self._compactions.finish()
-        return self._calls.finish()
+        code, self._code = [] if spoke else self._code, []
+        return [*code, *self._calls.finish()]
 
     def abandon(self) -> None:
         """The answer was cut, or failed: what waited is for the report alone."""
@@ -84,14 +95,17 @@ def _explained(aside: Aside) -> list[Event]:
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
     """A whole response for a dialect whose own asides are those of ``native``."""
-    return evolve(response, choices=[_carried(choice, Carrier(native, limits, report)) for choice in response.choices])
+    speaks = response.dialect != native
+    carriers = [Carrier(native, limits, report, speaks=speaks) for _ in response.choices]
+    return evolve(response, choices=list(map(_carried, response.choices, carriers)))
 
 
 def _carried(choice: Choice, carrier: Carrier) -> Choice:
     taken: list[Part | Event] = []
     for part in choice.parts:
         taken += carrier.take(part) if isinstance(part, Aside) else [part]
-    parts = _parts_of([*taken, *carrier.finish()])
+    spoke = any(isinstance(part, ToolCall) or (isinstance(part, Text | Refusal) and part.text) for part in choice.parts)
+    parts = _parts_of([*taken, *carrier.finish(spoke=spoke)])
     end = carrier.finished(ResponseFinished(choice.stop_reason or "other", choice.native_stop_reason))
     if choice.stop_reason is None or end.reason == choice.stop_reason:
         return evolve(choice, parts=parts)

@@ -13,6 +13,7 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
+from streamkit.dialects.streams.spoken import SPOKEN
 from streamkit.dialects.vocabulary.error_bodies import BROKEN
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
@@ -81,6 +82,7 @@ class EventEncoder:
 
     # Of the class until they change: an encoder is made in two thirds of the time.
     _carrier: Carrier | None = None
+    _spoke = False  # text, a refusal or a call came
     _vendor = ""  # of the response
     _usage: UsageReported | None = None
     #: The last event, its class if it was a delta of text or reasoning, and what writes another one like it.
@@ -182,7 +184,9 @@ class EventEncoder:
     def _is_carried(self, event: Aside) -> bool:
         """Whether an aside may become what it is in the dialect's own forms."""
         vendor = event.vendor
-        return vendor != self.native and vendor in FORMS and (self._carrier is not None or event.type in FIRST)
+        if vendor != self.native and vendor in FORMS:
+            return self._carrier is not None or event.type in FIRST
+        return vendor != self.vendor and (vendor, event.type) in SPOKEN
 
     def _own_aside(self, event: Aside) -> None:
         if self.vendor and event.vendor != self.vendor:
@@ -207,7 +211,7 @@ class EventEncoder:
     def concluded(self, event: ResponseFinished) -> None:
         """The end of a choice, and before it what was carried and waited for more."""
         if self._carrier is not None:
-            self._hand_on(self._carrier.finish())
+            self._hand_on(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
 
@@ -255,6 +259,8 @@ class EventEncoder:
             if events and type(events[-1]) is Aside and type(events[0]) in STEADY and self.losses_of(events[1:]):
                 self._last_delta, self._last_kind = events[0], type(events[0])
         self._writes_again = None
+        if not self._spoke:
+            self._spoke = any(type(getattr(event, "model", event)) in SAYING for event in events)
         self._feed(events)
         return self._take_parts() if self._parts else b""
 
@@ -432,6 +438,8 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
 
 #: Deltas of which one goes on where the last one stopped.
 STEADY = frozenset({TextDelta, ReasoningDelta})
+#: What a response says to the user, or asks of the client.
+SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
 #: Events that begin a choice if nothing of it came before.
 BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished, DeltaRun}
 

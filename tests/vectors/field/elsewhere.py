@@ -677,4 +677,34 @@ CASES = (
         does="A whole response is shown as the stream that says the same; files are called by what tells them apart, with what was asked.",
         covered_by="tests/cli/test_inspect_web.py::test_a_whole_response_is_shown_as_the_stream_that_says_the_same",
     ),
+    Elsewhere(
+        number=325, refs="openai/openai-agents-python#4252; openai/openai-agents-js#1617",
+        cause="chunks with `annotations` alone are dropped where the request offered no search, though the provider searched",
+        does="Citations are carried between all dialects that have them, whatever the request offered.",
+        covered_by="tests/translation/test_citations.py::test_a_streamed_citation_is_one_of_the_same_text",
+    ),
+    Elsewhere(
+        number=326, refs="Bedrock's `CitationLocation`, Anthropic's `TextCitation`",
+        cause="citations of documents, by characters, pages, blocks or search results, are dropped between Bedrock and Claude's own dialect",
+        does="They are written in the other's words; where a dialect cites pages of the web alone, each is a counted loss.",
+        covered_by="tests/translation/test_citations.py::test_a_document_is_cited_between_claude_and_bedrock",
+    ),
+    Elsewhere(
+        number=327, refs="majiayu000/litellm-rs#552; api7/aisix#518",
+        cause="the words of a sound stand in `audio.transcript`, and the answer arrives empty and clean where sound has no place",
+        does="They are text; the sound itself is a counted loss.",
+        covered_by="tests/translation/test_spoken.py::test_the_words_of_a_sound_are_text",
+    ),
+    Elsewhere(
+        number=328, refs="BerriAI/litellm#34802",
+        cause="a response of nothing but code that the provider ran, and its output, arrives empty and clean",
+        does="Code and output are its text, fenced, where the dialect has no form for them and nothing else is said; the form is a counted loss.",
+        covered_by="tests/translation/test_spoken.py::test_a_response_of_nothing_but_code_says_the_code_and_its_output",
+    ),
+    Elsewhere(
+        number=329, refs="HKUDS/nanobot#1555; zeroclaw-labs/zeroclaw#2136; ericc-ch/copilot-api#81",
+        cause="a whole response of Copilot has its text in one choice and its calls in another, both with the reason `tool_calls`, and the calls are lost",
+        does="Choices that all end for calls, one of them without any, are one message, counted; alternatives stay alternatives.",
+        covered_by="tests/responses/test_openai_chat.py::test_text_and_calls_in_several_choices_are_one_message",
+    ),
 )  # fmt: skip

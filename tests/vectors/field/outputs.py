@@ -39,7 +39,7 @@ def see_anthropic(body: bytes) -> Seen:
         elif kind == "content_block_delta":
             assert block is not None
             assert payload["index"] == count
-            if block["type"] in DELTAS:
+            if block["type"] in DELTAS and payload["delta"]["type"] != "citations_delta":
                 name = DELTAS[block["type"]][payload["delta"]["type"]]
                 into = "delta" if block["type"] == "tool_use" else name
                 block[into] += payload["delta"][name]

@@ -1,0 +1,44 @@
+"""What a dialect says in a form of its own, as text for one without a place for it: the words of a sound, and code that ran.
+
+The transcript of a sound is what the model said, so it is text at once. Code that the provider ran, and its output, are text
+only where a response would say nothing else: it must not arrive empty and clean.
+
+Source: dialects.md §7.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamkit.dialects.members.values import details_of, objects_in, text_of
+from streamkit.events import Aside
+
+#: Vendors and types of asides that may say such a thing, where nothing else is carried.
+SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-interactions", "step.start")})
+
+
+def transcript_of(aside: Aside) -> str:
+    """The words of a sound of Chat's; blank for anything else."""
+    raw = aside.raw if aside.kind == "audio" and isinstance(aside.raw, dict) else {}
+    words = raw.get("transcript")
+    return words if isinstance(words, str) else ""
+
+
+def code_of(aside: Aside) -> str:
+    """The code that an aside says was run, or its output, fenced; blank for anything else."""
+    raw: dict[str, Any] = aside.raw if isinstance(aside.raw, dict) else {}
+    code, result = details_of(raw, "executableCode"), details_of(raw, "codeExecutionResult")
+    block, item, step = (details_of(raw, name) for name in ("content_block", "item", "step"))
+    texts = [(str(code.get("language") or "").lower(), code.get("code")), ("", result.get("output"))]
+    if str(block.get("type")).endswith("code_execution_tool_result"):
+        content = details_of(block, "content")
+        texts += [("", content.get("stdout")), ("", content.get("stderr"))]
+    if item.get("type") == "code_interpreter_call" and item.get("status") == "completed":
+        texts.append(("python", item.get("code")))
+        texts += [("", output.get("logs")) for output in objects_in(item.get("outputs"))]
+    if step.get("type") == "code_execution_call":
+        texts.append(("python", details_of(step, "arguments").get("code")))
+    if step.get("type") == "code_execution_result":
+        texts.append(("", step.get("result")))
+    said = [(language, text) for language, value in texts if (text := text_of(value)) is not None]
+    return "".join(f"```{language}\n{text.rstrip()}\n```\n" for language, text in said)

@@ -1,0 +1,29 @@
+"""Places of documents that a text cites, in the members that dialects have for them.
+
+Source: dialects.md §3.1, §6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from streamkit.conversation.messages import DocumentPlace
+
+#: What places count, and the members of the document's number, the start and the end.
+DocumentForm: TypeAlias = tuple[Literal["char", "page", "block", "search"], str, str, str]
+
+
+def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
+    """The place that these members say; None where they name no document."""
+    kind, *names = form
+    index, start, end = (value if type(value := raw.get(name)) is int else None for name in names)
+    if index is None:
+        return None
+    return DocumentPlace(kind, index, start, end, source if isinstance(source, str) else None)
+
+
+def write_place(forms: Mapping[str, DocumentForm], place: DocumentPlace) -> tuple[str, dict[str, Any]]:
+    """The name of a place's form, and its members."""
+    name, (_, index, start, end) = next((name, form) for name, form in forms.items() if form[0] == place.kind)
+    return name, {index: place.index, start: place.start or 0, end: place.end or 0}
