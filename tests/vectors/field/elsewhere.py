@@ -500,7 +500,7 @@ CASES = (
     Elsewhere(
         number=319, refs="`@ai-sdk/cohere` 4.0; langchain-mistralai 1.1.6, both behind a proxy that asks in HTTP/1.0",
         cause="a Cohere message that failed ends with its usage, an error of Mistral's has no `choices`: both look like what readers expect",
-        does="No usage in a `message-end` that failed; `\"choices\": null` in the error frame. Both fail without a look at the transfer.",
+        does='No usage in a `message-end` that failed; `"choices": null` in the error frame. Both fail without a look at the transfer.',
         covered_by="tests/web/test_failed_ends.py::test_relay_does_the_same",
     ),
 )  # fmt: skip
