@@ -324,10 +324,7 @@ class Reply:
         """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
         if self.ending is None and not self._has_end:
             if self.begun and (self._array is not None or not self._stream):
-                self.failure, self.ending = (
-                    failed,
-                    "broken",
-                )  # half of a JSON text: only that it is not whole can be said
+                self.failure, self.ending = failed, "broken"  # half of a JSON text: no frame can stand in it
             else:
                 await self.fail(failed)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define
 
+from streamkit.dialects import DIALECTS
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.metrics import Metrics, exposition
@@ -74,6 +75,11 @@ async def gateway(
     app = gateway_app(config, metrics, telemetry=telemetry)
     async with serving(app, handler_cancellation=handler_cancellation) as port:
         yield Running(f"http://127.0.0.1:{port}", metrics)
+
+
+def end_of(client: str, *, clean: bool) -> str:
+    """How the body of a stream ends for a client of this dialect, as ``RawClient`` says it."""
+    return "complete" if clean or DIALECTS[client].failed_end is None else "cut"
 
 
 #: What a client of each dialect sends, and where to; ``{stream}`` is settled by ``asking``.
