@@ -59,6 +59,7 @@ SECTIONS = {
     281: "Reports of 2025 and 2026 that broke something new",
     292: "What another provider refuses of a request, and what a client must learn",
     298: "What a client is told where nobody answered",
+    359: "What a model takes, and answers that wait for the client",
 }
 
 

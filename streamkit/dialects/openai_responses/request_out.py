@@ -171,6 +171,8 @@ class RequestBodyWriter(OpenAIRequestWriter):
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
+        if self.own and tool.raw is not None and tool.kind == "function":
+            return dict(tool.raw)
         self.lose_cache(tool.cache, tool.name)
         match tool.kind:
             case "function":

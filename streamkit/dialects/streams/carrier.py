@@ -12,12 +12,13 @@ from typing import Final
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Response, Text, ToolCall
-from streamkit.dialects.streams.client_calls import ADDED, DONE, ClientCallReader
+from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, nobody_answers
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.events import (
     Aside,
     Event,
     Opaque,
+    ProviderFailed,
     ReasoningOpaque,
     ResponseFinished,
     StopReason,
@@ -62,7 +63,11 @@ class Carrier:
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
-    """A whole response for a dialect whose own asides are those of ``native``."""
+    """A whole response for a dialect whose own asides are those of ``native``: a failure if it waits for what that lacks."""
+    asides = [aside for choice in response.choices for aside in choice.asides]
+    if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
+        report.clean = False
+        return evolve(response, clean=False, error=ProviderFailed("server", nobody_answers(waits.raw)))
     return evolve(response, choices=[_carried(choice, Carrier(native, limits, report)) for choice in response.choices])
 
 
