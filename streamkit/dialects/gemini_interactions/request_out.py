@@ -44,7 +44,6 @@ from streamkit.dialects.gemini_interactions.wire import (
     JSON,
     LEVELS,
     MODES,
-    NEAREST_LEVEL,
     OBJECT,
     OF_STEP,
     OPTIONS,
@@ -60,7 +59,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of, nearest
+from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside, Opaque
 
 Step: TypeAlias = dict[str, Any]
@@ -74,6 +73,7 @@ class InteractionsRequestWriter(RequestWriter):
     """Writes one request."""
 
     dialect = "gemini-interactions"
+    efforts = LEVELS
     vendor = VENDOR
     most_stops = 5
     names = TOOLS.names
@@ -310,17 +310,15 @@ class InteractionsRequestWriter(RequestWriter):
         if thinking is None:
             return {}
         level = thinking.effort
-        if level == "none" or (thinking.enabled is False and level is None):  # the least is minimal
+        if level == "none" or (thinking.enabled is False and level is None):  # no word says that
             self.lose("parameter", "thinking.enabled")
-            level = "minimal"
+            level = next(iter(self.model.efforts), None)
         elif level is None and thinking.budget_tokens is not None:
             self.lose("parameter", "thinking.budget_tokens")
             level = effort_of(thinking.budget_tokens)
         elif thinking.budget_tokens is not None:
             self.lose("parameter", "thinking.budget_tokens")
-        if level is not None and level not in LEVELS:
-            self.lose("parameter", "thinking.effort")
-            level = nearest(level, LEVELS) or NEAREST_LEVEL
+        level = self.fit_effort(level)
         summary = thinking.summary
         if summary not in {None, "none", "auto"} and not self.own:
             self.lose("parameter", "thinking.summary")

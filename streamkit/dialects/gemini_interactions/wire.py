@@ -160,9 +160,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "stop": "stop_sequences",
     "seed": "seed",
 }
-#: ``thinking_level``, and the nearest for an effort that is none of them.
+#: ``thinking_level``.
 LEVELS: Final[frozenset[str]] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
-NEAREST_LEVEL: Final = "xhigh"
 SERVICE_TIERS: Final[Mapping[str, str]] = {
     "default": "standard",
     **{name: name for name in ("standard", "flex", "priority")},

@@ -40,6 +40,8 @@ from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, VENDOR
 from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import COMMON
 from streamkit.events import Aside, Opaque
 from streamkit.text.identifiers import NINE
 
@@ -51,6 +53,7 @@ class MistralRequestWriter(ChatRequestWriter):
     """Writes one request."""
 
     dialect = "mistral"
+    unknown = evolve(UNKNOWN, efforts=("none", *COMMON))
     vendor = VENDOR
     ids = NINE
     users = None  # there is no such member
@@ -86,7 +89,7 @@ class MistralRequestWriter(ChatRequestWriter):
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        return without_none(reasoning_effort=effort)
+        return without_none(reasoning_effort=self.fit_effort(effort))
 
     # -- tools -----------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS
+from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
@@ -54,7 +54,7 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.openai import write_cache_mark
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 
 #: Options that are written by methods of their own.
@@ -153,7 +153,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
-        effort, budget = thinking.effort, thinking.budget_tokens
+        effort, budget = self.fit_effort(thinking.effort), thinking.budget_tokens
         if effort is not None and budget is not None and not self.own:  # one of them may be given
             self.lose_thinking(thinking, "effort")
             effort = None
@@ -316,6 +316,10 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 return {"type": "file", "file": file}
         return None
 
+    def most_marks(self) -> int | None:
+        words = self.provider.cache_marks
+        return None if not words else MOST_MARKS if words == "anthropic" or self.takes_marks else 0
+
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
         """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
         words = self.provider.cache_marks
@@ -374,7 +378,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and wants_signatures("gemini", self.request.model)
+        google = self.provider.signatures == "google" and self.model.signatures
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")

@@ -40,6 +40,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.claude_requests import MOST_MARKS
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import (
     NO_PROPERTIES,
@@ -428,6 +429,9 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
                 return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
         return None
+
+    def most_marks(self) -> int | None:
+        return MOST_MARKS if self.takes_marks else 0
 
     def _cache_mark(self, cache: CacheMark | None) -> Item:
         if cache is None:
