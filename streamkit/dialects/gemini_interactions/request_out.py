@@ -43,6 +43,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     INPUT,
     JSON,
     LEVELS,
+    MEDIA_TYPES,
     MODES,
     OBJECT,
     OF_STEP,
@@ -226,6 +227,8 @@ class InteractionsRequestWriter(RequestWriter):
         elif (uri := media.url or (media.file_id if self.own else None)) and (self.own or uri.startswith("http")):
             where = {"uri": uri}
         else:  # another provider's ids mean nothing here
+            where = {}
+        if not where or not (self.own or kind is None or kind in MEDIA_TYPES[media.kind]):
             self.lose("media", media.media_type or media.kind)
             return None
         written = without_none(type=CONTENTS[media.kind], mime_type=kind, **where)

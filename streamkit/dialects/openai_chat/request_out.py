@@ -46,6 +46,7 @@ from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     FORMATS,
     OPTIONS,
+    SERVICE_TIERS,
     VENDOR,
     encrypted,
     extra_content,
@@ -58,7 +59,7 @@ from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 
 #: Options that are written by methods of their own.
-BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
+BESIDE = frozenset({"max_tokens", "thinking", "output", "service_tier", "top_k"})
 #: The member that lets a model search the web, and the models that take it.
 SEARCH = "web_search_options"
 SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
@@ -75,6 +76,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     #: Options that are one field each, by our names, and those that are not.
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE
+    tiers: ClassVar[frozenset[str]] = SERVICE_TIERS
     search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
     #: A tool that is a member of the request: the search of the web.
     _beside_tools: Mapping[str, Any] = {}
@@ -100,6 +102,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             body |= self.tool_choice(request.tool_choice)
         body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
+        body |= without_none(service_tier=self.service_tier(request.options.service_tier, self.tiers))
         body |= self.thinking(request.options.thinking)
         body |= without_none(response_format=self.form(request.options.output, nested=True), stream=request.stream)
         if request.options.top_k is not None:
