@@ -140,7 +140,7 @@ OPENAI: Final = (
 
 # -- Google: "Gemini thinking", "Thought signatures" ------------------------------------------------------------------------
 
-_GEMINI: Final = Model(names=r"gemini-", thinks="always", signatures=True)
+_LEVELS: Final = Model(names=r"gemini-", thinks="always", signatures=True)
 _TOKENS: Final = Model(names=r"gemini-", thinks="unasked", words=False, efforts=("none", "minimal", *COMMON))
 GOOGLE: Final = (
     evolve(_TOKENS, names=r"gemini-2[.]5-pro", efforts=("minimal", *COMMON), thinks="always", budget=(128, 32768)),
@@ -148,9 +148,9 @@ GOOGLE: Final = (
     evolve(_TOKENS, names=r"gemini-2[.]5-flash", budget=(1, 24576)),
     evolve(_TOKENS, names=r"gemini-2[.]5|gemini-2[.]0-flash-thinking"),
     evolve(_TOKENS, names=r"gemini-[12](?!\d)", efforts=(), budget=None, thinks="asked"),
-    evolve(_GEMINI, names=r"gemini-3(?:[.]0)?-pro", efforts=("low", "high")),
-    evolve(_GEMINI, names=r"gemini-3(?:[.][0-5])?-flash", efforts=("minimal", *COMMON)),
-    evolve(_GEMINI, names=r"gemini-(?:[3-9]|\d\d)"),
+    evolve(_LEVELS, names=r"gemini-3(?:[.]0)?-pro", efforts=("low", "high")),
+    evolve(_LEVELS, names=r"gemini-3(?:[.][0-5])?-flash", efforts=("minimal", *COMMON)),
+    evolve(_LEVELS, names=r"gemini-(?:[3-9]|\d\d)"),
 )  # fmt: skip
 
 # -- xAI: "Reasoning"; Mistral: "Reasoning"; Cohere: "Reasoning"; AWS: Nova, "Prompt caching" -------------------------------
