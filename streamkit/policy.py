@@ -13,8 +13,12 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-#: ``bridge``: a short turn of the user is put in front, and counted. ``refuse``: the request is an error.
+#: A history that begins with the assistant, for a dialect that refuses one. ``bridge``: a short turn of the user is put in
+#: front, and counted. ``refuse``: the request is an error.
 AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
+#: A history that ends with the assistant's text, for a model that does not go on with it. ``bridge``: a short turn of the
+#: user is added, and counted. ``refuse``: the request is an error.
+AssistantLast: TypeAlias = Literal["bridge", "refuse"]
 #: Whose way of writing calls into a text: see ``in_text/grammars.py``.
 TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]

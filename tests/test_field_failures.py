@@ -50,15 +50,15 @@ def translated(form: Form, target: str, reads: list[bytes]) -> tuple[bytes, Stre
     try:
         for chunk in reads:
             output.append(encoder.feed(chain.feed(chunk)))
-            if chain.fault is not None:
-                raise chain.fault
-        output += [encoder.feed(chain.finish()), b"" if chain.fault else encoder.finish()]
-        if chain.fault is not None:
-            raise chain.fault
+            if (fault := encoder.fault or chain.fault) is not None:
+                raise fault
+        output.append(encoder.feed(chain.finish()))
+        if (fault := encoder.fault or chain.fault) is not None:
+            raise fault
+        output.append(encoder.finish())
     except StreamError as error:
         report.failed(error)
         output.append(encoder.fail(error))
-    assert encoder.fault is None
     return b"".join(output), report
 
 

@@ -64,6 +64,7 @@ SECTIONS = {
     319: "Answers that fail midway under a status of success",
     334: "Reasoning, citations and content that went missing",
     349: "What one provider takes of results, media, forms and schemas, and another does not",
+    359: "What a model takes, and answers that wait for the client",
     374: "The gateway between its clients and its upstreams",
 }
 

@@ -11,7 +11,7 @@ from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
 from streamkit.conversation.messages import Request
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
-from streamkit.policy import AssistantFirst, LinkedMedia
+from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
 from streamkit.report import Status, StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request, encode_request
@@ -54,6 +54,13 @@ def add_to(commands: Any) -> None:
         "or an error (default: bridge)",
     )
     command.add_argument(
+        "--assistant-last",
+        choices=get_args(AssistantLast),
+        default="bridge",
+        help="a history that ends with the assistant's text, for a model that does not go on with it: a short turn of the "
+        "user after it, or an error (default: bridge)",
+    )
+    command.add_argument(
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
@@ -83,6 +90,7 @@ async def run(options: argparse.Namespace) -> Status:
             max_tokens=options.max_tokens,
             emulate=options.emulate,
             assistant_first=options.assistant_first,
+            assistant_last=options.assistant_last,
             linked_media=options.linked_media,
             report=report,
         )

@@ -236,7 +236,10 @@ class Tool:
     format: Extras | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
+    #: All of it, for a tool that the provider runs itself (kind ``server``), or that has another form than functions.
+    raw: Extras | None = None
+    #: What a call of it is for the client, where that is no call of a function: events, without the id and the arguments.
+    called: tuple[Aside, ...] = field(default=(), eq=False)
     search: WebSearch | None = field(default=None, eq=False)  #: what ``raw`` says, where it is a search of the web
     namespace: Namespace | None = None  #: the group that it came in
     qualified: QualifiedName | None = None  #: how the client knows it there

@@ -2,7 +2,8 @@
 
 A request that goes to another dialect may have to name a tool otherwise (``files.read`` is no name everywhere), and to offer a
 custom tool, which takes free text, as a function with one string. What the model then calls is restored on the way back:
-the client's own name, the namespace that its tool stands in, and the free text. A name is looked for only if no tool of the
+the client's own name, the namespace that its tool stands in, the free text, and the item that a call of the tool is in the
+client's dialect (``Tool.called``), once its arguments are whole. A name is looked for only if no tool of the
 request has it by itself, so that what was not rewritten stays.
 
 Free text is handed on while it is written. Text that is no object with that one string, of a model that did not care, is
@@ -14,17 +15,18 @@ Source: dialects.md §1.8, §7.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Response, Tool, ToolCall
+from streamkit.conversation.messages import Part, Response, Tool, ToolCall
 from streamkit.errors import NeedsRepair
-from streamkit.events import Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
+from streamkit.events import Aside, Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
-from streamkit.text.identifiers import portable_name
+from streamkit.text.identifiers import hashed, portable_name
 from streamkit.text.printable import writable
 from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
@@ -43,6 +45,7 @@ class ToolNames:
     _rewritten: dict[str, str]
     custom: frozenset[str]  #: by the client's names
     qualified: dict[str, QualifiedName]  #: of those in a namespace, by the same
+    items: dict[str, tuple[Aside, ...]]  #: what calls are that are no calls of functions, by the same
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolNames:
@@ -51,14 +54,27 @@ class ToolNames:
             {new: name for name in own if (new := portable_name(name)) not in own},
             frozenset(tool.name for tool in tools if tool.kind == "custom"),
             {tool.name: tool.qualified for tool in tools if tool.qualified is not None},
+            {tool.name: tool.called for tool in tools if tool.called},
         )
 
     def __bool__(self) -> bool:
         """Whether anything may have to be restored."""
-        return bool(self._rewritten or self.custom or self.qualified)
+        return bool(self._rewritten or self.custom or self.qualified or self.items)
 
     def client_name(self, name: str) -> str:
         return self._rewritten.get(name, name)
+
+    def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
+        """A whole call as the client's dialect has it; none for a call of a function, or one that is not whole."""
+        whole = call.ended and call.verdict is not None and call.verdict.kind in {"complete", "empty"}
+        value = _object(call.arguments) if whole else None
+        if value is None:
+            return []
+        said = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
+        return [
+            evolve(form, raw={"type": form.type, "item": {**form.raw, **said}}, choice=choice, block=-number - 1)
+            for form in self.items.get(call.name, ())
+        ]
 
 
 @define
@@ -113,13 +129,20 @@ class ToolRestorer(EventMachine):
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, by choice and call
+        self._items: dict[tuple[int, int], ToolCallStarted] = {}  # those that may become items
 
     def feed(self, events: list[Event], /) -> list[Event]:
         out: list[Event] = []
         try:
             for event in events:
                 if isinstance(event, ToolCallStarted):
-                    out.append(self._started(event))
+                    started = self._started(event)
+                    if started.name in self._names.items:
+                        self._items[event.choice, event.call] = started
+                    else:
+                        out.append(started)
+                elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._items:
+                    pass  # its end has all of them
                 elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
                     grown = self._free[event.choice, event.call].feed(event.fragment)
                     if grown:
@@ -142,6 +165,10 @@ class ToolRestorer(EventMachine):
 
     def _finished(self, event: ToolCallFinished) -> list[Event]:
         name = self._names.client_name(event.name)
+        started = self._items.pop((event.choice, event.call), None)
+        if started is not None:
+            arguments = ToolCallArguments(event.call, event.arguments, event.choice)
+            return [*self._names.item_of(event, event.call, event.choice)] or [started, arguments, event]
         free = self._free.pop((event.choice, event.call), None)
         if free is None:
             return [event if name == event.name else evolve(event, name=name)]
@@ -160,10 +187,25 @@ def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> 
     return stage_within("events", "restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
 
 
+def _as_items(part: Part, names: ToolNames) -> Sequence[Part]:
+    return (names.item_of(part, part.index) if isinstance(part, ToolCall) else ()) or (part,)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The object that arguments are; None for one with numbers that no reader has."""
+    try:
+        value = orjson.loads(text.strip() or "{}")
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
     """The same for the calls of a whole response, in place. What is repaired is counted in its report."""
     names = ToolNames.of(tools)
     for choice in response.choices:
+        if names.items:
+            choice.parts = [each for part in choice.parts for each in _as_items(part, names)]
         for call in choice.tool_calls:
             call.name = names.client_name(call.name)
             call.qualified = names.qualified.get(call.name)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import field, fields, frozen
 
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.policy import AssistantFirst
+from streamkit.policy import AssistantFirst, AssistantLast
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 
@@ -126,3 +126,5 @@ class Target:
     emulate: bool = False
     #: A history that begins with the assistant, for a dialect that refuses one.
     assistant_first: AssistantFirst = "bridge"
+    #: One that ends with the assistant's text, for a model that does not go on with it.
+    assistant_last: AssistantLast = "bridge"

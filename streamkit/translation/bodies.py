@@ -31,7 +31,7 @@ from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain
-from streamkit.policy import AssistantFirst, LinkedMedia
+from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
@@ -57,6 +57,7 @@ def encode_request(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     emulate: bool = False,
     assistant_first: AssistantFirst = "bridge",
+    assistant_last: AssistantLast = "bridge",
     linked_media: LinkedMedia = "refuse",
     prefill: Prefill | None = None,
     report: StreamReport | None = None,
@@ -68,9 +69,10 @@ def encode_request(
     names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
     ``max_tokens`` is written where a dialect demands a bound and the request has none;
     ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
-    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; media at a URL, where a dialect
-    takes none, are refused or dropped as ``linked_media`` says. ``prefill`` is how a provider is asked to go on with the text
-    of the assistant's turn that stands last (``prefill_of``).
+    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; where a model does not go on
+    with the assistant's text, ``assistant_last`` adds one after it, or refuses it. Media at a URL, where a dialect takes none,
+    are refused or dropped as ``linked_media`` says. ``prefill`` is how a provider is asked to go on with the text of the
+    assistant's turn that is the last (``prefill_of``); a model that does not go on with it is refused.
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
@@ -93,7 +95,13 @@ def encode_request(
     request = _reachable(request, named, linked_media, report)
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
-    target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
+    target = Target(
+        provider=provider,
+        max_tokens=max_tokens,
+        emulate=emulate,
+        assistant_first=assistant_first,
+        assistant_last=assistant_last if prefill is None else "refuse",
+    )
     body = bodies.encode_request(request, target, report)
     if prefill is not None:
         prefill.add_to(body)

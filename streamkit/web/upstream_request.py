@@ -90,6 +90,7 @@ async def open_answer(
                 max_tokens=upstream.max_tokens,
                 emulate=upstream.emulate,
                 assistant_first=upstream.assistant_first,
+                assistant_last=upstream.assistant_last,
                 linked_media="drop" if upstream.linked_media == "drop" else "refuse",
                 prefill=prefill,
                 report=asked,

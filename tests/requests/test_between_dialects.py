@@ -16,8 +16,6 @@ from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 from tests.corpora import requests
-from tests.requests.sdk_types import faults
-from tests.sampling import part_of, parts
 
 WITH_BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]
 PAIRS = list(product(WITH_BODIES, WITH_BODIES))
@@ -50,18 +48,6 @@ def test_recorded_requests_become_requests_of_every_dialect(source, target):
         assert calls_of(again) == calls_of(request), recording.name
         assert len(results_of(again)) == len(results_of(request)), recording.name
     assert written >= len(requests(source)) * 0.9
-
-
-@pytest.mark.parametrize("part", parts(3))
-@pytest.mark.parametrize(
-    ("source", "target"), [pair for pair in PAIRS if pair[0] != pair[1] and pair[1] not in {"ag-ui", "ai-sdk"}]
-)
-def test_with_imitation_none_is_refused_and_the_official_types_take_each(source, target, part):
-    for recording in part_of(requests(source), part, turn=WITH_BODIES.index(target)):
-        request = decode_request(orjson.dumps(recording.body), source)
-        request.model = request.model or "m-1"
-        body = encode_request(request, target, repair=True, emulate=True, linked_media="drop")
-        assert faults(target, orjson.loads(body)) == [], recording.name
 
 
 def written_or_refused(request: Request, target: str) -> tuple[bytes | None, Any]:

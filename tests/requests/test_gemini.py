@@ -1040,7 +1040,7 @@ OPTIONS: dict[str, tuple[Options, dict[str, Any], list[str]]] = {
     "an effort": (Options(thinking=Thinking("low")), configured(thinkingConfig={"thinkingLevel": "LOW"}), []),
     "a greater effort": (
         Options(thinking=Thinking("max")),
-        configured(thinkingConfig={"thinkingLevel": "XHIGH"}),
+        configured(thinkingConfig={"thinkingLevel": "HIGH"}),
         ["thinking.effort"],
     ),
     "no effort": (Options(thinking=Thinking("none")), configured(thinkingConfig={"thinkingBudget": 0}), []),

@@ -258,9 +258,9 @@ def test_googles_signatures_go_back_in_thoughts_and_others_are_lost():
 @pytest.mark.parametrize(
     ("thinking", "config", "lost"),
     [
-        (Thinking("max"), {"thinking_level": "xhigh"}, ["thinking.effort"]),
-        (Thinking("none"), {"thinking_level": "minimal"}, ["thinking.enabled"]),
-        (Thinking(enabled=False), {"thinking_level": "minimal"}, ["thinking.enabled"]),
+        (Thinking("max"), {"thinking_level": "high"}, ["thinking.effort"]),
+        (Thinking("none"), {"thinking_level": "low"}, ["thinking.enabled"]),
+        (Thinking(enabled=False), {"thinking_level": "low"}, ["thinking.enabled"]),
         (Thinking(budget_tokens=1024), {"thinking_level": "low"}, ["thinking.budget_tokens"]),
         (Thinking("high", 1024, summary="detailed"), {"thinking_level": "high", "thinking_summaries": "auto"}, ["thinking.budget_tokens", "thinking.summary"]),
     ],

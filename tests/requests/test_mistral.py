@@ -625,10 +625,10 @@ def test_members_of_another_dialect():
     assert report.losses == {"cache_mark": 1, "custom_tool_wrapped": 1, "tool_choice": 1, "parameter": 5}
     assert [what for kind, what in report.lost if kind == "parameter"] == [
         "user",
+        "service_tier",
         "thinking.budget_tokens",
         "thinking.summary",
         "container",
-        "service_tier",
     ]
     assert faults("mistral", written) == []
 

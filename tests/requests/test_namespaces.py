@@ -285,7 +285,7 @@ def test_many_namespaces_and_late_tools_take_linear_time():
 TOOLS = [
     {"type": "web_search", "external_web_access": False},
     {"type": "local_shell"},
-    {"type": "tool_search", "execution": "client", "description": "d", "parameters": SCHEMA},
+    {"type": "tool_search", "execution": "server"},
     {"type": "image_generation", "output_format": "png"},
     {"type": "namespace", "name": "empty", "description": "d", "tools": []},
     {"type": "namespace", "name": "odd", "tools": [{"type": "hologram", "name": "h"}]},

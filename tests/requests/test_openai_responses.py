@@ -788,8 +788,8 @@ def test_it_goes_back_to_its_vendor():
 # -- from other dialects -----------------------------------------------------------------------------------------------
 
 
-def foreign(*turns: Turn, dialect: str = "anthropic", **members: Any) -> Request:
-    return Request(dialect, "m", list(turns) or [Turn("user", [Text("hi")])], **members)
+def foreign(*turns: Turn, dialect: str = "anthropic", model: str = "m", **members: Any) -> Request:
+    return Request(dialect, model, list(turns) or [Turn("user", [Text("hi")])], **members)
 
 
 #: Turns of another dialect: the items, the losses, the repairs.
@@ -954,7 +954,7 @@ WITHOUT_IDS = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_turns_of_another_dialect(name):
     turns, items, losses, repairs = FOREIGN[name]
-    written, report = write(foreign(*turns), linked_media="drop")
+    written, report = write(foreign(*turns, model="gpt-5.6-sol"), linked_media="drop")
     assert written["input"] == items
     assert dict(report.losses) == losses
     assert dict(report.repairs) == repairs
@@ -987,7 +987,7 @@ SYSTEM: dict[str, tuple[list[Turn], str | None, list[dict[str, Any]]]] = {
 def test_the_only_text_of_the_system_is_the_instructions(name):
     turns, instructions, items = SYSTEM[name]
     later = [Turn("user", [Text("hi")]), Turn("system", [Text("now")])]
-    written, _ = write(foreign(*turns, *later))
+    written, _ = write(foreign(*turns, *later, model="gpt-5.6-sol"))
     assert written.get("instructions") == instructions
     assert written["input"] == [*items, {"role": "user", "content": "hi"}, {"role": "system", "content": "now"}]
     assert faults(VENDOR, written) == []

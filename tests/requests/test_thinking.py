@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from streamkit.conversation.messages import Options, Request, Text, Thinking, Turn
-from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
+from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, effort_of, nearest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 
@@ -76,7 +76,10 @@ OFF = Thinking(enabled=False)
         ("openai-chat", "gpt-5.2", Thinking("high", enabled=True), {"reasoning_effort": "high"}, []),
         ("openai-chat", "gpt-4o", OFF, {}, [ENABLED]),
         ("openai-responses", "gpt-5.2", Thinking(budget_tokens=10000), {"reasoning": {"effort": "medium"}}, [TOKENS]),
-        ("mistral", "magistral", Thinking(budget_tokens=10000), {"reasoning_effort": "medium"}, [TOKENS]),
+        ("mistral", "mistral-large-4-0", Thinking(budget_tokens=10000), {"reasoning_effort": "medium"}, [TOKENS]),
+        ("mistral", "mistral-small-2603", Thinking("low"), {"reasoning_effort": "high"}, [EFFORT]),
+        ("mistral", "mistral-small-latest", OFF, {"reasoning_effort": "none"}, []),
+        ("mistral", "magistral-medium-latest", HIGH, {}, [EFFORT]),
         ("ollama", "qwen3", Thinking(budget_tokens=10000), {"think": True}, [TOKENS]),
         ("openrouter", "anthropic/claude-sonnet-4.5", ASKED_2000, {"reasoning": {"max_tokens": 2000, "enabled": True}}, []),
         ("openrouter", "x", Thinking("high", 2000), {"reasoning": {"max_tokens": 2000}}, [EFFORT]),
@@ -163,24 +166,3 @@ def test_efforts_that_are_not_known_have_no_tokens():
 @pytest.mark.parametrize(("bound", "fits"), [(None, 100), (101, 100), (100, 50), (40, 20), (10, None)])
 def test_a_budget_that_does_not_fit_is_half_of_the_bound(bound, fits):
     assert below(100, bound, 10) == fits
-
-
-@pytest.mark.parametrize(
-    ("model", "version"),
-    [
-        ("claude-opus-4-7", (4, 7)),
-        ("claude-3-7-sonnet-20250219", (3, 7)),
-        ("claude-opus-4-20250514", (4, 0)),
-        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", (4, 5)),
-        ("anthropic/claude-sonnet-4.5", (4, 5)),
-        ("claude-sonnet-4-5@20250929", (4, 5)),
-        ("claude-opus-4-6-v1", (4, 6)),
-        ("claude-4.6-opus", (4, 6)),
-        ("claude-haiku-5", (5, 0)),
-        ("claude-latest", None),
-        ("gpt-5.2", None),
-        (None, None),
-    ],
-)
-def test_the_version_of_claude_stands_in_its_name(model, version):
-    assert claude_version(model) == version

@@ -80,8 +80,6 @@ BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "ser
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
 #: A trigger may not be less.
 LEAST_TRIGGER: Final = 50_000
-#: The first version of Claude that takes it.
-FIRST_COMPACTING: Final = (4, 6)
 
 
 def features_of(request: Request) -> dict[str, str]:
@@ -306,7 +304,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         compaction = self.request.options.compaction
         if compaction is None or self.own:
             return {} if compaction is None else dict(compaction.native or _compaction_members(compaction))
-        if self._version < FIRST_COMPACTING:
+        if not self.model.compacts:
             self.lose("parameter", "compaction")
             return {}
         if compaction.now:

@@ -59,11 +59,10 @@ from streamkit.dialects.bedrock.wire import (
     TOOLS,
     VENDOR,
 )
-from streamkit.dialects.bodies.claude_requests import EFFORTS, NO_PARAMETERS, ClaudeRequestWriter
+from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, asked_effort, media_type_of, without_none
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -120,6 +119,12 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         self._numbers: dict[str, int] = {}  #: the last number behind each beginning of a name
         #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
         self.signs = self.claude or model is None or NAMELESS.search(model) is not None
+
+    def most_marks(self) -> int | None:
+        """None of a model that is not known, unless its id may be that of any."""
+        model = self.request.model
+        named = model is not None and NAMELESS.search(model) is None
+        return 0 if named and self.model is self.unknown else super().most_marks()
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
@@ -230,8 +235,10 @@ class BedrockRequestWriter(ClaudeRequestWriter):
 
     def _cache_point(self, mark: CacheMark, what: str) -> Block:
         """The block that marks ``what``, behind it. A mark that is for another span of time is a loss."""
-        if self.request.dialect not in self.same_spans:
+        shorter = mark == "long" and self.model.cache_marks == "short" and not self.own
+        if shorter or self.request.dialect not in self.same_spans:
             self.lose("cache_mark", what)
+        mark = "short" if shorter else mark
         return {"cachePoint": dict(CACHE_POINTS[mark])}
 
     def _text(self, part: Text | Refusal, blocks: BedrockBlocks, place: str) -> bool:
@@ -364,11 +371,11 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     def _effort(self, thinking: Thinking | None) -> str | None:
         if self.claude:
             return self.effort(thinking)
-        effort = asked_effort(thinking)
-        if effort is None or effort in EFFORTS:
+        effort = self.fit_effort(asked_effort(thinking))
+        if effort != "none":
             return effort
-        self.lose("parameter", "thinking.effort")
-        return nearest(effort, EFFORTS)
+        self.lose("parameter", "thinking.effort")  # the server has no word for it
+        return None
 
     def _format_of(self, output: OutputFormat | None) -> dict[str, Any] | None:
         form = self.schema_form(output)

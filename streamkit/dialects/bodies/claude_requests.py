@@ -2,8 +2,8 @@
 
 How to think stands in the member ``thinking``, and in the effort beside it. An effort alone asks Claude for effort only, while
 in other dialects it asks the model to think: then ``adaptive`` is written with it. Claude takes that since 4.6, and a budget
-up to 4.6: the version in the model's name says which, and an effort becomes a budget for an older one, a budget an effort for
-a newer one. A model without a version in its name gets what was asked for. From 5.5 on it always thinks.
+up to 4.6 (``vocabulary/models.py``): an effort becomes a budget for an older one, a budget an effort for a newer one. A model
+that is not known gets either, as it was asked for.
 
 Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
@@ -15,15 +15,14 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import CacheMark, OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
+from streamkit.conversation.messages import CacheMark, OutputFormat, Reasoning, Thinking, Tool, ToolChoice
 from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
 from streamkit.dialects.bodies.request_writer import RequestWriter, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
-from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, COMMON, below, budget_of, effort_of
 from streamkit.errors import BadRequest
-from streamkit.report import StreamReport
 
 #: Whether thinking is shown, and our words for it.
 DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
@@ -34,22 +33,18 @@ CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
+#: The efforts that the server knows; for none there is another member.
+EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 #: Kinds of ``thinking`` that have a word of ours.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
-#: The efforts that the server knows.
-EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
 #: The least ``budget_tokens``.
 LEAST_BUDGET: Final = 1024
 #: What asks for thinking, with which a tool can't be forced.
 THINKS: Final = frozenset({"enabled", "adaptive"})
-#: The first versions of Claude that think, that take ``adaptive``, that take nothing else, and that always think.
-FIRST_THINKING, FIRST_ADAPTIVE, ONLY_ADAPTIVE, ALWAYS = (3, 7), (4, 6), (4, 7), (5, 5)
-#: Families that were like the newest from their first version on.
-NEWEST_FAMILIES: Final = ("fable", "mythos")
 #: The schema of a function that takes nothing.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
-#: For a model whose name has no version: it takes all of it.
-UNKNOWN: Final = FIRST_ADAPTIVE
+#: Marks on the prompt that a request may have.
+MOST_MARKS: Final = 4
 
 
 def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
@@ -73,13 +68,13 @@ class ClaudeRequestWriter(RequestWriter):
     """What the writers of requests to Claude share."""
 
     models = "claude"
+    efforts = EFFORTS
+    unknown = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="long")
     #: What the API is called, for messages.
     title: ClassVar[str]
 
-    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        super().__init__(request, target, report)
-        newest = any(family in (request.model or "") for family in NEWEST_FAMILIES)
-        self._version = ALWAYS if newest else claude_version(request.model) or UNKNOWN
+    def most_marks(self) -> int | None:
+        return MOST_MARKS if self.model.cache_marks else 0
 
     # -- thinking --------------------------------------------------------------------------------------------------
 
@@ -101,21 +96,21 @@ class ClaudeRequestWriter(RequestWriter):
                 return None
             enabled = thinking.effort != "none"
         if enabled is False or (thinking.effort == "none" and not self.own):
-            always = not self.own and self._version >= ALWAYS
-            if always:
+            always = not self.own and "none" not in self.model.efforts
+            if always and self.model.efforts:
                 self.lose("parameter", "thinking.enabled")
             return None if always else {"type": "disabled"}
         if budget is None and enabled is None:
             if thinking.summary is not None:
                 self.lose("parameter", "thinking.summary")
             return None
-        if not self.own and self._version < FIRST_THINKING:
+        if not self.own and not self.model.efforts:
             self.lose("parameter", "thinking")
             return None
-        if not self.own and budget is not None and self._version >= ONLY_ADAPTIVE:
+        if not self.own and budget is not None and self.model.budget is None:
             self.lose("parameter", "thinking.budget_tokens")
             budget = None
-        elif not self.own and budget is None and self._version < FIRST_ADAPTIVE:
+        elif not self.own and budget is None and not self.model.words:
             self.lose("parameter", "thinking.effort" if thinking.effort else "thinking.enabled")
             budget = budget_of(thinking.effort) or BUDGETS["medium"]
         if budget is not None:
@@ -141,14 +136,11 @@ class ClaudeRequestWriter(RequestWriter):
         if self.own:
             return thinking.effort
         effort = thinking.effort
-        if self._version < FIRST_ADAPTIVE or effort == "none":
+        if not self.model.words or effort == "none":
             return None
-        if effort is None and self._version >= ONLY_ADAPTIVE and thinking.enabled is not False:
+        if effort is None and self.model.budget is None and thinking.enabled is not False:
             return effort_of(thinking.budget_tokens)
-        if effort is not None and effort not in EFFORTS:
-            self.lose("parameter", "thinking.effort")
-            return nearest(effort, EFFORTS)
-        return effort
+        return self.fit_effort(effort)
 
     def _display(self, summary: str | None) -> str | None:
         if summary in {"concise", "detailed"}:

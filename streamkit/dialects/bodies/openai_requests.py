@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from streamkit.conversation.messages import Media, OutputFormat, Thinking
-from streamkit.dialects.bodies.option_limits import Models, least_effort
 from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, media_type_of, without_none
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, TOOLS
 
@@ -36,7 +35,6 @@ class OpenAIRequestWriter(RequestWriter):
     ids = re.compile(r"(?s).{1,64}")
     names = TOOLS.names
     users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
-    models: ClassVar[Models] = "gpt"
     #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
     relatives: ClassVar[frozenset[str]]
     #: Whether ``verbosity`` stands in ``text``.
@@ -46,6 +44,11 @@ class OpenAIRequestWriter(RequestWriter):
     def related(self) -> bool:
         """Whether the request came in a dialect of the same vendor."""
         return self.request.dialect in self.relatives
+
+    @property
+    def takes_marks(self) -> bool:
+        """Whether the model takes marks on the prompt: of one that is not known, those that OpenAI's own clients wrote."""
+        return bool(self.model.cache_marks) or (self.related and self.model is self.unknown)
 
     def extras_of_openai(self) -> Mapping[str, Any]:
         """The members of the request itself to write again: between OpenAI's two dialects those that both have."""
@@ -63,12 +66,15 @@ class OpenAIRequestWriter(RequestWriter):
         return {**written, **self.extras(rest, "parameter")}
 
     def effort(self, thinking: Thinking, *lost: str) -> str | None:
-        """How much to think, as an effort: the least for none at all. What is ``lost`` of the rest is counted."""
-        least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
-        if least != "none":  # which says that it is off
-            self.lose_thinking(thinking, "enabled")
+        """How much to think, as an effort that the model knows. What is ``lost`` of the rest is counted."""
         self.lose_thinking(thinking, *lost)
-        return asked_effort(thinking) or least
+        if self.own or thinking.enabled is not False:
+            self.lose_thinking(thinking, "enabled")
+            return self.fit_effort(asked_effort(thinking))
+        effort = self.model.fit("none")
+        if effort != "none":  # which says that it is off
+            self.lose("parameter", "thinking.enabled")
+        return effort
 
     def file_name(self, media: Media) -> str | None:
         """The name of a file, which the server demands with its content: one of its media type where nobody gave any."""

@@ -43,6 +43,7 @@ from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
+from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, MediaGenerated, Opaque
@@ -81,6 +82,8 @@ P = TypeVar("P", bound=Part)
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
 #: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
 OPENING: Final = "(The assistant speaks first.)"
+#: What the user says behind an assistant's text that the model is to go on with, and does not.
+CLOSING: Final = "(Go on from where your last message ends, without repeating it.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
 #: The members of a text that has nothing beside it.
@@ -109,6 +112,9 @@ class RequestWriter:
     #: Whose models the servers run, and how many stop sequences they take; None: any number. See ``option_limits.py``.
     models: ClassVar[Models] = ""
     most_stops: ClassVar[int | None] = None
+    #: What a model takes of which nothing is known, and the efforts that the dialect has words for; None: any.
+    unknown: ClassVar[Model] = UNKNOWN
+    efforts: ClassVar[frozenset[str] | None] = None
     #: Whether a file of plain text may be a part of the conversation.
     text_files: ClassVar[bool] = True
     #: Options of a search of the web that the dialect has a place for; None: its provider runs none.
@@ -121,6 +127,8 @@ class RequestWriter:
         self.own = request.dialect == self.dialect
         self._rewritten: set[tuple[str, str]] = set()
         self.request = request
+        provider = "" if target.provider is None else target.provider.name
+        self.model = model_of(request.model, provider, self.unknown, self.efforts)  #: what it takes
         #: The names of the tools that the program runs, and of those among them that take free text.
         self.functions = {tool.name for tool in request.tools if tool.kind != "server"}
         self.custom = {tool.name for tool in request.tools if tool.kind == "custom"}
@@ -156,13 +164,13 @@ class RequestWriter:
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
-        turns = self._saying_something(turns)
+        turns = self._answerable(self._saying_something(turns))
         if self.models == "claude":
             turns = self._continuable(turns)
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
         provider = "" if self.target.provider is None else self.target.provider.name
         most_stops = self.most_stops if provider in LIMITED else None
-        options = fitting(request.options, self.models, most_stops, request.model, self.lose)
+        options = fitting(request.options, self.models, most_stops, self.model, self.lose)
         if options.user is not None and self.users is not None:
             user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
             options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
@@ -175,12 +183,12 @@ class RequestWriter:
             elif any(map(self.defines, tools)):
                 self.lose("parameter", "output")
                 options = evolve(options, output=None)
-        return evolve(request, turns=turns, tools=tools, tool_choice=choice, options=options)
+        return self._with_marks(evolve(request, turns=turns, tools=tools, tool_choice=choice, options=options))
 
     @property
     def form_with_tools(self) -> bool:
         """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out."""
-        return True
+        return self.model.form_with_tools
 
     def _saying_something(self, turns: list[Turn]) -> list[Turn]:
         """The turns without those that no message stands for: empty ones, and ones of nothing but what one dialect knows.
@@ -305,6 +313,13 @@ class RequestWriter:
             if getattr(value, name) is not None:
                 self.lose(kind, f"{path}.{name}")
 
+    def fit_effort(self, effort: str | None) -> str | None:
+        """An effort in the nearest word that the model knows; another than was asked for is counted."""
+        fits = effort if self.own else self.model.fit(effort)
+        if fits != effort:
+            self.lose("parameter", "thinking.effort")
+        return fits
+
     def lose_thinking(self, thinking: Thinking, *names: str) -> None:
         """Count what is not written of how much to think. That it shall think at all is said by an effort."""
         told = asked_effort(thinking) not in {None, "none"}
@@ -386,6 +401,31 @@ class RequestWriter:
         if mark is not None:
             self.lose("cache_mark", what or mark)
 
+    def most_marks(self) -> int | None:
+        """How many marks on the prompt the server takes; None: each is for the writer of its part to judge."""
+        return None
+
+    def _with_marks(self, request: Request) -> Request:
+        """The request with the latest marks on its prompt, as many as the server takes; each other is counted."""
+        most = self.most_marks()
+        if most is None:
+            return request
+        first = [turn for turn in request.turns if turn.role == "system"]
+        others = [turn for turn in request.turns if turn.role != "system"]
+        parts = [each for turn in (*first, *others) for part in turn.parts for each in _inner(part)]
+        tools = [tool for tool in request.tools if tool.cache is not None]
+        barred = [] if self.model.cached_tools else tools
+        marked = [*([] if barred else tools), *(each for each in parts if getattr(each, "cache", None) is not None)]
+        over = [*barred, *marked[: max(0, len(marked) - most)]]
+        if not over:
+            return request
+        for each in over:
+            self.lose_cache(getattr(each, "cache", None), each.name if isinstance(each, Tool) else None)
+        dropped = {id(each) for each in over}
+        tools = [evolve(tool, cache=None) if id(tool) in dropped else tool for tool in request.tools]
+        turns = [evolve(turn, parts=[_unmarked(part, dropped) for part in turn.parts]) for turn in request.turns]
+        return evolve(request, tools=tools, turns=turns)
+
     def lose_of_media(self, media: Media, *, name: bool) -> None:
         """Count what is not written of media: how closely to look, and their ``name`` if it is lost."""
         if media.detail not in {None, "auto"}:
@@ -432,6 +472,25 @@ class RequestWriter:
             raise BadRequest(path, "the user must speak first; assistant_first = 'bridge' puts a turn in front")
         self.report.repair("turn_added")
         return OPENING
+
+    def _answerable(self, turns: list[Turn]) -> list[Turn]:
+        """The turns with the user behind an assistant's text, for a model that does not go on with that.
+
+        Raises BadRequest if the target wants such a history refused.
+        """
+        last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
+        if self.model.prefill or last is None or last.role != "assistant":
+            return turns
+        if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_says, last.parts)):
+            return turns
+        if self.target.assistant_last == "refuse":
+            raise BadRequest(
+                "messages",
+                f"{quoted(self.request.model or '')} does not go on with the assistant's text: the user must speak last; "
+                "assistant_last = 'bridge' adds a turn",
+            )
+        self.report.repair("turn_added")
+        return [*turns, Turn("user", [Text(CLOSING)])]
 
     # -- ids and names ---------------------------------------------------------------------------------------------
 
@@ -566,6 +625,24 @@ class RequestWriter:
 def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
     """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
+
+
+def _says(part: Part) -> bool:
+    return isinstance(part, Text | Refusal) and bool(part.text.strip())
+
+
+def _inner(part: Part) -> Sequence[Part]:
+    """A part, and before it those inside of it."""
+    return (*part.parts, part) if isinstance(part, ToolResult) else (part,)
+
+
+def _unmarked(part: Part, dropped: Collection[int]) -> Part:
+    """A part, and those inside of it, without the marks of the parts whose ``id`` is among the ``dropped``."""
+    drops = id(part) in dropped
+    if isinstance(part, ToolResult):
+        inner = [cast("Text | Media | Aside", _unmarked(each, dropped)) for each in part.parts]
+        return evolve(part, parts=inner, cache=None if drops else part.cache)
+    return evolve(part, cache=None) if drops and isinstance(part, Text | Media | ToolCall) else part
 
 
 def asked_effort(thinking: Thinking | None) -> str | None:

@@ -89,6 +89,9 @@ class CohereRequestWriter(MessageWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
         if thinking is None:
             return None
+        if not self.own and not self.model.efforts:
+            self.lose("parameter", "thinking")
+            return None
         self.lose_members(thinking, "thinking", "summary")
         if thinking.effort not in {None, "none"}:
             self.lose("parameter", "thinking.effort")

@@ -22,6 +22,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Extras,
@@ -43,23 +44,11 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.message_order import Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
-from streamkit.dialects.gemini.wire import (
-    BUDGET_BOUNDS,
-    DYNAMIC,
-    FIRST_WITH_LEVELS,
-    JSON,
-    LEVELS,
-    MODES,
-    NEAREST_LEVEL,
-    OPTIONS,
-    PLAIN,
-    SERVICE_TIERS,
-    TOOLS,
-    VALIDATED,
-)
+from streamkit.dialects.gemini.wire import DYNAMIC, JSON, LEVELS, MODES, OPTIONS, PLAIN, SERVICE_TIERS, TOOLS, VALIDATED
 from streamkit.dialects.members.values import has_member
-from streamkit.dialects.vocabulary.google import VENDOR, is_own_uri, since_version_3
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, budget_of, nearest, version_of
+from streamkit.dialects.vocabulary.google import VENDOR, is_own_uri
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import COMMON, NO_SIGNATURE, budget_of
 from streamkit.events import Aside, Opaque
 from streamkit.tool_calls.check import check_arguments
 
@@ -83,11 +72,8 @@ class GeminiRequestWriter(RequestWriter):
     vendor = VENDOR
     names = TOOLS.names
     search_options = frozenset()
-
-    @property
-    def form_with_tools(self) -> bool:
-        """Whether the model takes tools next to an answer in JSON."""
-        return since_version_3("gemini", self.request.model)
+    unknown = evolve(UNKNOWN, efforts=("none", *COMMON), form_with_tools=False, media_in_results=False)
+    efforts = LEVELS | {"none"}
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -141,7 +127,7 @@ class GeminiRequestWriter(RequestWriter):
         Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
         for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
         """
-        if self.own or not since_version_3("gemini", self.request.model):
+        if self.own or not self.model.signatures:
             return
         for content in contents:
             first = next((part for part in content["parts"] if "functionCall" in part), None)
@@ -285,7 +271,7 @@ class GeminiRequestWriter(RequestWriter):
         """A result. Media that a tool gave go to ``beside`` for a model that takes none in a result."""
         self.lose_cache(result.cache)
         media = self._inner_parts(result)
-        if media and not self.own and not since_version_3("gemini", self.request.model):
+        if media and not self.own and not self.model.media_in_results:
             for _ in media:
                 self.lose("media", f"moved behind the result {result.call_id}")
             beside += media
@@ -341,6 +327,10 @@ class GeminiRequestWriter(RequestWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any]:
         if thinking is None:
             return {}
+        if not self.own and not self.model.efforts:
+            if thinking.enabled is not False:
+                self.lose("parameter", "thinking")
+            return {}
         level, budget = thinking.effort, thinking.budget_tokens
         if level == "none" or (thinking.enabled is False and level is None):
             level, budget = None, 0
@@ -354,29 +344,22 @@ class GeminiRequestWriter(RequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose("parameter", "thinking.summary")
         shown = None if thinking.summary is None else thinking.summary != "none"
-        if level is not None and level not in LEVELS:
-            self.lose("parameter", "thinking.effort")
-            level = nearest(level, LEVELS) or NEAREST_LEVEL
+        level = self.fit_effort(level)
         return without_none(thinkingLevel=level and level.upper(), thinkingBudget=budget, includeThoughts=shown)
 
     def _for_model(self, level: str | None, budget: int | None) -> tuple[str | None, int | None]:
         """The two as the model takes them: budgets within its bounds up to 2.5, levels from 3 on, which is never without."""
-        model = self.request.model or ""
-        version = version_of("gemini", model)
-        if version is None:
-            return level, budget
-        if version >= FIRST_WITH_LEVELS:
-            if budget != 0:
-                return level, budget
+        model = self.model
+        if budget == 0 and model.words and "none" not in model.efforts:
             self.lose("parameter", "thinking.enabled")
-            return ("minimal" if "flash" in model else "low"), None
-        if level is not None:
+            return model.efforts[0], None
+        if level is not None and not model.words:
             self.lose("parameter", "thinking.effort")
             level, budget = None, budget_of(level)
-        bounds = next((bounds for name, bounds in BUDGET_BOUNDS.items() if name in model), None)
-        if bounds is None or budget is None or budget == DYNAMIC or (budget == 0 and bounds.can_be_none):
+        if budget is None or model.budget is None or budget == DYNAMIC or (budget == 0 and "none" in model.efforts):
             return level, budget
-        fits = min(max(budget, bounds.least), bounds.most)
+        least, most = model.budget
+        fits = int(min(max(budget, least), most))
         if fits != budget:
             self.lose("parameter", "thinking.budget_tokens")
         return level, fits

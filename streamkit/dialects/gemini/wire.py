@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
@@ -54,27 +54,8 @@ OPTIONS: Mapping[str, str] = {
     "logprobs": "responseLogprobs",
     "top_logprobs": "logprobs",
 }
-#: ``thinkingLevel``, and the nearest for an effort that is none of them.
+#: ``thinkingLevel``.
 LEVELS: frozenset[str] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
-NEAREST_LEVEL = "xhigh"
-#: The first version that takes a level; those before take ``thinkingBudget`` alone.
-FIRST_WITH_LEVELS = (3, 0)
-
-
-class Bounds(NamedTuple):
-    """How many tokens of thinking a model takes."""
-
-    least: int
-    most: int
-    can_be_none: bool = True
-
-
-#: By what the model's name has; the first that fits (ai.google.dev, "Gemini thinking").
-BUDGET_BOUNDS: Mapping[str, Bounds] = {
-    "2.5-pro": Bounds(128, 32768, can_be_none=False),
-    "2.5-flash-lite": Bounds(512, 24576),
-    "2.5-flash": Bounds(1, 24576),
-}
 SERVICE_TIERS: Mapping[str, str] = {"default": "standard", **{name: name for name in ("standard", "flex", "priority")}}
 #: ``mode`` of ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}

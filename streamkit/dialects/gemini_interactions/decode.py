@@ -39,6 +39,7 @@ from streamkit.dialects.gemini_interactions.wire import (
 from streamkit.dialects.members.known import KEPT, Members, kept, of_events
 from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.vocabulary import google
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
@@ -53,6 +54,8 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
 )
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
 #: The method that reads each event.
@@ -143,8 +146,13 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     _id: str | None = None
     _status: str | None = None
+    _called = False  # a function
     _step_error: Any = None  # of the last output that has one
     _step_path: tuple[str | int, ...] = ("step",)  # where the step that is read stands in its frame
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._unanswered: dict[str, str] = {}  # calls of Google's tools without their results: types by their ids
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("event_type"))
@@ -261,7 +269,10 @@ class InteractionsDecoder(BlockDecoder[Block]):
             errors = errors[1:]
         else:
             failed = native in STOP_REASONS and reason == "error"
-            self.out += (StopReasonSeen(reason, native, ends_failed=failed), TerminatorSeen())
+            waits = reason == "tool_calls" and not self._called and bool(self._unanswered)
+            if waits:  # for what no client of another dialect can do
+                self.out.append(Aside(VENDOR, "client_tool", WAITS, sorted({*self._unanswered.values()})))
+            self.out += (StopReasonSeen(reason, native, ends_failed=failed, waits=waits), TerminatorSeen())
         for more in errors:
             self.out.append(Aside(VENDOR, "unknown_event", "errors", more))
 
@@ -316,10 +327,15 @@ class InteractionsDecoder(BlockDecoder[Block]):
                 self._call(step, block)
             case "":
                 self.keep_invalid(document)
-            case _:
+            case kind:
+                if kind.endswith("_call"):
+                    self._unanswered[self.string(step.get("id"))] = kind
+                else:
+                    self._unanswered.pop(self.string(step.get("call_id")), None)
                 self._aside(document, block)
 
     def _call(self, step: dict[str, Any], block: Block) -> None:
+        self._called = True
         if signature := self.string(step.get("signature")):
             sealed = unseal(signature)
             self._signature = Opaque(google.VENDOR, signature) if sealed is None else sealed.opaque

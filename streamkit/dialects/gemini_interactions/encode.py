@@ -30,9 +30,18 @@ from streamkit.dialects.gemini_interactions.wire import (
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, NumberedBlocks
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
-from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseStarted, ToolCallStarted
+from streamkit.events import (
+    Aside,
+    MediaGenerated,
+    Opaque,
+    ProviderFailed,
+    ResponseFinished,
+    ResponseStarted,
+    ToolCallStarted,
+)
 
 dumps = orjson.dumps
 DELTA_EVENT: Final = b'event: step.delta\ndata: {"event_type":"step.delta","index":%d,"delta":'
@@ -88,6 +97,7 @@ class InteractionsEncoder(BlockEncoder):
     thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
 
     _interaction: Mapping[str, Any] = {}
+    _waits = False  # for what only a client of this dialect does
     _beside: Mapping[str, Any] = {}  # members of the interaction at its end
 
     def make_blocks(self) -> BlockQueue:
@@ -130,7 +140,9 @@ class InteractionsEncoder(BlockEncoder):
         return write_media(media)
 
     def aside(self, event: Aside) -> None:
-        if event.type == DELTA:
+        if event.type == WAITS:  # the status says so
+            self._waits = True
+        elif event.type == DELTA:
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.type == THOUGHT_DELTA:
             self._thought.add(event.block)
@@ -158,6 +170,9 @@ class InteractionsEncoder(BlockEncoder):
             self.lose(event.kind)
 
     # -- the end ---------------------------------------------------------------------------------------------------
+
+    def stop(self) -> ResponseFinished:
+        return self._stop if self._waits and self._stop is not None else super().stop()
 
     def terminate(self) -> None:
         self._blocks.finish()

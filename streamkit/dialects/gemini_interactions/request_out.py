@@ -44,8 +44,8 @@ from streamkit.dialects.gemini_interactions.wire import (
     INPUT,
     JSON,
     LEVELS,
+    MEDIA_TYPES,
     MODES,
-    NEAREST_LEVEL,
     OBJECT,
     OF_STEP,
     OPTIONS,
@@ -61,8 +61,9 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.google import is_own_uri, since_version_3
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of, nearest
+from streamkit.dialects.vocabulary.google import is_own_uri
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside, Opaque
 
 Step: TypeAlias = dict[str, Any]
@@ -76,14 +77,11 @@ class InteractionsRequestWriter(RequestWriter):
     """Writes one request."""
 
     dialect = "gemini-interactions"
+    efforts = LEVELS
     vendor = VENDOR
     most_stops = 5
     names = TOOLS.names
-
-    @property
-    def form_with_tools(self) -> bool:
-        """Whether the model takes tools next to an answer in JSON."""
-        return since_version_3("gemini", self.request.model)
+    unknown = evolve(UNKNOWN, form_with_tools=False, media_in_results=False)
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
@@ -235,6 +233,8 @@ class InteractionsRequestWriter(RequestWriter):
         elif (uri := media.url or media.file_id) and (self.own or is_own_uri(uri) or uri.startswith("http")):
             where = {"uri": uri}
         else:  # another provider's ids mean nothing here
+            where = {}
+        if not where or not (self.own or kind is None or kind in MEDIA_TYPES[media.kind]):
             self.lose("media", media.media_type or media.kind)
             return None
         written = without_none(type=CONTENTS[media.kind], mime_type=kind, **where)
@@ -286,7 +286,7 @@ class InteractionsRequestWriter(RequestWriter):
     def _media_apart(self, result: ToolResult) -> tuple[ToolResult, list[Media]]:
         """A result without its media, and these, for a model that takes none in it: the user shows them after all results."""
         media = [part for part in result.parts if isinstance(part, Media)]
-        if not media or self.own or since_version_3("gemini", self.request.model):
+        if not media or self.own or self.model.media_in_results:
             return result, []
         for part in media:
             self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")
@@ -328,17 +328,15 @@ class InteractionsRequestWriter(RequestWriter):
         if thinking is None:
             return {}
         level = thinking.effort
-        if level == "none" or (thinking.enabled is False and level is None):  # the least is minimal
+        if level == "none" or (thinking.enabled is False and level is None):  # no word says that
             self.lose("parameter", "thinking.enabled")
-            level = "minimal"
+            level = next(iter(self.model.efforts), None)
         elif level is None and thinking.budget_tokens is not None:
             self.lose("parameter", "thinking.budget_tokens")
             level = effort_of(thinking.budget_tokens)
         elif thinking.budget_tokens is not None:
             self.lose("parameter", "thinking.budget_tokens")
-        if level is not None and level not in LEVELS:
-            self.lose("parameter", "thinking.effort")
-            level = nearest(level, LEVELS) or NEAREST_LEVEL
+        level = self.fit_effort(level)
         summary = thinking.summary
         if summary not in {None, "none", "auto"} and not self.own:
             self.lose("parameter", "thinking.summary")

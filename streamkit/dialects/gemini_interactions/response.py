@@ -37,6 +37,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     status_of,
 )
 from streamkit.dialects.members.values import details_of
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
 from streamkit.dialects.vocabulary import google
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
@@ -177,6 +178,9 @@ class InteractionsResponseWriter(BlockResponseWriter):
         return add_missing(step, extras)
 
     def beside(self, part: Aside) -> bool:
+        if part.type == WAITS:  # the status says so
+            self._calls += 1
+            return True
         if not part.type.startswith(BESIDE):
             return False
         self.members[part.type.removeprefix(BESIDE)] = part.raw

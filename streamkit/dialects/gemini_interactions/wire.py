@@ -49,6 +49,35 @@ MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
     "video": "video",
     "document": "file",
 }
+#: What their types may be.
+MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
+    "image": frozenset(f"image/{form}" for form in ["png", "jpeg", "webp", "heic", "heif", "gif", "bmp", "tiff"]),
+    "audio": frozenset(
+        f"audio/{form}"
+        for form in "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm".split()  # noqa: SIM905 - to be read
+    ),
+    "video": frozenset(
+        f"video/{form}" for form in ["mp4", "mpeg", "mpg", "mov", "avi", "x-flv", "webm", "wmv", "3gpp"]
+    ),
+    "file": frozenset(
+        {
+            "application/pdf",
+            "text/csv",
+            "application/msword",
+            *(f"application/vnd.ms-{form}" for form in ("powerpoint", "excel")),
+            *(f"application/vnd.oasis.opendocument.{form}" for form in ("presentation", "text", "spreadsheet")),
+            *(
+                f"application/vnd.openxmlformats-officedocument.{form}"
+                for form in (
+                    "presentationml.presentation",
+                    "wordprocessingml.document",
+                    "wordprocessingml.template",
+                    "spreadsheetml.sheet",
+                )
+            ),
+        }
+    ),
+}
 #: The type of a content by ours.
 CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
 #: The types of the asides that are a delta of an output or of a thought, and a whole step.
@@ -160,9 +189,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "stop": "stop_sequences",
     "seed": "seed",
 }
-#: ``thinking_level``, and the nearest for an effort that is none of them.
+#: ``thinking_level``.
 LEVELS: Final[frozenset[str]] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
-NEAREST_LEVEL: Final = "xhigh"
 SERVICE_TIERS: Final[Mapping[str, str]] = {
     "default": "standard",
     **{name: name for name in ("standard", "flex", "priority")},

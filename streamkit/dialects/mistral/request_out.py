@@ -39,7 +39,9 @@ from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, VENDOR
 from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
-from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
+from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import COMMON
 from streamkit.events import Aside, Opaque
 from streamkit.text.identifiers import NINE
 
@@ -51,6 +53,7 @@ class MistralRequestWriter(ChatRequestWriter):
     """Writes one request."""
 
     dialect = "mistral"
+    unknown = evolve(UNKNOWN, efforts=("none", *COMMON))
     vendor = VENDOR
     ids = NINE
     users = None  # there is no such member
@@ -61,13 +64,8 @@ class MistralRequestWriter(ChatRequestWriter):
     unnamed: ClassVar[ChatProvider] = PLAIN
     media_in_results: ClassVar[bool] = True
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
-    beside: ClassVar[frozenset[str]] = BESIDE | {"service_tier"}
+    tiers: ClassVar[frozenset[str]] = frozenset(SERVICE_TIERS)
     search_options: ClassVar[frozenset[str] | None] = None
-
-    def request_body(self) -> dict[str, Any]:
-        return super().request_body() | without_none(
-            service_tier=self.service_tier(self.request.options.service_tier, SERVICE_TIERS)
-        )
 
     def stream_usage(self) -> dict[str, Any]:
         """Nothing: no member asks for token counts."""
@@ -86,7 +84,7 @@ class MistralRequestWriter(ChatRequestWriter):
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        return without_none(reasoning_effort=effort)
+        return without_none(reasoning_effort=self.fit_effort(effort))
 
     # -- tools -----------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS
+from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
@@ -47,6 +47,7 @@ from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     FORMATS,
     OPTIONS,
+    SERVICE_TIERS,
     VENDOR,
     encrypted,
     extra_content,
@@ -54,14 +55,13 @@ from streamkit.dialects.openai_chat.wire import (
     tool_call,
 )
 from streamkit.dialects.streams.event_encoder import wrapped_input
-from streamkit.dialects.vocabulary.google import since_version_3
 from streamkit.dialects.vocabulary.openai import write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 from streamkit.text.one_string import one_string
 
 #: Options that are written by methods of their own.
-BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
+BESIDE = frozenset({"max_tokens", "thinking", "output", "service_tier", "top_k"})
 #: The member that lets a model search the web, and the models that take it.
 SEARCH = "web_search_options"
 SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
@@ -78,6 +78,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     #: Options that are one field each, by our names, and those that are not.
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE
+    tiers: ClassVar[frozenset[str]] = SERVICE_TIERS
     search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
     #: A tool that is a member of the request: the search of the web.
     _beside_tools: Mapping[str, Any] = {}
@@ -103,6 +104,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             body |= self.tool_choice(request.tool_choice)
         body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
+        body |= without_none(service_tier=self.service_tier(request.options.service_tier, self.tiers))
         body |= self.thinking(request.options.thinking)
         body |= without_none(response_format=self.form(request.options.output, nested=True), stream=request.stream)
         if request.options.top_k is not None:
@@ -156,7 +158,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
-        effort, budget = thinking.effort, thinking.budget_tokens
+        effort, budget = self.fit_effort(thinking.effort), thinking.budget_tokens
         if effort is not None and budget is not None and not self.own:  # one of them may be given
             self.lose_thinking(thinking, "effort")
             effort = None
@@ -241,7 +243,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     def form_with_tools(self) -> bool:
         """Whether the provider takes tools next to an answer in JSON; Google's models do from version 3 on."""
         if self.provider.signatures == "google":
-            return since_version_3("gemini", self.request.model)
+            return self.model.signatures
         return self.provider.form_with_tools
 
     @property
@@ -328,6 +330,10 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 return {"type": "file", "file": file}
         return None
 
+    def most_marks(self) -> int | None:
+        words = self.provider.cache_marks
+        return None if not words else MOST_MARKS if words == "anthropic" or self.takes_marks else 0
+
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
         """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
         words = self.provider.cache_marks
@@ -392,7 +398,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and since_version_3("gemini", self.request.model)
+        google = self.provider.signatures == "google" and self.model.signatures
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")

@@ -181,6 +181,7 @@ def encrypted(opaque: Opaque) -> dict[str, Any]:
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
+SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 #: Options that are one field each, by our names (dialects.md §1.3).
 OPTIONS: Mapping[str, str] = {
     **{name: name for name in ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty")},

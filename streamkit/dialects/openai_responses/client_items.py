@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from streamkit.conversation.messages import Media, Text, ToolCall, ToolResult, Turn
+from streamkit.conversation.messages import Extras, Media, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.request_writer import data_uri
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_value, objects_in
-from streamkit.dialects.streams.client_calls import NAMES, SAYING, arguments_of, kind_of_id
+from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.value_text import lenient_text
@@ -31,6 +31,7 @@ ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "local_shell_call_output": ("call_id", "id"),
     "mcp_approval_response": ("approval_request_id",),
     "shell_call_output": ("call_id",),
+    "tool_search_output": ("call_id",),
 }
 
 
@@ -56,12 +57,11 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
     return ToolCall(index, call_id_of(raw) or "", NAMES[kind], text, place=item.place, item=raw)
 
 
-def result_of(item: Fields, kind: str) -> ToolResult:
-    """An answer as a result, which has all of the item beside it."""
-    raw = {"type": kind, **item.rest()}
+def result_of(item: Fields, raw: Extras) -> ToolResult:
+    """An answer as a result, which has all of the item beside it. What a search of tools found is not said here."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
-    match kind:
+    match raw["type"]:
         case "mcp_approval_response":
             words = "approved" if raw.get("approve") else "not approved"
             reason = raw.get("reason")
@@ -100,8 +100,8 @@ def _item_of(call: ToolCall) -> Item | None:
     """The item that a call was; None if it was none, or says what no item could."""
     known = kind_of_id(call.id)
     arguments = _object(call.arguments)
-    if known is None or arguments is None or call.name != NAMES[known[0]]:
-        return None
+    if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
+        return None  # the output of a search has definitions of tools, which a result's text has not
     kind, item_id = known
     if kind == "mcp_approval_request":
         if not isinstance(arguments.get("arguments", ""), str):  # its own text, or 1.0 would be another

@@ -29,7 +29,7 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
-from streamkit.dialects.streams.client_calls import NAMES
+from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.vocabulary.roles import is_others
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
@@ -44,8 +44,6 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
-#: Items that the client runs, or approves, and answers in its next request: the turn waits for it.
-CLIENT_ITEMS = frozenset(NAMES)
 #: What answers one that the server ran after all: a shell in a container of its own.
 SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
@@ -247,10 +245,11 @@ class ItemReader(TextReader):
         """A frame of an item that only this vendor understands; the frames together are the item."""
         item.carried = True
         block = self.block_of(item)
-        kind = aside_kind(item.kind)
         found = document.get("item")
-        name = found.get("call_id") or found.get("id") if isinstance(found, dict) else None
-        if isinstance(name, str) and item.kind in CLIENT_ITEMS:
+        found = found if isinstance(found, dict) else {}
+        kind = aside_kind(item.kind, found)
+        name = found.get("call_id") or found.get("id")
+        if isinstance(name, str) and kind == "client_tool":  # the client answers it: the turn waits
             self.waiting.add(name)
         elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
             self.waiting.discard(name)
@@ -544,8 +543,8 @@ def _is_named(item: Item, found: dict[str, Any]) -> bool:
     return bool(item.id and item.id == found.get("id")) or bool(item.call_id and item.call_id == found.get("call_id"))
 
 
-def aside_kind(item: str) -> AsideKind:
+def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
     """What an item is that only this vendor understands: the client's to run, the server's tool, or not known."""
-    if item in CLIENT_ITEMS:
+    if is_clients(kind, item):
         return "client_tool"
-    return "server_tool" if item.endswith(SERVER_ITEMS) else "unknown_event"
+    return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+import orjson
+
 from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Compaction,
@@ -60,7 +62,7 @@ from streamkit.dialects.openai_responses.wire import (
     TRIGGER,
     VENDOR,
 )
-from streamkit.dialects.streams.client_calls import NAMES
+from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
@@ -77,7 +79,9 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 #: Items that are the program's, beside messages.
-PROGRAMS: Final = frozenset({"additional_tools", "configuration_update", TRIGGER, *ANSWERS, *OUTPUTS.values()})
+PROGRAMS: Final = frozenset(
+    {"additional_tools", "configuration_update", TRIGGER, *(ANSWERS.keys() - LOADING), *OUTPUTS.values()}
+)
 #: Items that stand for what was said before, and that only the vendor can read.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 #: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
@@ -252,11 +256,17 @@ class ResponsesRequestReader(RequestReader):
                 self._result(item, kind)
             case "compaction" if (block := block_in(item.peek("encrypted_content"))) is not None:
                 self._assistants().append(Text(block["content"], item=block))
-            case _ if kind in NAMES and call_id_of(item.peek_all()) in self._answered:
+            case _ if is_clients(kind, item.peek_all()) and call_id_of(item.peek_all()) in self._answered:
                 parts = self._assistants()
                 self._add_call(call_of(item, kind, self._said_calls), parts)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
-                self._programs().append(result_of(item, kind))
+                raw = {"type": kind, **item.rest()}
+                result = result_of(item, raw)
+                if kind in LOADING:
+                    found = self._tools.load(Fields(raw, item.path, item.body))
+                    said = [without_none(name=tool.name, description=tool.description) for tool in found]
+                    result.parts = [Text(orjson.dumps(said).decode())]
+                self._programs().append(result)
             case _:
                 if kind in COMPACTIONS:
                     self.unreadable.append((item.place, INSTEAD, VENDOR))
@@ -307,7 +317,7 @@ class ResponsesRequestReader(RequestReader):
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         users = kind in PROGRAMS
         vendor = MADE if is_made(raw) else VENDOR
-        aside = Aside(vendor, aside_kind(kind), f"{ITEM}{kind}", raw)
+        aside = Aside(vendor, aside_kind(kind, raw), f"{ITEM}{kind}", raw)
         image = read_image(raw, aside)
         what = aside if image is None else part_of(image)
         if users and self.turns and self.turns[-1].role == "user":

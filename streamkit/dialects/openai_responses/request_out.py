@@ -40,6 +40,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.claude_requests import MOST_MARKS
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import (
     NO_PROPERTIES,
@@ -171,6 +172,8 @@ class RequestBodyWriter(OpenAIRequestWriter):
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
+        if self.own and tool.raw is not None and tool.kind == "function":
+            return dict(tool.raw)
         self.lose_cache(tool.cache, tool.name)
         match tool.kind:
             case "function":
@@ -426,6 +429,9 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
                 return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
         return None
+
+    def most_marks(self) -> int | None:
+        return MOST_MARKS if self.takes_marks else 0
 
     def _cache_mark(self, cache: CacheMark | None) -> Item:
         if cache is None:

@@ -6,7 +6,8 @@ each by a name that no other tool of the request has: ``read`` in ``mcp__files``
 history and a later request get the same name without a table being kept.
 
 Tools that were loaded while the conversation went on (``additional_tools``, the output of a tool search) are tools of the
-request, too: the model may call them, and elsewhere they can't be defined in any other place.
+request, too: the model may call them, and elsewhere they can't be defined in any other place. The search itself, where the
+client runs it, is a function elsewhere, and a call of it is an item of this dialect again (``conversation/restore.py``).
 
 Source: dialects.md §2.2, §2.3; the types of openai 2.x; what Codex 0.169 was seen to send.
 """
@@ -22,8 +23,10 @@ from streamkit.conversation.messages import Namespace, Tool, WebSearch
 from streamkit.dialects.bodies.request_reader import server_tool
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.members.values import objects_in
+from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.streams.client_calls import ADDED, DONE, EXECUTION, SEARCH
 from streamkit.dialects.vocabulary.web_search import read_search
-from streamkit.events import QualifiedName
+from streamkit.events import Aside, QualifiedName
 from streamkit.text.identifiers import flat_name, hashed
 
 #: Types of the search of the web.
@@ -33,6 +36,12 @@ SEARCHES: Final = frozenset(
 #: Items that bring tools which the request does not define elsewhere.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 _HASH = 8
+#: The call of a search of tools that the client runs, without what the model says in it.
+_SEARCHED: Final = {"type": SEARCH, EXECUTION: "client"}
+CALLED: Final = (
+    Aside(VENDOR, "client_tool", ADDED, {**_SEARCHED, "status": "in_progress"}),
+    Aside(VENDOR, "client_tool", DONE, {**_SEARCHED, "status": "completed"}),
+)
 
 
 @define
@@ -89,13 +98,14 @@ class ToolReader:
         self._defined |= {tool.name for tool in tools}
         return tools
 
-    def load(self, item: Fields) -> None:
-        """Add the tools of an item, unless they are there already."""
-        for tool in item.each("tools"):
-            for read in self._read(tool):
-                if read.name not in self._defined:
-                    self._defined.add(read.name)
-                    self.loaded.append(evolve(read, loaded=True))
+    def load(self, item: Fields) -> list[Tool]:
+        """Add the tools of an item, unless they are there already. Return all of them."""
+        brought = [read for tool in item.each("tools") for read in self._read(tool)]
+        for read in brought:
+            if read.name not in self._defined:
+                self._defined.add(read.name)
+                self.loaded.append(evolve(read, loaded=True))
+        return brought
 
     def _read(self, tool: Fields) -> Iterator[Tool]:
         if not _is_group(tool.peek_all()):
@@ -121,6 +131,11 @@ class ToolReader:
             case "custom":
                 read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
                 read.format = tool.mapping("format")
+            case "tool_search" if tool.peek(EXECUTION) == "client":
+                raw = {"type": kind, **tool.peek_all()}
+                read = Tool(kind, tool.string("description"), tool.mapping("parameters"), raw=raw, called=CALLED)
+                tool.rest()
+                return read
             case _:
                 read = server_tool(kind, tool)
                 if kind in SEARCHES:

@@ -1,8 +1,9 @@
 """Items of Responses that the client runs, or approves, in forms of their own: as calls of tools, for other dialects.
 
-A shell, a patch, a computer, the approval of an MCP server's tool: to a program of another dialect such an item is a call by
-the name of what is to be run, with what it is to do as arguments. An approval is a call by a name of its own: the tool that is
-to be approved is the provider's, and a client that has one of that name must not run it.
+A shell, a patch, a computer, a search of tools, the approval of an MCP server's tool: to a program of another dialect such an
+item is a call by the name of what is to be run, with what it is to do as arguments. An approval is a call by a name of its
+own: the tool that is to be approved is the provider's, and a client that has one of that name must not run it. A search of
+tools is the client's where it says so (``execution``).
 
 In an answer the id of the call says what it was, so that the call and its result become the item and its output again when
 they come back. A shell's item may be one that the provider ran after all, which its output behind it tells, so it waits.
@@ -12,7 +13,7 @@ Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -33,6 +34,7 @@ NAMES: Final[Mapping[str, str]] = {
     "local_shell_call": "local_shell",
     "mcp_approval_request": "mcp_approval_request",
     "shell_call": "shell",
+    "tool_search_call": "tool_search",
 }
 #: The members that say what it is to do. One that is there alone, and is an object, is the arguments itself.
 SAYING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -41,11 +43,29 @@ SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     "local_shell_call": ("action",),
     "mcp_approval_request": ("server_label", "name", "arguments"),
     "shell_call": ("action",),
+    "tool_search_call": ("arguments",),
 }
+#: The item that says itself who runs it, and its member for that.
+SEARCH: Final = "tool_search_call"
+EXECUTION: Final = "execution"
+#: The aside that lists the items which a whole answer waits for, in forms that are no calls anywhere else.
+WAITS: Final = "waits"
 #: Members that a call says by being one.
-IMPLIED: Final = frozenset({"type", "id", "call_id", "status"})
+IMPLIED: Final = frozenset({"type", "id", "call_id", "status", EXECUTION})
 #: What a provider writes behind one that it ran itself, in a container.
 PROVIDERS: Final = {"shell_call": "shell_call_output"}
+
+
+def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
+    """Whether the client runs, or approves, an item of this kind."""
+    return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
+
+
+def nobody_answers(kinds: Iterable[str]) -> str:
+    """What a client is to read of an answer that waits for what it has no form for."""
+    return (
+        f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"
+    )
 
 
 def id_of(item: Mapping[str, Any]) -> str:
@@ -61,7 +81,7 @@ def arguments_of(kind: str, item: Mapping[str, Any], text_of: Callable[[str], st
         names.remove("action")  # one name for each, as the newer models have it
     texts = {name: text_of(name) for name in names}
     given = item.get("arguments")
-    if kind == "mcp_approval_request" and isinstance(given, str) and check_arguments(given).kind == "complete":
+    if isinstance(given, str) and "arguments" in texts and check_arguments(given).kind == "complete":
         texts["arguments"] = given
     if len(names) == 1 and kind != "mcp_approval_request" and texts[names[0]].startswith("{"):
         return texts[names[0]]
@@ -104,7 +124,7 @@ class ClientCallReader:
         kind = str(item.get("type"))
         if kind in PROVIDERS.values() and self._held.pop(id_of(item), None) is not None:
             self._report.lose("server_tool", what="shell_call")
-        if kind not in NAMES:
+        if not is_clients(kind, item):
             return None
         if aside.type == ADDED:
             self._open[aside.block] = item

@@ -11,6 +11,7 @@ import orjson
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
+from streamkit.dialects.streams.client_calls import WAITS, nobody_answers
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
@@ -168,7 +169,9 @@ class EventEncoder:
         raise NotImplementedError
 
     def beside(self, event: Aside) -> None:
-        """An aside, or what it is in the dialect's own forms."""
+        """An aside, or what it is in the dialect's own forms. Raises StreamError for one that says that the answer waits."""
+        if event.type == WAITS and event.vendor != self.native:
+            raise StreamError(nobody_answers(event.raw))
         if not self._is_carried(event):
             self._own_aside(event)
             return
@@ -197,7 +200,8 @@ class EventEncoder:
     def losses_of(self, events: Sequence[Any]) -> list[str] | None:
         """The losses that ``events`` are counted as, if nothing else becomes of them: all are asides of another vendor."""
         is_lost = bool(self.vendor) and all(
-            type(event) is Aside and event.vendor != self.vendor and not self._is_carried(event) for event in events
+            type(event) is Aside and event.vendor != self.vendor and event.type != WAITS and not self._is_carried(event)
+            for event in events
         )
         return [event.kind for event in events] if is_lost or not events else None
 

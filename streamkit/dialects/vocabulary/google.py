@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.members import values
-from streamkit.dialects.vocabulary.reasoning_effort import version_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, ProviderFailed, UsageReported
@@ -81,15 +80,6 @@ def is_base64(text: str) -> bool:
 def is_own_uri(uri: str | None) -> bool:
     """Whether an address is of a file that only Google can look up."""
     return (uri or "").startswith(OWN_URIS)
-
-
-def since_version_3(family: str, model: str | None) -> bool:
-    """Whether a model of Google's ``family`` is of version 3 or later; False for a name that does not say it.
-
-    Those refuse a history in which the first call of a turn lacks Google's signature. Models before refuse media in
-    ``functionResponse.parts``, and tools next to an answer in JSON: what they take instead, the later ones take, too.
-    """
-    return (version_of(family, model) or (0, 0)) >= (3, 0)
 
 
 def standard_base64(text: str) -> str:

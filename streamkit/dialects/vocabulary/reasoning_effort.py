@@ -1,8 +1,9 @@
 """How much a model shall think, in words and in tokens: one table between the two, for all dialects.
 
 Some dialects say an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
-``thinkingBudget``, ``token_budget``), some both, and which of the two a model takes may depend on its age. What is written
-for the other is the nearest and a counted loss. The numbers are those that Google gives for its own models, with steps beyond.
+``thinkingBudget``, ``token_budget``), some both; which of the two a model takes is in the table of models (``models.py``).
+What is written for the other is the nearest and a counted loss. The numbers are those that Google gives for its own models,
+with steps beyond.
 
 A budget becomes one of the three efforts that every server with efforts takes.
 
@@ -12,7 +13,6 @@ Source: dialects.md §7.4; ai.google.dev, "OpenAI compatibility"; AWS and Anthro
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -26,8 +26,6 @@ BUDGETS: Final[Mapping[str, int]] = {
     "max": 65536,
 }
 COMMON: Final = ("low", "medium", "high")
-#: Claude's version in its names: ``claude-opus-4-7``, ``claude-3-7-sonnet-20250219``, ``claude-sonnet-4.5``.
-_CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 #: What Google takes in place of a signature for a call that has none (ai.google.dev, "Thought signatures").
 NO_SIGNATURE: Final = "skip_thought_signature_validator"
 
@@ -60,15 +58,3 @@ def below(budget: int, bound: int | None, least: int = 1) -> int | None:
     if bound is None or budget < bound:
         return budget
     return max(least, bound // 2) if least < bound else None
-
-
-def claude_version(model: str | None) -> tuple[int, int] | None:
-    """Which Claude an id names; None if it names none, or no version."""
-    found = _CLAUDE.search(model or "")
-    return None if found is None else (int(found[1]), int(found[2] or 0))
-
-
-def version_of(family: str, model: str | None) -> tuple[int, int] | None:
-    """Which version an id names behind the name of the ``family``; None if it names none."""
-    found = re.search(rf"{family}-(\d+)(?:\.(\d+))?", model or "")
-    return None if found is None else (int(found[1]), int(found[2] or 0))

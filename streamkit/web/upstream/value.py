@@ -21,7 +21,7 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.errors import UsageError
-from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
+from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
@@ -108,6 +108,9 @@ class Upstream:
     #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
     #: front of it (``bridge``), or an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
+    #: What becomes of a history that ends with the assistant's text, for a model that does not go on with it: a short turn of
+    #: the user after it (``bridge``), or an error (``refuse``).
+    assistant_last: AssistantLast = "bridge"
     #: What becomes of media at a URL, for a dialect that takes none: an error (``refuse``), the media themselves, which are
     #: fetched over https from public addresses alone (``fetch``), or a counted loss (``drop``).
     linked_media: FetchedMedia = "refuse"

@@ -707,4 +707,40 @@ CASES = (
         does="Choices that all end for calls, one of them without any, are one message, counted; alternatives stay alternatives.",
         covered_by="tests/responses/test_openai_chat.py::test_text_and_calls_in_several_choices_are_one_message",
     ),
+    Elsewhere(
+        number=352, refs="anthropics/claude-code#92387; nexu-io/open-design#6046; YishenTu/claudian#847; openai/codex#6647; anomalyco/opencode#4451; earendil-works/pi#1334, #1745; NousResearch/hermes-agent#23088; CherryHQ/cherry-studio#10430",
+        cause="an effort that the model does not know (`xhigh` for Opus 4.6, `minimal` for GPT-5.1, `high` for Qwen at Groq) costs the request",
+        does="It becomes the nearest that the model knows, by one table for every target, and is counted.",
+        covered_by="tests/requests/test_models.py::test_an_effort_is_the_nearest_that_the_model_knows",
+    ),
+    Elsewhere(
+        number=353, refs="MadAppGang/claudish#84; BerriAI/litellm#13569; chenyme/grok2api#814",
+        cause="an effort for a model that takes none (gpt-4.1, grok-4) is refused",
+        does="None is written, and it is counted.",
+        covered_by="tests/requests/test_models.py::test_an_effort_is_the_nearest_that_the_model_knows",
+    ),
+    Elsewhere(
+        number=354, refs="kortix-ai/suna#6489; Kilo-Org/kilocode#8260; anomalyco/opencode#13768, #29760; NousResearch/hermes-agent#79145; ericc-ch/copilot-api#261; anthropics/claude-code#52433; vercel/ai#12296",
+        cause="the assistant's text is last for a model that refuses a prefill: `This model does not support assistant message prefill`",
+        does="A short turn of the user is added and counted (`turn_added`), or the request is refused, as `assistant_last` says.",
+        covered_by="tests/requests/test_models.py::test_the_user_speaks_last_to_a_model_that_takes_no_prefill",
+    ),
+    Elsewhere(
+        number=355, refs="BerriAI/litellm#39210; zeroclaw-labs/zeroclaw#7315; anomalyco/opencode#782; posit-dev/positron#12142; earendil-works/pi#2053",
+        cause="a mark on the prompt for a model of Bedrock without prompt caching, a fifth mark, or one for a model of OpenAI before GPT-5.6 is refused",
+        does="Marks are written where the model takes them, four at most, the latest; each other is counted.",
+        covered_by="tests/requests/test_models.py::test_the_latest_four_marks_are_kept_where_the_model_takes_any",
+    ),
+    Elsewhere(
+        number=356, refs='itzcrazykns/vane#1173; OpenHands/software-agent-sdk#1837; OpenAI, "Using GPT-6"',
+        cause="a temperature for GPT-5.5 and later, which think unless they are told not to",
+        does="It is left out and counted, but for a request that says `none`.",
+        covered_by="tests/requests/test_models.py::test_who_takes_a_temperature",
+    ),
+    Elsewhere(
+        number=357, refs="OpenAI Responses: `function_call_output` without `call_id`",
+        cause="a result that does not say of which call",
+        does="It is refused with its path, or with `repair` paired by its tool's name, else in order.",
+        covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
+    ),
 )  # fmt: skip

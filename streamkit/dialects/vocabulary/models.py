@@ -1,0 +1,203 @@
+"""What the models of each family take in a request: one table, a row for each family.
+
+A server refuses a whole request for one word that its model does not know, and a client that asked for another model can't
+know. A model is the first row whose ``names`` its id has, in whatever way a vendor, a cloud or a router writes it
+(``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``). A provider that takes other words
+than the vendor does is in ``SERVERS``. A model that no row has is the writer's own default (``RequestWriter.unknown``), which
+takes what nearly all servers of the dialect take: three efforts, no word for no thinking, any sampling, no mark on the prompt.
+
+Only requests of another dialect are fitted to it: whoever wrote one within a dialect knows the server.
+
+How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from attrs import evolve, frozen
+
+from streamkit.dialects.vocabulary.reasoning_effort import COMMON, nearest
+
+Efforts: TypeAlias = tuple[str, ...]
+
+#: Options that OpenAI's models refuse while they think, but for the value that is the default.
+UNREASONED: Final = (
+    "temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "stop",
+)  # fmt: skip
+SAMPLING: Final = ("temperature", "top_p", "top_k")
+
+
+@frozen(kw_only=True)
+class Model:
+    """What the models of one family take."""
+
+    #: What the ids of the family have, in lower case: a regular expression.
+    names: str
+    #: The words for how much to think, weakest first; ``none`` is among them if it can be told not to. Empty: it takes none.
+    efforts: Efforts = COMMON
+    #: Whether its vendor's own API takes these words, and not a number of tokens alone.
+    words: bool = True
+    #: The least and the most tokens of thinking that can be asked for; None: no number is taken.
+    budget: tuple[int, float] | None = (1, float("inf"))
+    #: ``unasked``: it thinks unless it is told not to. ``asked``: only if it is asked to.
+    thinks: Literal["always", "unasked", "asked"] = "asked"
+    #: Options that it refuses, and those that it refuses while it thinks.
+    refuses: tuple[str, ...] = ()
+    refuses_thinking: tuple[str, ...] = ()
+    #: The least ``top_p`` that it takes while it thinks, though that is among those.
+    least_top_p: float | None = None
+    #: Whether it takes both of ``temperature`` and ``top_p``.
+    both: bool = True
+    #: Whether it goes on with the text of an assistant's turn that is the last.
+    prefill: bool = True
+    #: Whether it can summarise the conversation so far.
+    compacts: bool = True
+    #: The longest span of a mark on the prompt that it takes, and whether a tool may have one.
+    cache_marks: Literal["", "short", "long"] = ""
+    cached_tools: bool = True
+    #: Whether it refuses a history in which the first call of a turn lacks its vendor's signature.
+    signatures: bool = False
+    #: Whether it takes tools next to an answer in JSON, and media inside of a tool's result.
+    form_with_tools: bool = True
+    media_in_results: bool = True
+
+    def fit(self, effort: str | None) -> str | None:
+        """The effort in the nearest word that the model knows; None where it has none for it."""
+        if effort is None or effort in self.efforts:
+            return effort
+        if effort == "none":
+            return next(iter(self.efforts), None) if self.thinks == "always" else None
+        return "default" if "default" in self.efforts else nearest(effort, self.efforts)
+
+    def is_thinking(self, effort: str | int | None, *, off: bool) -> bool:
+        """Whether it thinks about a request with that effort or number of tokens, or with a word that it shall not."""
+        if self.thinks == "always":
+            return True
+        if off or effort == "none":
+            return "none" not in self.efforts and self.thinks == "unasked"
+        return self.thinks == "unasked" or (effort is not None and bool(self.efforts))
+
+
+LOW_TO_MAX: Final = (*COMMON, "xhigh", "max")
+LOW_TO_XHIGH: Final = (*COMMON, "xhigh")
+NONE_TO_MAX: Final = ("none", *LOW_TO_MAX)
+#: Of a model that no row has.
+UNKNOWN: Final = Model(names=r"(?!)")
+
+# -- Anthropic: "Effort", "Adaptive thinking", "Prompt caching", what is new in 4.6, 4.7, 5 and 5.5; AWS, "Prompt caching" --
+
+_CLAUDE: Final = r"claude-(?:[a-z]+-)?"
+_NEW: Final = Model(
+    names=_CLAUDE, efforts=NONE_TO_MAX, budget=None, refuses=SAMPLING, prefill=False, cache_marks="long"
+)
+_OLD: Final = Model(
+    names=_CLAUDE, words=False, budget=(1024, float("inf")), refuses_thinking=SAMPLING, least_top_p=0.95, compacts=False,
+    both=False, efforts=("none", *COMMON), cache_marks="short",
+)  # fmt: skip
+CLAUDE: Final = (
+    evolve(_NEW, names=r"claude-mythos-preview", efforts=(*COMMON, "max"), thinks="always"),
+    evolve(_NEW, names=r"fable|mythos", efforts=LOW_TO_MAX, thinks="always"),
+    evolve(_NEW, names=r"claude-haiku-5[-.]5(?!\d)", thinks="unasked"),
+    evolve(_NEW, names=rf"{_CLAUDE}(?:5[-.][5-9](?!\d)|(?:[6-9]|\d\d)(?!\d))", efforts=LOW_TO_MAX, thinks="always"),
+    evolve(_NEW, names=rf"{_CLAUDE}5(?!\d)", thinks="unasked"),
+    evolve(_NEW, names=rf"{_CLAUDE}4[-.](?:[7-9]|[1-9]\d)(?!\d)"),
+    evolve(
+        _OLD, names=rf"{_CLAUDE}4[-.]6(?!\d)", efforts=("none", *COMMON, "max"), words=True, prefill=False, compacts=True,
+        cache_marks="long",
+    ),
+    evolve(_OLD, names=rf"{_CLAUDE}4[-.]5(?!\d)", cache_marks="long"),
+    evolve(_OLD, names=rf"{_CLAUDE}4[-.][1-4](?!\d)"),
+    evolve(_OLD, names=rf"{_CLAUDE}4(?!\d)|claude-3[-.]7", both=True),
+    evolve(_OLD, names=r"claude-3[-.]5-(?:haiku|sonnet-20241022|sonnet-v2)", efforts=(), both=True),
+    evolve(_OLD, names=r"claude-(?:v?[12](?!\d)|instant|3(?!\d))", efforts=(), both=True, cache_marks=""),
+)  # fmt: skip
+
+# -- OpenAI: `ReasoningEffort`, `PromptCacheOptions` of the openai package, "Using GPT-6", the errors of its server ---------
+
+_GPT: Final = r"(?:^|[/.])gpt-"
+_REASONS: Final = Model(names=_GPT, refuses_thinking=UNREASONED, thinks="always")
+_PLAIN: Final = Model(names=_GPT, efforts=())
+OPENAI: Final = (
+    evolve(_PLAIN, names=r"gpt-oss", efforts=COMMON, thinks="always"),
+    evolve(_REASONS, names=rf"{_GPT}6-astra|{_GPT}6[.][1-9]|{_GPT}(?:[7-9]|\d\d)", efforts=LOW_TO_MAX, cache_marks="long"),
+    evolve(_REASONS, names=rf"{_GPT}(?:6|5[.](?:[6-9]|\d\d))", efforts=NONE_TO_MAX, thinks="unasked", cache_marks="long"),
+    evolve(_PLAIN, names=rf"{_GPT}5-chat"),
+    evolve(_REASONS, names=rf"{_GPT}5[.]\d+-chat", efforts=("medium",)),
+    evolve(_REASONS, names=rf"{_GPT}5-pro", efforts=("high",)),
+    evolve(_REASONS, names=rf"{_GPT}5[.]\d+-pro", efforts=("medium", "high", "xhigh")),
+    evolve(_REASONS, names=rf"{_GPT}5[.]1-codex-max|{_GPT}5[.]2-codex", efforts=LOW_TO_XHIGH),
+    evolve(_REASONS, names=rf"{_GPT}5(?:[.]1)?-codex|codex-mini"),
+    evolve(_REASONS, names=rf"{_GPT}5[.]5", efforts=("none", *LOW_TO_XHIGH), thinks="unasked"),
+    evolve(_REASONS, names=rf"{_GPT}5[.][2-4]", efforts=("none", *LOW_TO_XHIGH), thinks="asked"),
+    evolve(_REASONS, names=rf"{_GPT}5[.]1", efforts=("none", *COMMON), thinks="asked"),
+    evolve(_REASONS, names=rf"{_GPT}5", efforts=("minimal", *COMMON)),
+    evolve(_REASONS, names=r"(?:^|[/.])o\d(?:-[a-z]+)?-deep-research", efforts=("medium",)),
+    evolve(_REASONS, names=r"(?:^|[/.])o1-(?:mini|preview)", efforts=()),
+    evolve(_REASONS, names=r"(?:^|[/.])o[1-9](?:-|$)"),
+    evolve(_PLAIN, names=rf"{_GPT}|chatgpt-"),
+)  # fmt: skip
+
+# -- Google: "Gemini thinking", "Thought signatures" ------------------------------------------------------------------------
+
+_LEVELS: Final = Model(names=r"gemini-", thinks="always", signatures=True)
+_TOKENS: Final = Model(
+    names=r"gemini-", thinks="unasked", words=False, efforts=("none", "minimal", *COMMON), form_with_tools=False,
+    media_in_results=False,
+)  # fmt: skip
+GOOGLE: Final = (
+    evolve(_TOKENS, names=r"gemini-2[.]5-pro", efforts=("minimal", *COMMON), thinks="always", budget=(128, 32768)),
+    evolve(_TOKENS, names=r"gemini-2[.]5-flash-lite", budget=(512, 24576)),
+    evolve(_TOKENS, names=r"gemini-2[.]5-flash", budget=(1, 24576)),
+    evolve(_TOKENS, names=r"gemini-2[.]5|gemini-2[.]0-flash-thinking"),
+    evolve(_TOKENS, names=r"gemini-[12](?!\d)", efforts=(), budget=None, thinks="asked"),
+    evolve(_LEVELS, names=r"gemini-3(?:[.]0)?-pro", efforts=("low", "high")),
+    evolve(_LEVELS, names=r"gemini-3(?:[.][0-5])?-flash", efforts=("minimal", *COMMON)),
+    evolve(_LEVELS, names=r"gemini-(?:[3-9]|\d\d)"),
+)  # fmt: skip
+
+# -- xAI: "Reasoning"; Mistral: "Reasoning"; Cohere: "Reasoning"; AWS: Nova, "Prompt caching" -------------------------------
+
+_GROK: Final = Model(
+    names=r"grok-", thinks="always", refuses_thinking=("presence_penalty", "frequency_penalty", "stop")
+)
+OTHERS: Final = (
+    Model(names=r"grok.*non-reasoning|grok-2|grok-3(?!-mini)", efforts=()),
+    evolve(_GROK, names=r"grok-3-mini", efforts=("low", "high")),
+    evolve(_GROK, names=r"grok-4[.]20-multi-agent|grok-4[.]6", efforts=LOW_TO_XHIGH),
+    evolve(_GROK, names=r"grok-4[.]3", efforts=("none", *COMMON), thinks="unasked"),
+    evolve(_GROK, names=r"grok-4(?:[.-](?:0709|1|20)|-fast|-latest|$)|grok-code", efforts=()),
+    evolve(_GROK, names=r"grok-"),
+    Model(names=r"mistral-large-4", efforts=("none", *COMMON)),
+    Model(names=r"mistral-(?:small|medium)", efforts=("none", "high")),
+    Model(names=r"magistral|ministral|codestral|devstral|mixtral|pixtral|open-mi|mistral-(?:tiny|7b|nemo|saba)", efforts=()),
+    Model(names=r"command-(?:r|light|nightly)|command-a-(?:03|vision|translate)|c4ai-|aya-", efforts=(), budget=None),
+    Model(names=r"nova-2|nova-premier-v[2-9]", cache_marks="short", cached_tools=False),
+    Model(names=r"nova-(?:micro|lite|pro|premier)", efforts=(), cache_marks="short", cached_tools=False),
+    Model(names=r"(?:^|[/.])(?:meta-)?llama-?\d|titan-text|jamba", efforts=()),
+)  # fmt: skip
+FAMILIES: Final = (*CLAUDE, *OPENAI, *GOOGLE, *OTHERS)
+
+#: Providers whose servers take other words for how much to think than the vendor does, by what the model's id has.
+SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
+    "openrouter": (("", ("none", "minimal", *LOW_TO_XHIGH)),),  # it fits them to the model itself
+    "groq": (("gpt-oss", COMMON), ("qwen", ("none", "default")), ("", ())),
+    "vllm": (("", COMMON),),
+    "sglang": (("", COMMON),),
+}
+
+
+@lru_cache(maxsize=256)
+def model_of(
+    name: str | None, provider: str = "", unknown: Model = UNKNOWN, words: frozenset[str] | None = None
+) -> Model:
+    """What the model of that id takes, behind that provider, of the ``words`` that the dialect has for efforts; None: any."""
+    name = (name or "").lower()
+    found = next((family for family in FAMILIES if re.search(family.names, name)), unknown)
+    efforts = next((efforts for part, efforts in SERVERS.get(provider, ()) if part in name), found.efforts)
+    if words is not None:
+        efforts = tuple(effort for effort in efforts if effort in words)
+    return found if efforts == found.efforts else evolve(found, efforts=efforts)

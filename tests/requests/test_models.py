@@ -1,0 +1,336 @@
+"""What a model takes: efforts, sampling, marks on the prompt and who speaks last, by one table for every target."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+import pytest
+
+from streamkit.conversation.messages import Media, Options, Request, Text, Thinking, Tool, ToolCall, ToolResult, Turn
+from streamkit.dialects.profiles import Prefill
+from streamkit.dialects.vocabulary.models import FAMILIES, SERVERS, UNKNOWN, model_of
+from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS
+from streamkit.errors import BadRequest
+from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
+
+EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
+OFF = Thinking(enabled=False)
+
+
+def written(target: str, request: Request, **options: Any) -> tuple[Any, StreamReport]:
+    report = StreamReport()
+    return orjson.loads(encode_request(request, target, report=report, **options)), report
+
+
+def asked(model: str, *turns: Turn, dialect: str = "another", **options: Any) -> Request:
+    return Request(dialect, model, list(turns) or [Turn("user", [Text("Hi")])], options=Options(**options))
+
+
+def lost(report: StreamReport, kind: str = "parameter") -> list[str]:
+    return [what for found, what in report.lost if found == kind]
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
+    words = {"none", "default", *BUDGETS}
+    for family in FAMILIES:
+        assert set(family.efforts) <= words, family.names
+        assert sorted(family.efforts, key=["none", "default", *BUDGETS].index) == list(family.efforts)
+        assert re.compile(family.names)
+    assert {effort for rows in SERVERS.values() for _, efforts in rows for effort in efforts} <= words
+
+
+@pytest.mark.parametrize(
+    ("ids", "efforts"),
+    [
+        ("claude-opus-4-7 us.anthropic.claude-opus-4-8-v1:0 anthropic/claude-opus-4.7 claude-sonnet-5 claude-opus-5 claude-haiku-5-5 claude-opus-4-10", "none low medium high xhigh max"),
+        ("claude-opus-4-6 claude-sonnet-4-6@20260218 anthropic/claude-opus-4.6 claude-4.6-opus anthropic.claude-opus-4-6-v1", "none low medium high max"),
+        ("claude-opus-5-5 claude-fable-5-1 claude-mythos-5 claude-sonnet-6", "low medium high xhigh max"),
+        ("claude-opus-4-5-20251101 claude-haiku-4-5 claude-opus-4-20250514 claude-opus-4-1-20250805 claude-3-7-sonnet-20250219", "none low medium high"),
+        ("claude-3-5-sonnet-20240620 claude-3-haiku-20240307 anthropic.claude-v2:1 claude-instant-1.2", ""),
+        ("gpt-5 gpt-5-mini-2025-08-07 openai/gpt-5-nano", "minimal low medium high"),
+        ("gpt-5.1 gpt-5.1-2025-11-13", "none low medium high"),
+        ("gpt-5.2 gpt-5.3-codex gpt-5.4-mini gpt-5.5", "none low medium high xhigh"),
+        ("gpt-5-codex gpt-5.1-codex gpt-5.1-codex-mini codex-mini-latest o3 o4-mini openai/o3-pro o1 gpt-oss-120b openai.gpt-oss-20b-1:0", "low medium high"),
+        ("gpt-5.1-codex-max gpt-5.2-codex", "low medium high xhigh"),
+        ("gpt-5-pro gpt-5-pro-2025-10-06", "high"),
+        ("gpt-5.2-pro gpt-5.5-pro", "medium high xhigh"),
+        ("gpt-5.6-sol gpt-6-luna gpt-6-sol gpt-5.10", "none low medium high xhigh max"),
+        ("gpt-6-astra gpt-6.1-sol gpt-6.2-astra-law gpt-7", "low medium high xhigh max"),
+        ("gpt-4.1 gpt-4.1-mini gpt-4o gpt-4o-2024-11-20 chatgpt-4o-latest gpt-3.5-turbo gpt-5-chat-latest gpt-audio-mini o1-mini", ""),
+        ("gpt-5.2-chat-latest o3-deep-research o4-mini-deep-research", "medium"),
+        ("gemini-3-pro-preview google/gemini-3-pro", "low high"),
+        ("gemini-3-flash-preview gemini-3.5-flash", "minimal low medium high"),
+        ("gemini-3.1-pro-preview gemini-3.8-flash gemini-4-pro", "low medium high"),
+        ("gemini-2.5-pro", "minimal low medium high"),
+        ("gemini-2.5-flash gemini-2.5-flash-lite", "none minimal low medium high"),
+        ("gemini-2.0-flash gemini-1.5-pro", ""),
+        ("grok-4 x-ai/grok-4 grok-4-0709 grok-4-fast-reasoning grok-4-1-fast-reasoning grok-code-fast-1 grok-3 grok-4.20-0309-reasoning grok-4-fast-non-reasoning", ""),
+        ("grok-4.3", "none low medium high"),
+        ("grok-4.5 glm-5.2 qwen3-32b m", "low medium high"),
+        ("grok-4.6 grok-4.20-multi-agent-0309", "low medium high xhigh"),
+        ("grok-3-mini", "low high"),
+        ("mistral-small-2603 mistral-medium-3-5", "none high"),
+        ("magistral-medium-latest codestral-latest command-r-plus command-a-03-2025 amazon.nova-pro-v1:0 us.meta.llama3-3-70b-instruct-v1:0", ""),
+    ],
+)  # fmt: skip
+def test_the_efforts_of_a_family(ids, efforts):
+    for name in ids.split():
+        assert " ".join(model_of(name).efforts) == efforts, name
+
+
+def test_a_model_without_a_row_takes_what_nearly_all_take():
+    assert model_of("m") is model_of(None) is UNKNOWN
+    assert (UNKNOWN.efforts, UNKNOWN.cache_marks, UNKNOWN.refuses) == (("low", "medium", "high"), "", ())
+
+
+# -- efforts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "effort", "losses"),
+    [
+        ("anthropic", "claude-opus-4-6", Thinking("xhigh"), "high", [EFFORT]),
+        ("anthropic", "claude-opus-4-6", Thinking("max"), "max", []),
+        ("anthropic", "claude-opus-4-7", Thinking("xhigh"), "xhigh", []),
+        ("anthropic", "claude-opus-4-7", Thinking("minimal"), "low", [EFFORT]),
+        ("anthropic", "kimi-k3", Thinking("xhigh"), "high", [EFFORT]),
+        ("anthropic", "gpt-5", Thinking("minimal"), "low", [EFFORT]),
+        ("bedrock", "us.anthropic.claude-sonnet-4-6", Thinking("xhigh"), "high", [EFFORT]),
+        ("bedrock", "amazon.nova-2-lite-v1:0", Thinking("max"), "high", [EFFORT]),
+        ("bedrock", "amazon.nova-pro-v1:0", Thinking("high"), None, [EFFORT]),
+        ("openai-chat", "gpt-4.1", Thinking(budget_tokens=4000, enabled=True), None, [TOKENS, EFFORT]),
+        ("openai-chat", "gpt-4o", Thinking("high"), None, [EFFORT]),
+        ("openai-chat", "gpt-5", Thinking("xhigh"), "high", [EFFORT]),
+        ("openai-chat", "gpt-5", Thinking("none"), "minimal", [EFFORT]),
+        ("openai-chat", "gpt-5", OFF, "minimal", [ENABLED]),
+        ("openai-responses", "gpt-5-pro", Thinking("low"), "high", [EFFORT]),
+        ("openai-responses", "gpt-5.1", Thinking("xhigh"), "high", [EFFORT]),
+        ("openai-responses", "gpt-5.1", Thinking("minimal"), "low", [EFFORT]),
+        ("openai-responses", "gpt-5.1-codex", OFF, "low", [ENABLED]),
+        ("openai-responses", "gpt-5.1-codex-max", Thinking("max"), "xhigh", [EFFORT]),
+        ("openai-responses", "o3", Thinking("minimal"), "low", [EFFORT]),
+        ("openai-responses", "gpt-6-sol", Thinking("max"), "max", []),
+        ("openai-responses", "gpt-6-astra", OFF, "low", [ENABLED]),
+        ("openai-chat", "glm-5.2", Thinking("max"), "high", [EFFORT]),
+        ("openai-chat", "glm-5.2", Thinking("none"), None, [EFFORT]),
+        ("openai-chat", "glm-5.2", Thinking("heroic"), None, [EFFORT]),
+        ("openai-chat", "claude-opus-4.6", Thinking("xhigh"), "high", [EFFORT]),
+        ("groq", "openai/gpt-oss-120b", Thinking("xhigh"), "high", [EFFORT]),
+        ("groq", "qwen/qwen3-32b", Thinking("high"), "default", [EFFORT]),
+        ("groq", "qwen/qwen3-32b", OFF, "none", []),
+        ("groq", "llama-3.3-70b-versatile", Thinking("high"), None, [EFFORT]),
+        ("xai", "grok-4", Thinking("high"), None, [EFFORT]),
+        ("xai", "grok-3-mini", Thinking("medium"), "low", [EFFORT]),
+        ("xai", "grok-4.5", OFF, "low", [ENABLED]),
+        ("vllm", "gpt-5-look-alike", Thinking("minimal"), "low", [EFFORT]),
+        ("sglang", "glm-5", Thinking("xhigh"), "high", [EFFORT]),
+        ("openrouter", "anthropic/claude-opus-4.6", Thinking("xhigh"), "xhigh", []),
+        ("openrouter", "openai/gpt-5", Thinking("max"), "xhigh", [EFFORT]),
+        ("gemini-openai", "gemini-3-pro-preview", Thinking("medium"), "low", [EFFORT]),
+        ("gemini-openai", "gemini-2.5-flash", OFF, "none", []),
+        ("gemini", "gemini-3-pro-preview", Thinking("medium"), "LOW", [EFFORT]),
+        ("gemini", "gemini-3.1-pro-preview", Thinking("minimal"), "LOW", [EFFORT]),
+        ("gemini", "gemini-3-flash", Thinking("xhigh"), "HIGH", [EFFORT]),
+        ("gemini", "gemini-2.0-flash", Thinking("high"), None, ["thinking"]),
+        ("gemini-interactions", "gemini-3-pro-preview", OFF, "low", [ENABLED]),
+        ("gemini-interactions", "gemini-3-flash", Thinking("max"), "high", [EFFORT]),
+        ("mistral", "mistral-small-2603", Thinking("medium"), "high", [EFFORT]),
+        ("mistral", "magistral-medium-latest", Thinking("high"), None, [EFFORT]),
+        ("cohere", "command-r-plus", Thinking("high"), None, ["thinking"]),
+    ],
+)  # fmt: skip
+def test_an_effort_is_the_nearest_that_the_model_knows(target, model, thinking, effort, losses):
+    body, report = written(target, asked(model, thinking=thinking, max_tokens=64000))
+    found = [
+        body.get("reasoning_effort"), *[(body.get(name) or {}).get("effort") for name in ("reasoning", "output_config", "outputConfig")],
+        body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel"),
+        (body.get("generation_config") or {}).get("thinking_level"),
+    ]  # fmt: skip
+    assert next((word for word in found if word is not None), None) == effort
+    assert sorted(lost(report)) == sorted(losses)
+
+
+def test_within_a_dialect_an_effort_stays():
+    body = {"model": "gpt-4.1", "reasoning_effort": "xhigh", "messages": [{"role": "user", "content": "Hi"}]}
+    request = decode_request(orjson.dumps(body), "openai-chat")
+    assert written("openai-chat", request)[0] == body
+
+
+# -- sampling ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "kept"),
+    [
+        ("openai-chat", "gpt-5.5", None, False),
+        ("openai-responses", "gpt-5.6-sol", None, False),
+        ("openai-responses", "gpt-6-astra", OFF, False),
+        ("openai-chat", "gpt-5.5", Thinking("none"), True),
+        ("openai-chat", "gpt-5.4", None, True),
+        ("openai-chat", "gpt-5.4", Thinking("low"), False),
+        ("openai-chat", "gpt-4.1", Thinking("high"), True),  # which it does not take either
+        ("openai-chat", "codex-mini-latest", None, False),
+        ("openai-chat", "claude-opus-4.7", None, False),
+        ("openrouter", "anthropic/claude-opus-4.7", None, False),
+        ("xai", "grok-4", None, True),
+    ],
+)  # fmt: skip
+def test_who_takes_a_temperature(target, model, thinking, kept):
+    body, report = written(target, asked(model, thinking=thinking, temperature=0.3))
+    assert ("temperature" in body) == kept
+    assert ("temperature" in lost(report)) == (not kept)
+
+
+def test_grok_takes_neither_penalties_nor_stop_sequences_while_it_thinks():
+    options = {"presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ("x",)}
+    assert lost(written("xai", asked("grok-4", **options))[1]) == ["presence_penalty", "frequency_penalty", "stop"]
+    assert lost(written("xai", asked("grok-4-fast-non-reasoning", **options))[1]) == []
+
+
+# -- marks on the prompt -----------------------------------------------------------------------------------------------
+
+
+def marked(model: str, dialect: str = "anthropic", marks: int = 6) -> Request:
+    turns = [Turn("system", [Text("s", cache="short")])]
+    for number in range(marks - 2):
+        turns.append(Turn("user", [Text(str(number), cache="short")]))
+        turns.append(Turn("assistant", [Text("ok")]))
+    turns.append(Turn("user", [Text("end")]))
+    return Request(dialect, model, turns, [Tool("f", "d", {"type": "object", "properties": {}}, cache="short")])
+
+
+def places(body: Any) -> list[str]:
+    """What is in front of each mark: the text, or the name of the tool."""
+    text = orjson.dumps(body).decode()
+    return re.findall(
+        r'"(?:text|name)":"([^"]*)"[^{}]*(?:,"cache_control":|,"prompt_cache_breakpoint":|\},\{"cachePoint")', text
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "kept"),
+    [
+        ("anthropic", "claude-opus-4-6", ["0", "1", "2", "3"]),
+        ("anthropic", "kimi-k3", ["0", "1", "2", "3"]),
+        ("bedrock", "us.anthropic.claude-opus-4-6-v1:0", ["0", "1", "2", "3"]),
+        ("bedrock", "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc", ["0", "1", "2", "3"]),
+        ("bedrock", "qwen.qwen3-coder-next", []),
+        ("bedrock", "us.anthropic.claude-3-haiku-20240307-v1:0", []),
+        ("openrouter", "anthropic/claude-opus-4.6", ["0", "1", "2", "3"]),
+        ("openai-responses", "gpt-5.6-sol", ["0", "1", "2", "3"]),
+        ("openai-responses", "gpt-5.5", []),
+        ("openai-chat", "gpt-4.1", []),
+        ("openai-chat", "glm-5.2", []),
+        ("openai-chat", "gpt-6-sol", ["0", "1", "2", "3"]),
+    ],
+)  # fmt: skip
+def test_the_latest_four_marks_are_kept_where_the_model_takes_any(target, model, kept):
+    source = "bedrock" if target == "anthropic" else "anthropic"
+    body, report = written(target, marked(model, source))
+    assert places(body) == kept
+    assert report.losses["cache_mark"] >= 6 - len(kept)
+
+
+def test_marks_inside_of_a_result_count():
+    call = Turn("assistant", [ToolCall(0, "toolu_1", "f", "{}")])
+    inner = [Text("a", cache="short"), Media("image", "image/png", "AA==", cache="short")]
+    answer = Turn("user", [ToolResult("toolu_1", inner, cache="short"), *(Text(t, cache="short") for t in "bcd")])
+    request = asked("claude-opus-4-6", Turn("user", [Text("Hi")]), call, answer, dialect="bedrock")
+    body, report = written("anthropic", request)
+    assert orjson.dumps(body).count(b"cache_control") == 4
+    assert "cache_control" not in body["messages"][2]["content"][0]["content"][0]
+    assert lost(report, "cache_mark") == ["short"] * 6  # two are left out, and four are for another span
+
+
+def test_nova_takes_short_marks_outside_of_tools():
+    request = marked("amazon.nova-pro-v1:0", marks=3)
+    request.turns[1].parts[0].cache = "long"
+    body, report = written("bedrock", request)
+    assert orjson.dumps(body).count(b"cachePoint") == 2
+    assert b"ttl" not in orjson.dumps(body)
+    assert sorted(lost(report, "cache_mark")) == ["f", "long"]
+
+
+# -- who speaks last ---------------------------------------------------------------------------------------------------
+
+SO_FAR = Turn("assistant", [Text("So far I have")])
+ASKED = Turn("user", [Text("Go")])
+ADDED = "(Go on from where your last message ends, without repeating it.)"
+
+
+@pytest.mark.parametrize(
+    ("target", "model"),
+    [
+        ("anthropic", "claude-opus-4-6"), ("anthropic", "claude-sonnet-4-6"), ("anthropic", "claude-opus-5-5"), ("bedrock", "us.anthropic.claude-opus-4-6-v1"),
+        ("openrouter", "anthropic/claude-sonnet-4.6"), ("openai-chat", "claude-opus-4.6"), ("openai-responses", "claude-sonnet-5"),
+    ],
+)  # fmt: skip
+def test_the_user_speaks_last_to_a_model_that_takes_no_prefill(target, model):
+    for turns in (ASKED, SO_FAR), (ASKED, SO_FAR, Turn("system", [Text("be kind")])):
+        body, report = written(target, asked(model, *turns))
+        last = [message for message in body.get("messages") or body["input"] if message["role"] != "system"][-1]
+        assert (last["role"], ADDED in str(last["content"])) == ("user", True)
+        assert report.repairs == {"turn_added": 1}
+
+
+def test_or_the_request_is_refused():
+    for options in {"assistant_last": "refuse"}, {"prefill": Prefill()}:
+        with pytest.raises(BadRequest, match="assistant_last") as refused:
+            written("anthropic", asked("claude-opus-4-6", ASKED, SO_FAR), **options)
+        assert refused.value.path == "messages"
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-haiku-4-5-20251001", "claude-3-7-sonnet-20250219", "m"])
+def test_a_model_that_goes_on_with_the_text_gets_it(model):
+    body, report = written("anthropic", asked(model, ASKED, SO_FAR), assistant_last="refuse")
+    assert body["messages"][-1]["role"] == "assistant"
+    assert not report.repairs
+
+
+@pytest.mark.parametrize(
+    "last",
+    [Turn("assistant", [Text(" ")]), Turn("assistant", []), Turn("assistant", [ToolCall(0, "toolu_1", "f", "{}")])],
+)
+def test_an_assistant_that_said_nothing_or_called_is_no_prefill(last):
+    _, report = written("anthropic", asked("claude-opus-4-6", ASKED, last))
+    assert not report.repairs["turn_added"]
+
+
+def test_within_anthropic_the_history_stays():
+    messages = [{"role": "user", "content": "Go"}, {"role": "assistant", "content": "So far"}]
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": messages}
+    assert written("anthropic", decode_request(orjson.dumps(body), "anthropic"), assistant_last="refuse")[0] == body
+
+
+# -- results without an id ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic", "openai-responses"])
+def test_an_output_without_the_id_of_its_call_is_paired_or_refused(target, kind):
+    member = "arguments" if kind == "function_call" else "input"
+    calls = [{"type": kind, "call_id": each, "name": "f", member: "{}"} for each in ("c1", "c2")]
+    outputs = [
+        {"type": f"{kind}_output", "output": "one"},
+        {"type": f"{kind}_output", "call_id": None, "output": "two"},
+    ]
+    items = [{"role": "user", "content": "Go"}, *calls, *outputs]
+    request = decode_request(orjson.dumps({"model": "m", "input": items}), "openai-responses")
+    with pytest.raises(BadRequest) as refused:
+        written(target, request)
+    assert refused.value.path == "input[3]"
+    body, report = written(target, request, repair=True)
+    results = [
+        part
+        for turn in decode_request(orjson.dumps(body), target).turns
+        for part in turn.parts
+        if isinstance(part, ToolResult)
+    ]
+    assert [(result.call_id, result.text) for result in results] == [("c1", "one"), ("c2", "two")]
+    assert report.repairs["id_missing"] == 2
