@@ -288,7 +288,8 @@ async def test_every_recipe_that_reads_a_stream_can_be_timed():
         async with stream:
             async for _ in stream:
                 pass
-        assert [row.name for row in stream.report.timings] == [row.name for row in response.report.timings]
+        names = [row.name for row in stream.report.timings if row.name != "carry_citations"]
+        assert names == [row.name for row in response.report.timings]
     assert [row.name for row in response.report.timings] == [
         "source", "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "pipe"
     ]  # fmt: skip

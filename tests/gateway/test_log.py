@@ -176,7 +176,8 @@ async def test_the_line_of_a_stream(caplog):
 #: What each pair of dialects has between its source and what drives the stages.
 STAGES = {
     "anthropic": (
-        "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "encode anthropic", "fast path"
+        "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "carry_citations",
+        "encode anthropic", "fast path",
     ),
     "openai-chat": ("pass openai-chat through",),
 }  # fmt: skip
@@ -220,7 +221,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
         async with gateway(config_of(upstreams)) as running:
             path, body = asking("anthropic", model="x/y z")
             answer = await ask(running.url, path, body=orjson.dumps(body))
-    assert answer.status == 500  # what may pass
+    assert answer.status == 502
     told = "one: no connection to the upstream could be made: Connection refused"
     assert answer.json()["error"]["message"] == told
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
@@ -236,7 +237,7 @@ REFUSED = {
     "a model that no route has": (b'{"model":"other","messages":[{"role":"user","content":"hi"}]}', "ollama", "other"),
     "too large a body": (b" " * 2000, "anthropic", "larger than"),
     "a path that is not served": (b"{}", "/v1/completions", "/v1/completions"),
-    "a path like none of ours": (b"{}", "/nothing", "Not Found"),
+    "a path like none of ours": (b"{}", "/nothing", "not served here"),
     "what looks like a key": (b'{"model":"sk-0123456789abcdef","messages":[]}', "openai-chat", "[removed]"),
 }
 

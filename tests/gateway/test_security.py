@@ -196,7 +196,7 @@ async def test_t3_a_whole_answer_that_never_ends_is_an_error(client):
         async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
             answer = await asked(running, client, stream=False)
             await evil.requests[0].left()
-    assert answer.status == 500
+    assert answer.status == 502
     assert "body_bytes" in told(answer, client).message
     assert peak.bytes < 100 * MIB, f"{peak.bytes:,}"
 
@@ -474,7 +474,7 @@ async def test_t9_an_upstreams_headers_forge_none_of_the_clients(case, client):
     script = Script((Send(HEAD + HEADERS[case] + b"\r\n" + STREAM), Fin()))
     async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
         answer = await asked(running, client)
-    assert (answer.status in {200, 500}, answer.end) == (True, "complete")
+    assert (answer.status in {200, 502}, answer.end) == (True, "complete")
     assert "forged" not in str(
         {name: answer.headers[name] for name in answer.headers.keys() - {"x-upstream-request-id"}}
     )
@@ -523,7 +523,7 @@ async def test_t9_a_bomb_of_an_upstream_is_unpacked_no_further_than_its_limit(wh
         assert not response.clean
         assert "limit " in response.report.provider_error[1]
     else:
-        assert answer.status == (400 if what == "error" else 500)
+        assert answer.status == (400 if what == "error" else 502)
         assert told(answer, "anthropic").message
     assert peak.bytes < (110 if what == "whole" else 64) * MIB, f"{peak.bytes:,}"
 
@@ -567,7 +567,7 @@ async def test_t9_no_encoding_that_nobody_asked_for_is_read_as_an_answer(encodin
     ):
         answer = await asked(running, "anthropic")
     assert evil.requests[0].header("accept-encoding") == "identity"
-    assert answer.status == 500 or not (await read(answer, "anthropic")).clean
+    assert answer.status == 502 or not (await read(answer, "anthropic")).clean
     assert b"message_stop" not in answer.body
 
 
@@ -747,8 +747,11 @@ async def test_t15_it_is_refused_in_the_clients_dialect(client):
     async with gateway(config_of([NOWHERE])) as running:
         named = re.sub(r"\{[^:]*:[^}]*\}", "m", path)
         answer = await ask(running.url, named, headers={"host": "evil.example"}, body=b"{}")
-    failed = decode_error(answer.status, bytes(answer.body), client)
     assert answer.status == 421
+    if client == "ai-sdk":  # useChat shows the body
+        assert answer.body.startswith(b"this gateway is not served by the name 'evil.example'")
+        return
+    failed = decode_error(answer.status, bytes(answer.body), client)
     assert failed.message.startswith("this gateway is not served by the name 'evil.example'")
 
 

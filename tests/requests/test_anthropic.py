@@ -44,6 +44,7 @@ from tests.requests.spoilt import spoilt
 
 PNG, PDF = "iVBORw0KGgo=", "JVBERi0="
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+CLOSED = {**SCHEMA, "additionalProperties": False}
 MARK, LONG_MARK = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
 CALLER = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
 Blocks = list[dict[str, Any]]
@@ -875,7 +876,7 @@ OPTIONS: dict[str, tuple[Options, dict[str, Any], list[str]]] = {
     ),
     "a schema": (
         Options(5, output=OutputFormat("schema", SCHEMA, "n", "d", strict=False)),
-        {"max_tokens": 5, "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        {"max_tokens": 5, "output_config": {"format": {"type": "json_schema", "schema": CLOSED}}},
         ["output.name", "output.description", "output.strict"],
     ),
     "text": (Options(5, output=OutputFormat("text")), {"max_tokens": 5}, []),
@@ -921,7 +922,7 @@ def test_an_older_version_takes_sampling_parameters(temperature, written, names)
 
 #: Tools of another dialect, what is written, and what is lost.
 TOOLS: dict[str, tuple[Tool, dict[str, Any] | None, dict[str, int]]] = {
-    "a function": (Tool("look", "d", SCHEMA, strict=True), {"name": "look", "description": "d", "input_schema": SCHEMA, "strict": True}, {}),
+    "a function": (Tool("look", "d", SCHEMA, strict=True), {"name": "look", "description": "d", "input_schema": CLOSED, "strict": True}, {}),
     "not strict": (Tool("look", None, SCHEMA, strict=False), {"name": "look", "input_schema": SCHEMA}, {}),
     "without parameters": (Tool("look"), {"name": "look", "input_schema": {"type": "object"}}, {}),
     "with an empty schema": (Tool("look", None, {}), {"name": "look", "input_schema": {"type": "object"}}, {}),

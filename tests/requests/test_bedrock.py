@@ -45,6 +45,7 @@ CLAUDE = "us.anthropic.claude-opus-4-8-v1:0"
 #: One that takes a budget of thinking and nothing else.
 OLDER = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+CLOSED = {**SCHEMA, "additionalProperties": False}
 POINT = {"cachePoint": {"type": "default"}}
 HOUR = {"cachePoint": {"type": "default", "ttl": "1h"}}
 
@@ -792,7 +793,7 @@ OPTIONS: dict[str, tuple[str, Options, dict[str, Any], list[str]]] = {
     "an answer of text": ("m", Options(output=OutputFormat("text")), {}, []),
     "a schema of the answer": (
         "m", Options(output=OutputFormat("schema", {"type": "object"}, strict=False)),
-        {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": '{"type":"object"}'}}}}}, ["output.strict"],
+        {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": '{"type":"object","properties":{},"additionalProperties":false}'}}}}}, ["output.strict"],
     ),
 }  # fmt: skip
 
@@ -822,7 +823,7 @@ TOOLS: dict[str, tuple[Tool, list[dict[str, Any]], dict[str, int]]] = {
     "a function": (LOOK, [spec(description="looks")], {}),
     "no parameters": (Tool("f", ""), [spec("f", {"type": "object"})], {}),
     "empty parameters": (Tool("f", None, {}), [spec("f", {"type": "object"})], {}),
-    "strict": (Tool("f", None, SCHEMA, strict=True), [spec("f", strict=True)], {}),
+    "strict": (Tool("f", None, SCHEMA, strict=True), [spec("f", CLOSED, strict=True)], {}),
     "not strict": (Tool("f", None, SCHEMA, strict=False), [spec("f")], {}),
     "marked": (Tool("f", None, SCHEMA, cache="long"), [spec("f"), HOUR], {"cache_mark": 1}),
     "of its own": (Tool("f", None, SCHEMA, extras={"x": 1}), [spec("f")], {"metadata": 1}),

@@ -73,10 +73,11 @@ def test_thoughts_are_no_part_of_the_visible_text(thoughts: list[dict[str, Any]]
     assert (said["role"], said["content"]) == ("assistant", "40 metres.")
 
 
-def test_a_turn_of_thoughts_alone_keeps_its_place():
+def test_a_turn_of_thoughts_alone_makes_no_message():
+    """They keep an empty one; a message that says nothing is refused elsewhere, and Chat takes two of the user's in a row."""
     body = anthropic(assistant({"type": "thinking", "thinking": "Deep."}), user(text("Well?")))
     roles = [message["role"] for message in translated(body, "anthropic", "openai-chat")["messages"]]
-    assert roles == ["user", "assistant", "user"]
+    assert roles == ["user", "user"]
 
 
 def test_thoughts_of_the_user_are_no_thoughts():
