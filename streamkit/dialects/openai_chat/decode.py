@@ -163,9 +163,10 @@ class ChatDecoder(FrameDecoder):
         message, _, delta = payload[found.end() :].partition(DELTA_BEHIND)
         return not delta.startswith(message) or MESSAGE.search(delta) is not None
 
-    def usage(self, raw: dict[str, Any]) -> WireEvent:
-        """Token counts of a ``usage`` object."""
-        return decode_usage(raw, self.vendor)
+    def usage(self, raw: dict[str, Any]) -> WireEvent | None:
+        """Token counts of a ``usage`` object, if they go on counting."""
+        counts = decode_usage(raw, self.vendor)
+        return counts if counts.input_total and self._knows_input else None
 
     def done(self) -> None:
         """End the stream, at ``[DONE]``."""
