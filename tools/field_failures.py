@@ -65,6 +65,7 @@ SECTIONS = {
     334: "Reasoning, citations and content that went missing",
     349: "What one provider takes of results, media, forms and schemas, and another does not",
     374: "The gateway between its clients and its upstreams",
+    404: "Thirty reports of 2026, judged before they were run",
 }
 
 
