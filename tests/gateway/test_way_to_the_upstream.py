@@ -173,3 +173,64 @@ async def test_an_error_before_a_stream_of_the_ai_sdk_is_one_sentence_since_usec
     assert [each.headers["content-type"] for each in (limited, wrong, lost)] == ["text/plain; charset=utf-8"] * 3
     assert (wrong.status, lost.status) == (400, 405)
     assert b"{" not in wrong.body + lost.body
+
+
+RESPONSE = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
+#: A response that fails before it says anything, under status 200.
+FAILS_AT_ONCE = b"".join(
+    b"event: response.%b\ndata: %b\n\n"
+    % (kind.encode(), orjson.dumps({"type": f"response.{kind}", "response": response}))
+    for kind, response in {
+        "created": RESPONSE,
+        "in_progress": RESPONSE,
+        "failed": {**RESPONSE, "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow down"}},
+    }.items()
+)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_response_that_fails_before_it_says_anything_has_the_status_of_its_error(client):
+    fails = answer(200, FAILS_AT_ONCE, {"Content-Type": "text/event-stream"})
+    async with EvilUpstream(fails) as evil, gateway(config_of([upstream_at(evil, "openai-responses")])) as running:
+        came = await asked(running, client)
+    assert came.status == 429
+    assert b"slow down" in came.body
+    async with EvilUpstream(fails) as evil, EvilUpstream(as_asked("openai-chat")) as second:
+        upstreams = [upstream_at(evil, "openai-responses"), upstream_at(second, "openai-chat", "two")]
+        async with gateway(config_of(upstreams)) as running:
+            assert (await asked(running, client)).status == 200
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "ollama"])
+async def test_the_name_of_a_model_keeps_its_slashes_and_an_unknown_vendor_goes_to_nobody(client):
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        upstream = upstream_at(evil, "openai-chat")
+        async with gateway(config_of([upstream], models=("openai/*", "gpt-*"))) as running:
+            assert (await asked(running, client, model="openai/gpt-oss/20b")).status == 200
+            assert (await asked(running, client, model="nosuch/gpt-5")).status == 404
+    assert [request.json()["model"] for request in evil.requests] == ["openai/gpt-oss/20b"]
+
+
+async def test_features_that_a_client_asks_for_are_asked_for_with_the_gateways_own_key():
+    flags, edits = (
+        "context-management-2025-06-27,fast-mode-2026-02-01",
+        {"edits": [{"type": "clear_tool_uses_20250919"}]},
+    )
+    async with EvilUpstream(as_asked("anthropic")) as evil:
+        upstream = upstream_at(evil, "anthropic", auth="x-api-key", key=Secret(KEY))
+        async with gateway(config_of([upstream])) as running:
+            path, body = asking("anthropic")
+            body["context_management"] = edits
+            headers = {"anthropic-beta": flags}
+            assert (await ask(running.url, path, body=orjson.dumps(body), headers=headers)).status == 200
+    assert evil.requests[0].header("anthropic-beta") == flags
+    assert evil.requests[0].json()["context_management"] == edits
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_error_on_a_stream_has_its_status_though_it_ends_without_a_line_end(client):
+    refused = answer(429, b'{"error":{"message":"weekly limit"}}', {"Content-Type": "application/json"})
+    async with EvilUpstream(refused) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
+        came = await asked(running, client, {"Accept": "text/event-stream"})
+    assert (came.status, came.headers["content-type"].partition(";")[0]) == (429, "application/json")
+    assert b"weekly limit" in came.body

@@ -72,6 +72,8 @@ MEMBERS: Mapping[str, Members] = {
     "ping": Members("type"),
     "error": KEPT,
 }
+#: The counts that make up the input. Where all of them are 0 at the end, some gateways do not know them there.
+INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 #: Counts that a usage object may have; each frame repeats them all.
 COUNTS = 64
 #: The block that each delta belongs into, and the delta's own field.
@@ -236,8 +238,10 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
+            empty = () if any(usage.get(name) for name in INPUT_COUNTS) else INPUT_COUNTS  # no input is empty
             for name, value in usage.items():
-                if value is not None and (name in self._usage or len(self._usage) < COUNTS):
+                known = name in self._usage
+                if value is not None and not (known and name in empty) and (known or len(self._usage) < COUNTS):
                     self._usage[name] = value
             self.tell_counts(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):

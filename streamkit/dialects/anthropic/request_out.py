@@ -103,6 +103,11 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
     users = re.compile(r"[^@]{1,256}")  # addresses are refused
     search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
 
+    @property
+    def checks_ids(self) -> bool:
+        """Of Claude's too: a client that changed its model has the ids of the one before (``Bash:0``), by a gateway."""
+        return not self.own or "claude" in (self.request.model or "").lower()
+
     def request_body(self) -> dict[str, Any]:
         compaction = self._compacting()
         request, options = self.request, self.request.options

@@ -494,9 +494,14 @@ class RequestWriter:
 
     # -- ids and names ---------------------------------------------------------------------------------------------
 
+    @property
+    def checks_ids(self) -> bool:
+        """Whether the id of a call may be one that the server refuses."""
+        return not self.own
+
     def call_id(self, call_id: str) -> str:
         """The id of a call as the dialect takes it: alike for the call and its result."""
-        if self.own or self.ids is None:
+        if self.ids is None or not self.checks_ids:
             return call_id
         return self._rewrite(call_id, portable_id(call_id, self.ids), "id_rewritten")
 

@@ -152,9 +152,9 @@ class Template:
         if self._usage is None:
             return [delta, *self.events]
         raw = loads(values["usage"])
-        if type(raw) is not dict or not raw:
+        counted = self._usage(raw) if type(raw) is dict and raw else None
+        if counted is None:
             return None
-        counted = self._usage(raw)
         return [delta, *(counted if event is None else event for event in self.events)]
 
     def _values(self, holes: bytes) -> dict[Kind, bytes]:

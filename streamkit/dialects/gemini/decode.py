@@ -253,7 +253,7 @@ class GeminiDecoder(FrameDecoder):
 
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):
-            self.out.append(counts)
+            self.out += [counts] if self.counts_anew(counts) else []
         elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
             # no count at all: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))

@@ -163,9 +163,10 @@ class ChatDecoder(FrameDecoder):
         message, _, delta = payload[found.end() :].partition(DELTA_BEHIND)
         return not delta.startswith(message) or MESSAGE.search(delta) is not None
 
-    def usage(self, raw: dict[str, Any]) -> WireEvent:
-        """Token counts of a ``usage`` object."""
-        return decode_usage(raw, self.vendor)
+    def usage(self, raw: dict[str, Any]) -> WireEvent | None:
+        """Token counts of a ``usage`` object, if they go on counting."""
+        counts = decode_usage(raw, self.vendor)
+        return counts if counts.input_total and self._knows_input else None
 
     def done(self) -> None:
         """End the stream, at ``[DONE]``."""
@@ -462,8 +463,9 @@ class ChatDecoder(FrameDecoder):
             state.signed = state.signed[0] + 1, OPAQUE_MEMBERS[BLOCK_ID]
         before, block = len(self.out), state.signed[0] + 1
         had_text = False
-        for detail in self.items(delta.get("reasoning_details")):
-            had_text = self._detail(detail if type(detail) is dict else self.fields(detail), choice) or had_text
+        for found in self.items(delta.get("reasoning_details")):
+            detail = found if type(found) is dict else self.fields(found)
+            had_text = self._detail(detail, choice, whole=whole) or had_text
         if had_text:
             return
         blocks = thinking_blocks(delta)
@@ -505,8 +507,11 @@ class ChatDecoder(FrameDecoder):
         if closes:
             state.signed, state.signs = (block, sealed.vendor), True
 
-    def _detail(self, detail: dict[str, Any], choice: int) -> bool:
-        """One entry of ``reasoning_details``; whether it had text of its own."""
+    def _detail(self, detail: dict[str, Any], choice: int, *, whole: bool) -> bool:
+        """One entry of ``reasoning_details``; whether it had text of its own.
+
+        The first of a stream may be all reasoning that other members said in earlier deltas, with its signature.
+        """
         state, block, text = self._choices[choice], detail.get("index"), detail.get("text")
         if type(block) is not int or not 0 <= block <= self.limits.index:
             block = self.index(block) or 0
@@ -515,8 +520,11 @@ class ChatDecoder(FrameDecoder):
         if type(text) is not str:
             text = self.string(text)
         summary = self.string(detail["summary"]) if "summary" in detail else ""
-        if text:
+        if text and not whole and not state.detailed and state.has_thought(text):
+            self.report.repair("said_twice")
+        elif text:
             self.out.append(ReasoningDelta(text, choice, block))
+        state.detailed = state.detailed or bool(text or summary)
         if summary:
             self.out.append(ReasoningDelta(summary, choice, block, "summary"))
         if "signature" in detail or "data" in detail:

@@ -65,6 +65,7 @@ class ChoiceSoFar:
     signs: bool = False  #: it came in this delta
     signed_chars: int = 0  #: of reasoning, when it came
     block: int = -1  #: of its last reasoning
+    detailed: bool = False  #: an entry of ``reasoning_details`` had text
     #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
     #: first: the other member repeats it.
     called: str | None = None
@@ -75,6 +76,11 @@ class ChoiceSoFar:
         """How much reasoning came in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self._choice))
         return 0 if text is None else text.chars
+
+    def has_thought(self, whole: str) -> bool:
+        """Whether this is all reasoning of earlier deltas."""
+        text = self._texts.begun((ReasoningDelta, self._choice))
+        return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
         """A first delta of a kind of text comes."""

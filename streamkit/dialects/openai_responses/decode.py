@@ -293,6 +293,9 @@ class ResponsesDecoder(ItemReader):
         self.report.repair("stop_conflict")
         return max(of_event, of_response, key=STATUSES.index)
 
+    def _keep_alive(self, document: dict[str, Any]) -> None:
+        """``keepalive``: the model works, and nothing is said."""
+
     def _error(self, document: dict[str, Any]) -> None:
         """Nested, as it is on the wire, or flat, as it is documented: both are the dialect's."""
         error = document.get("error")
@@ -324,5 +327,6 @@ class ResponsesDecoder(ItemReader):
         **dict.fromkeys(TERMINALS, _ended),
         OTHER_TERMINAL: _done,
         **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in ASIDES.items()},
+        "keepalive": _keep_alive,
         "error": _error,
     }

@@ -281,6 +281,8 @@ class ItemReader(TextReader):
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:
         """What of a call's id and name is new."""
         call_id, name = self.string(found.get("call_id")), self.string(found.get("name"))
+        if (item.call_id and call_id == "" and "call_id" in found) or (item.name and name == "" and "name" in found):
+            self.report.repair("identity_blank")  # what its start said stands
         new = call_id if call_id != item.call_id else "", name if name != item.name else ""
         item.call_id, item.name = call_id or item.call_id, name or item.name
         if new[0]:

@@ -230,7 +230,18 @@ class RequestBodyWriter(OpenAIRequestWriter):
         turns = self.request.turns
         self._again = {} if self.own else items_again(turns)
         instructions = self._instructions(turns)
-        return instructions, [item for turn in turns[instructions is not None :] for item in self._items(turn)]
+        items = [item for turn in turns[instructions is not None :] for item in self._items(turn)]
+        return instructions, items if self.own else self._followed(items)
+
+    def _followed(self, items: Sequence[Item]) -> list[Item]:
+        """Leave out reasoning that nothing of the assistant's follows: the API refuses it."""
+        kept: list[Item] = []
+        for item in reversed(items):
+            if item.get("type") == "reasoning" and not (kept and _is_of_model(kept[-1])):
+                self.lose("reasoning_history", "reasoning")
+            else:
+                kept.append(item)
+        return kept[::-1]
 
     def _instructions(self, turns: Sequence[Turn]) -> str | None:
         """What the system says in front, if it is one plain text and nothing but a place in the request would be lost."""
@@ -444,6 +455,11 @@ class RequestBodyWriter(OpenAIRequestWriter):
 def _begun(members: Extras) -> Item:
     """The beginning of a message of the assistant's."""
     return {"type": "message", "role": "assistant", **members, "content": []}
+
+
+def _is_of_model(item: Item) -> bool:
+    """Whether the assistant said or did what an item holds."""
+    return bool(item["role"] == "assistant" if "role" in item else not item["type"].endswith("_output"))
 
 
 def _plain(item: Item) -> Item:

@@ -88,6 +88,7 @@ class FrameDecoder:
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
+    _knows_input = False  # with those of the input
     _went_on = False  # frames came behind the terminator
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
@@ -263,7 +264,7 @@ class FrameDecoder:
         return False
 
     def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
-        """What token counts in a hole say behind the delta of their frame; None where ``opaque_holes`` has none."""
+        """What token counts in a hole say behind the delta of their frame; None where the frame is to be decoded."""
         return None
 
     def _other_dialect(self) -> NotThisDialect | None:
@@ -368,7 +369,13 @@ class FrameDecoder:
     def tell_counts(self, usage: UsageReported) -> None:
         """Tell the token counts of the answer."""
         self._counted = True
-        self.out.append(usage)
+        if self.counts_anew(usage):
+            self.out.append(usage)
+
+    def counts_anew(self, usage: UsageReported) -> bool:
+        """Whether counts say anything: nothing but zeros, behind an input that is known, are no news."""
+        known, self._knows_input = self._knows_input, self._knows_input or bool(usage.input_total)
+        return not known or bool(usage.input_total or usage.output_total or usage.total)
 
     def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
         """A payload without a ``type``, with the one of ``kinds`` that its ``event:`` line says; None if that says none."""

@@ -24,6 +24,7 @@ from tests.vectors.field import (
     inside_text,
     later,
     names,
+    newest,
     other,
     reasoning,
     responses_items,
@@ -41,7 +42,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
-    heldout, error_members, endings, content, waiting,
+    heldout, error_members, endings, content, waiting, newest,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

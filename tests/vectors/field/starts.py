@@ -95,7 +95,7 @@ CASES = (
         forms=(
             responses_turn(
                 *NAMELESS, rs.event("function_call_arguments.done", arguments=A.arguments, name="f"), rs.done(0, "function_call", call_id="a", name="", arguments=A.arguments),
-                calls=(A,), stop="tool_calls", to=USED,
+                calls=(A,), stop="tool_calls", repairs={"identity_blank": 1}, to=USED,
             ),
         ),
     ),
