@@ -13,6 +13,7 @@ from attrs import asdict, frozen
 
 from streamkit.conversation.messages import Choice as Said
 from streamkit.conversation.messages import Response, ToolCall
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.text.identifiers import nine_characters
 from tests.clients.readers import Call, Choice, Reading, Usage, parsed
 
@@ -100,16 +101,16 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
     "bedrock": {"refusal": "content_filtered", "pause": "max_tokens", "compaction": "max_tokens", "other": "end_turn"},
     "mistral": {
         "stop_sequence": "stop",
-        "content_filter": "stop",
-        "refusal": "stop",
+        "content_filter": "length",
+        "refusal": "length",
         "pause": "length",
         "compaction": "length",
         "other": "stop",
     },
     "cohere": {
         "context_full": "MAX_TOKENS",
-        "content_filter": "COMPLETE",
-        "refusal": "COMPLETE",
+        "content_filter": "MAX_TOKENS",
+        "refusal": "MAX_TOKENS",
         "pause": "MAX_TOKENS",
         "compaction": "MAX_TOKENS",
         "other": "COMPLETE",
@@ -117,8 +118,8 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
     "ollama": {
         "stop_sequence": "stop",
         "context_full": "length",
-        "content_filter": "stop",
-        "refusal": "stop",
+        "content_filter": "length",
+        "refusal": "length",
         "pause": "length",
         "compaction": "length",
         "other": "stop",
@@ -158,7 +159,11 @@ def keep_first_choice(reading: Reading, _response: Response, _target: str) -> No
 def nearest_stops(reading: Reading, response: Response, target: str) -> None:
     for said in response.choices:
         if said.index in reading.choices and said.stop_reason not in EXACT_STOPS[target]:
-            reading.choices[said.index].stop = NEAREST_STOPS[target][said.stop_reason or ""]
+            reason = said.stop_reason or ""
+            ended = reason == "refusal" and said.refusal and target in {"ollama", "cohere", "mistral"}
+            if ended and not was_stopped("refusal", said.native_stop_reason):
+                reason = "other"  # a refusal is all that the model said, and no word of the provider's
+            reading.choices[said.index].stop = NEAREST_STOPS[target][reason]
 
 
 def drop_usage_details(reading: Reading, _response: Response, target: str) -> None:

@@ -656,7 +656,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
     "documents": (
         [Turn("user", [DOC, DOC, Media("file", "text/plain; charset=utf-8", "eA=="), Media("file", None, PDF)])],
-        [user(document("a"), document("a (2)"), document("document", "txt", "eA=="), document("document (2)"))], {}, {},
+        [user(document("a"), document("a (2)"), document("document", "txt", "eA=="), document("document (2)"), {"text": "(A document is attached.)"})], {"text_added": 1}, {},
     ),
     "names of documents": (
         [Turn("user", [Media("file", "text/csv", "eA==", name="John's  r\u00e9sum\u00e9_v1.2.csv"), Media("file", "text/csv", "eA==", name="\u62a5\u544a.csv")])],

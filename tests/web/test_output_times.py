@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit import transcode
-from streamkit.events import OUTPUT, Aside, ToolCallArguments
+from streamkit.events import OUTPUT, Aside, ToolCallArguments, ToolCallDelta
 from streamkit.pipeline import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
@@ -24,9 +24,13 @@ def is_output(event):
 
 
 def outputs_by_events(dialect, reads):
-    """Numbers of the reads in which the model says something."""
-    chain = Chain(*machines(dialect, StreamReport()))
-    return [number for number, read in enumerate(reads) if any(map(is_output, chain.feed(read)))]
+    """Numbers of the reads in which the model says something: the last one also if its decoder closes a call at the end."""
+    parser, decoder, *others = machines(dialect, StreamReport())
+    chain = Chain(parser, decoder, *others)
+    spoke = [any(map(is_output, chain.feed(read))) for read in reads]
+    closing = [*decoder.feed(parser.finish()), *decoder.finish()]
+    spoke[-1] = spoke[-1] or any(type(event) is ToolCallDelta for event in closing)
+    return [number for number, said_so in enumerate(spoke) if said_so]
 
 
 async def timed(dialect, client, reads):

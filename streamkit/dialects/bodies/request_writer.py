@@ -360,7 +360,7 @@ class RequestWriter:
         return None
 
     def closeness(self, media: Media) -> str | None:
-        """How closely to look at an image, in a word that most servers know."""
+        """Return how closely to look at an image or a file, in a word that most servers know."""
         if media.detail is None or self.own or media.detail in CLOSENESS:
             return media.detail
         self.lose("metadata", "detail")

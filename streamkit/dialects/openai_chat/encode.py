@@ -66,6 +66,7 @@ class _Choice:
     custom: set[int] = field(factory=set)  #: the calls of custom tools
     refused: bool = False
     blocks: dict[type, int] = field(factory=dict)  #: the block that each kind of delta was last in
+    annotations: int = 0  #: that were written
     details: int = 0  #: entries of ``reasoning_details`` that were written
     signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
     unsigned: int = 0  #: blocks of reasoning since the last of them
@@ -270,6 +271,10 @@ class ChatEncoder(EventEncoder):
         elif event.kind == "audio":
             self._delta(event.choice, b'{"audio":%b}' % dumps(value))
         elif event.kind == "citation":
+            choice = self._choices[event.choice]
+            if choice.annotations and isinstance(value, dict):  # openai's helpers fail at a later one without its place
+                value = {"index": choice.annotations, **value}
+            choice.annotations += 1
             self._delta(event.choice, b'{"annotations":[%b]}' % dumps(value))
         elif name.startswith("delta."):
             self._delta(event.choice, dumps({name.removeprefix("delta."): value}))

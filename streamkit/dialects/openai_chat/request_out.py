@@ -209,7 +209,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             return {**body, "tool_choice": choice.native}
         if choice.mode == "required" and len(choice.names) == 1:
             body["tool_choice"] = self.named_tool(choice.names[0])
-        elif choice.names:
+        elif choice.names and choice.mode != "none":
             allowed = {"mode": choice.mode, "tools": [self.named_tool(name) for name in choice.names]}
             body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
         elif choice.mode != "auto" or choice.parallel is None:

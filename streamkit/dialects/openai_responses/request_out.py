@@ -432,7 +432,11 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 bare = media.data is None or (self.own and media.media_type is None)
                 data = media.data if bare else data_uri(media)
                 members = without_none(
-                    file_data=data, file_url=url, file_id=file_id, filename=self.file_name(media), detail=media.detail
+                    file_data=data,
+                    file_url=url,
+                    file_id=file_id,
+                    filename=self.file_name(media),
+                    detail=self.closeness(media),
                 )
                 return {"type": "input_file", **members}
             case "audio" if self.own and media.data is not None:  # the server takes none in a message (§7.4)

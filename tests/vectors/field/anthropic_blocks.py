@@ -169,7 +169,7 @@ CASES = (
                 text="Hi", reasoning="onetwo",
                 to={
                     "anthropic": messages(Thinking("one", "c2ln"), Block("server_tool_use"), Block("web_search_tool_result"), Thinking("two", "bWFy"), Text("Hi"), usage=KNOWN),
-                    "openai-chat": written(Thinking("onetwo", "c2lnbWFy"), Text("Hi"), losses={"server_tool": 5}),
+                    "openai-chat": written(Thinking("one\n\ntwo", "c2lnbWFy"), Text("Hi"), losses={"server_tool": 5}),
                 },
             ),
         ),
