@@ -66,6 +66,7 @@ class OllamaDecoder(FrameDecoder):
     dialect = "ollama"
     vendor = VENDOR
     error_types = ERROR_TYPES
+    error_forms = (str,)
     opaque_holes = HOLES
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
@@ -122,9 +123,6 @@ class OllamaDecoder(FrameDecoder):
             self._end(line)
         if has_others or "error" in line:
             self.read_error(line)
-
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        return isinstance(error, str) and error is document.get("error")
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
         """The message that is meant by what is no object: by a text, or by a list of one message."""

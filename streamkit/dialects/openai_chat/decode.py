@@ -120,6 +120,7 @@ class ChatDecoder(FrameDecoder):
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
+    error_forms = (dict,)
     dialect = "openai-chat"
     vendor = VENDOR
     #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
@@ -229,8 +230,8 @@ class ChatDecoder(FrameDecoder):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Whether the client sees it: in a member ``error``, with a message."""
-        return isinstance(error, dict) and isinstance(error.get("message"), str) and document.get("error") is error
+        """Return whether the client sees an error: in a member ``error``, with a message."""
+        return super().is_own_error(document, error) and isinstance(error.get("message"), str)
 
     def _no_chunk(self, chunk: dict[str, Any]) -> None:
         """No chunk: counts alone, an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""

@@ -66,6 +66,8 @@ class FrameDecoder:
     vendor: str
     #: The dialect's words for the type of an error, or its code.
     error_types: ClassVar[Mapping[str, ErrorType]] = {}
+    #: The types of JSON value that its clients see as an error in a member ``error``.
+    error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's envelope for errors, if others in it are kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
     #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/like_frames.py``; None:
@@ -416,9 +418,9 @@ class FrameDecoder:
         """Whether a payload that is none of the dialect's is an error without an envelope."""
         return is_bare_error(document)
 
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:  # noqa: ARG002 - for those that override it
-        """Whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
-        return False
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        """Return whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
+        return isinstance(error, self.error_forms) and error is document.get("error")
 
     def fail(self, error: Any, document: dict[str, Any] | None = None) -> None:
         """Report an error of the provider, after all that waits. ``document``: the payload that is nothing but the error."""
