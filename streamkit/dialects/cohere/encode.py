@@ -197,9 +197,8 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        found = finish_reason(
-            stop.reason, stop.native, called=True
-        )  # where none was written, the reason is another by now
+        # where no call was written, the reason is another by now
+        found = finish_reason(stop.reason, stop.native, called=True)
         reason = stop_word(found, stop.stop_sequence, self.report)
         usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
         self._end({"finish_reason": reason, **self._message_end, **usage})

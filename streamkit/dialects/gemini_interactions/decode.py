@@ -91,7 +91,6 @@ DELTAS: Final[Mapping[str, str]] = {
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
-TEXT_DELTA: Final = frozenset({"type", "text"})
 STEP: Final = Members("type", "content", "summary", "signature")
 MEMBERS: Final[Mapping[str, Members]] = of_events(
     ("event_type", "event_id"),
