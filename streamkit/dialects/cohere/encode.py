@@ -207,7 +207,7 @@ class CohereEncoder(BlockEncoder):
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the end of a message that failed, which needs no start in front of it.
+        """Write the end of a failed message, which needs no start before it.
 
         It has no usage: with one, ``@ai-sdk/cohere`` takes it for the end of a message that is whole.
         """

@@ -32,7 +32,7 @@ from streamkit.tool_calls.check import JSONChecker
 Step: TypeAlias = Callable[[bytes], bytes | None]
 #: From a text to a delta of it.
 Write: TypeAlias = Callable[[str], bytes]
-#: What notes the text of further deltas like one, which a machine behind these does not see; None where it must see them.
+#: Returns a function that notes the text of further deltas like one, for a machine after these; None: it must see them.
 Noting: TypeAlias = Callable[[Any, Sequence[Any]], Callable[[str], None] | None]
 #: From what stands between the head and the tail of an event to its text as JSON; None where it does not fit.
 TextIn: TypeAlias = Callable[[bytes], bytes | None]
@@ -185,11 +185,11 @@ class _Steps:
 
 
 def _nothing(_text: str) -> None:
-    """No machine behind the usual ones wants to know of a text."""
+    """Note nothing: there is no machine after the usual ones."""
 
 
 def _writing(write: Write, noted: Callable[[str], None]) -> Write:
-    """Write a text, and then note it."""
+    """Return a function that writes a text, and then notes it."""
 
     def written(text: str) -> bytes:
         output = write(text)

@@ -177,7 +177,7 @@ class GeminiDecoder(FrameDecoder):
             self.read_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Whether the official client sees it: as the first member."""
+        """Return whether the official client sees an error: only as the first member."""
         return is_error(error) and next(iter(document)) == "error"
 
     def _start(self, document: dict[str, Any]) -> None:
@@ -454,7 +454,7 @@ class GeminiDecoder(FrameDecoder):
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
 
     def _end_open(self, of: Candidate) -> None:
-        """Nothing more comes for the calls that are open: end those that may have ended, and hand over what was kept back."""
+        """End the open calls whose values are whole, if the candidate stopped by itself, and emit what was held of all."""
         if of.open is not None and of.stopped:
             self.report.repair("block_unclosed")
         for call in (*of.left, *(() if of.open is None else (of.open,))):

@@ -68,7 +68,7 @@ READERS: Final[Mapping[str, str]] = {
     "interaction.completed": "_completed",
     "error": "_error",
 }
-#: The events before revision 2026-05-20, when what is a step now was a content: today's names, and where each content stood.
+#: The events before revision 2026-05-20, when a step was called a content, by their names; and today's names.
 OLDER: Final[Mapping[str, str]] = {
     "interaction.start": "interaction.created",
     "content.start": "step.start",
@@ -179,9 +179,9 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._step_path = ("step",)
 
     def _renewed(self, kind: str, document: dict[str, Any]) -> dict[str, Any]:
-        """An event of before 2026-05-20 as one of today. A content may come without a start, and a call or a tool whole.
+        """Return an event of before 2026-05-20 as one of today. A content may have no start, and a call or a tool is whole.
 
-        Nothing of it is left where the start of a call has no name: the delta begins it.
+        The start of a call without a name is empty: the delta begins the call.
         """
         name, kind = "content" if kind == "content.start" else "delta", OLDER[kind]
         renewed = {**document, "event_type": kind}

@@ -74,7 +74,7 @@ def json_value(text: str | bytes) -> Any:
 
 
 def has_member(text: str, name: str) -> bool:
-    """Whether an object at any depth of a JSON text has a member of that name; also for a text that can't be read."""
+    """Return whether an object at any depth of a JSON text has a member of that name; True for a text that is no JSON."""
     if name not in text and "\\u" not in text:
         return False
     level = [json_value(text)]

@@ -77,8 +77,8 @@ def encode_usage(
 ) -> dict[str, Any]:
     """The counts and durations to write; unknown ones are left out, as 0 is. What has no place is counted.
 
-    A server always says how long it took, and clients divide by that: so does whoever knows when it was asked. ``first_s`` is
-    the time of the first output, by the clock of ``encoding``; None: it came with the rest. Of loading nothing is known.
+    A server always says how long it took, and clients divide by that: durations are written where the profile has the time of
+    the request. ``first_s`` is the time of the first output, by the clock of ``encoding``; None: it was that of the rest.
     """
     if usage is not None and usage.vendor == VENDOR:
         return dict(usage.raw or {})

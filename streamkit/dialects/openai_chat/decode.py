@@ -453,7 +453,7 @@ class ChatDecoder(FrameDecoder):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int, *, whole: bool) -> None:
-        """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91).
+        """Read one of the fields with the same reasoning: OpenRouter sends ``reasoning`` next to its details (quirks.md 91).
 
         LiteLLM's blocks of a ``whole`` message keep apart what ``reasoning_content`` joins; within a stream they are fragments
         like it, and one with a signature may have all of its block's text once more.
@@ -476,8 +476,7 @@ class ChatDecoder(FrameDecoder):
             if not self._is_boundary(text, choice, block):  # before a signature of the same chunk: it closes the block
                 self.out.insert(before, ReasoningDelta(text, choice, block))
         for each in blocks:
-            said = bool(texts) and not whole
-            self._block(self.string(each.get("thinking")), each, choice, said=said)
+            self._block(self.string(each.get("thinking")), each, choice, is_read=bool(texts) and not whole)
         for name, vendor in OPAQUE_MEMBERS.items():
             blob = self.string(delta.get(name))
             if blob and blob != state.signature:  # an id comes with each delta
@@ -485,11 +484,11 @@ class ChatDecoder(FrameDecoder):
                 has_text = bool(texts) or state.thought_chars > state.signed_chars
                 self._sign(blob, choice, vendor, closes=has_text and name != BLOCK_ID)
 
-    def _block(self, text: str, fields: dict[str, Any], choice: int, *, said: bool = False) -> None:
-        """A block of Anthropic's, or a part of one; ``said``: its text was read."""
+    def _block(self, text: str, fields: dict[str, Any], choice: int, *, is_read: bool = False) -> None:
+        """Read a block of Anthropic's, or a part of one; ``is_read``: its text was read already."""
         signature, data = self.string(fields.get("signature")), self.string(fields.get("data"))
         block, state = self.next_block(choice), self._choices[choice]
-        if text and not said and not (signature and state.thought_chars - state.signed_chars == len(text)):
+        if text and not is_read and not (signature and state.thought_chars - state.signed_chars == len(text)):
             self.out.append(ReasoningDelta(text, choice, block))
         if signature:
             self._sign(signature, choice)
@@ -499,7 +498,7 @@ class ChatDecoder(FrameDecoder):
             state.signed = block, sealed.vendor
 
     def _sign(self, blob: str, choice: int, vendor: str = "", *, closes: bool = True) -> None:
-        """A signature, which ``closes`` the block in front of it."""
+        """Emit a signature, which ``closes`` the block before it."""
         state, block = self._choices[choice], self.next_block(choice)
         sealed = unseal(blob) or Sealed("reasoning", vendor or maker_of(self._model), blob)
         self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
@@ -542,7 +541,7 @@ class ChatDecoder(FrameDecoder):
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
-        """Whether plain reasoning is no text of its block, but the line ends that our encoder writes behind a signed one.
+        """Return whether plain reasoning is only the line ends that our encoder writes after a signed block.
 
         A signature proves the text of its block to the letter. Raises TooManyBlocks.
         """

@@ -241,7 +241,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     @property
     def form_with_tools(self) -> bool:
-        """Whether the provider takes tools next to an answer in JSON; Google's models do from version 3 on."""
+        """Return whether the provider takes tools next to a response in JSON; Google's models do from version 3 on."""
         if self.provider.signatures == "google":
             return self.model.signatures
         return self.provider.form_with_tools

@@ -58,7 +58,7 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
 
 
 def result_of(item: Fields, raw: Extras) -> ToolResult:
-    """An answer as a result, which has all of the item beside it. What a search of tools found is not said here."""
+    """Return a client's answer as a result, with all of the item next to it. The reader adds what a search of tools found."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
     match raw["type"]:

@@ -125,7 +125,7 @@ def _others_words(text: str, choice: int, block: int) -> WireEvent:
 
 
 def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
-    """The event of a text in a part: of what another than the model said, one that is none of its text."""
+    """Return the event of a text in a part: an unknown event where the message has another role than the model's."""
     return _others_words if part.is_others else speech.event
 
 

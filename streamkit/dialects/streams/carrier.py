@@ -82,7 +82,7 @@ class Carrier:
 
 
 def _explained(aside: Aside) -> list[Event]:
-    """The text of a refusal, and what else its details say; nothing if they have no text."""
+    """Return the text of a refusal, and the rest of its details; nothing if they have no text."""
     details = aside.raw if isinstance(aside.raw, Mapping) else {}
     explanation = details.get("explanation")
     if not isinstance(explanation, str) or not explanation:

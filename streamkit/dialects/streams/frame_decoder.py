@@ -397,7 +397,7 @@ class FrameDecoder:
             self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
-        """Report the error of a payload in any form but the dialect's own; whether there is one.
+        """Report the error of a payload in any form but the dialect's own; return whether there is one.
 
         ``alone``: the payload is none of the dialect's, so that it may be an error without an envelope.
         """
@@ -415,7 +415,7 @@ class FrameDecoder:
         return True
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Whether a payload that is none of the dialect's is an error without an envelope."""
+        """Return whether a payload that is none of the dialect's is an error without an envelope."""
         return is_bare_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
@@ -610,7 +610,7 @@ class FrameDecoder:
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
     def keep_others_words(self, said: Any, choice: int = 0) -> None:
-        """Keep what another than the model said in the response: it is none of its text."""
+        """Keep a message of another role than the model's: it is none of the response's text."""
         self.out.append(Aside(self.vendor, "unknown_event", "message", said, choice))
 
     def keep_invalid(self, value: Any) -> None:

@@ -75,7 +75,7 @@ def meaning(word: str) -> StopReason | None:
 
 
 def was_stopped(reason: StopReason, native: str | None) -> bool:
-    """Return whether the provider withheld the answer, or what was left of it, by its word ``native``.
+    """Return whether the provider withheld the response or the rest of it, by its word ``native``.
 
     Not so where the model refused in a text of its own, at a natural end (OpenAI's ``stop`` with a refusal).
     """
