@@ -104,16 +104,16 @@ def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
     return place or f"turns[{turn}].parts[{number}]"
 
 
-# -- what is said twice ------------------------------------------------------------------------------------------------
+# -- repeated calls and results ----------------------------------------------------------------------------------------
 
 
 def said_once(request: Request, report: StreamReport) -> Request:
-    """The request without calls and results that only say again what another one says (``said_twice``).
+    """Return the request without calls and results that repeat another one (repair ``said_twice``).
 
-    A client that resumes, or that puts snapshots together, may have a call twice: by one id, name and arguments, with one
-    result at most. The one that the result follows stays, else the last. Of several results for one call, between two turns of
-    the assistant, the last is its latest state. Calls that share an id and have a result each stay: some providers count their
-    ids anew.
+    A client that resumes, or that joins snapshots, may have a call twice: with one id, name and arguments, and at most one
+    result. The call before the result stays, else the last. Of several results for one call, between two turns of the
+    assistant, the last is the latest state. Calls that share an id and have a result each stay: some providers number their
+    ids from the start again.
     """
     calls: dict[str, list[tuple[int, ToolCall]]] = {}
     results: dict[str, list[tuple[int, ToolResult]]] = {}

@@ -37,7 +37,7 @@ VERSION: Final = 1
 MARK: Final = "streamkit_recording"
 _BEGINNING: Final = b'{"streamkit_recording"'
 
-#: What a value of another type, size or depth raises in the code that reads it.
+#: Errors that a value of another type, size or depth raises in the code that reads it.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 Side = Literal["upstream", "client"]
@@ -78,7 +78,7 @@ def _are_headers(_recording: Any, _attribute: Attribute[Mapping[str, str]], head
 
 
 def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], Any], None]:
-    """A validator for the values of ``allowed``, which ``what`` describes."""
+    """Return a validator for the values of ``allowed``, which ``what`` describes."""
 
     def check(_recording: Any, attribute: Attribute[Any], value: Any) -> None:
         if value not in allowed:
@@ -87,7 +87,7 @@ def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], An
     return check
 
 
-#: What every reader of JSON numbers can count.
+#: Whole numbers that every reader of JSON has exactly.
 _COUNT: Final = _in(range(1 << 53), "a count")
 
 

@@ -219,7 +219,7 @@ class MemoryLog:
         return MemoryReading(self, after)
 
     def drop(self) -> None:
-        """Hold the bytes for nobody but the readers that are there, who need them to say what went wrong."""
+        """Hold the bytes only for the readers that are there, which need them for an error that continues the stream."""
         self.is_there = False
         self._wake()
         self._free()

@@ -56,7 +56,7 @@ def redacted(body: bytes) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with JSON's escapes of visible ASCII written plain, but for quotes and backslashes."""
+    """Return a text with JSON's escapes of visible ASCII written plain, but for quotes and backslashes."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
 
 

@@ -87,7 +87,7 @@ def refuse_other_hosts(
 
 
 def guarded(hosts: Hosts, server: str) -> Middleware:
-    """A middleware for a server of this machine's own: refuse other names (421), and pages of other sites (403).
+    """Return a middleware for a server of this machine alone: refuse other names (421), and pages of other sites (403).
 
     The client gets these errors, and every Refused of a handler, in its dialect; ``server`` is what messages call the server.
     """

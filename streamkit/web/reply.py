@@ -114,7 +114,7 @@ class Outlet:
         raise NotImplementedError
 
     async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
-        """Say that nothing follows; ``failed_end`` is what stands instead where the answer failed (``Dialect.failed_end``)."""
+        """End the body; ``failed_end`` replaces its end where the answer failed (``Dialect.failed_end``)."""
         raise NotImplementedError
 
     def answers(self, reply: Reply) -> None:
@@ -321,7 +321,7 @@ class Reply:
         """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
         if self.ending is None and not self._has_end:
             if self.begun and (self._array is not None or not self._stream):
-                self.failure, self.ending = failed, "broken"  # half of a JSON text: no frame can stand in it
+                self.failure, self.ending = failed, "broken"  # half of a JSON text: no frame fits into it
             else:
                 await self.fail(failed)
 
@@ -342,7 +342,7 @@ class Reply:
             self.ending = "whole"
 
     def _failed_end(self) -> bytes | None:
-        """What the body ends with instead of its end; None: it ends as any other."""
+        """Return the bytes instead of the body's end; None: it ends as any other."""
         if self.ending not in {"error", "broken"} or isinstance(self._response, web.Response):
             return None
         if not self._stream:  # one JSON text, an error or half of an answer

@@ -36,7 +36,7 @@ LOOK_S: Final = 0.01
 PAGE: Final = 256
 #: Bytes that wait for one reader; beyond them it reads them again once it wants them.
 WAITING_BYTES: Final = 256 * 1024
-#: How long what a client has is read again, in seconds, for an error that goes on from it.
+#: How long the bytes that a client has are read again, in seconds, for an error that continues them.
 WRITTEN_S: Final = 1.0
 
 
@@ -105,7 +105,7 @@ class Hub:
             try:
                 found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
             except StoreDown as error:
-                if is_wrong_type(error.__cause__):  # one foreign key among them fails the whole command
+                if is_wrong_type(error.__cause__):  # one key of another type fails the whole command
                     await self._drop_foreign()
                 elif self._down_since is None:
                     self._down_since = loop.time()
@@ -135,9 +135,9 @@ class Hub:
                     reading.take(found)
 
     async def _drop_foreign(self) -> None:
-        """Fail the readers of keys that are no streams any more, since another program wrote there, and watch them no longer.
+        """Fail the readers of keys that another program wrote over, and stop watching these keys.
 
-        A key of this process's own messages that is foreign is deleted: nobody else has its name.
+        The key of this process's own messages is deleted instead: no other process has its name.
         """
         keys = [self._inbox, *self._watched]
         with suppress(StoreDown):
