@@ -366,7 +366,7 @@ class Choice:
 
     @property
     def reasoning(self) -> str:
-        """All reasoning, a blank line between its blocks."""
+        """Return all reasoning, a blank line between its blocks."""
         return one_string(part.text for part in self.parts if isinstance(part, Reasoning))
 
     @property

@@ -287,7 +287,7 @@ def _request(value: dict[str, Any], line: bytes) -> RecordedRequest:
 
 
 def headers_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """The ``headers`` of a request or response in a file, names in lower case."""
+    """Return the ``headers`` of a request or response in a file, names in lower case."""
     return {str(name).lower(): str(text) for name, text in dict(value.get("headers") or {}).items()}
 
 

@@ -234,7 +234,7 @@ class MemoryLog:
         return bytes(self._data[position:])
 
     def data_before(self, position: int) -> bytes:
-        """All bytes up to ``position``."""
+        """Return all bytes up to ``position``."""
         return bytes(self._data[:position])
 
     def give_up(self, why: Lost) -> None:
@@ -307,7 +307,7 @@ class MemoryReading:
 
 
 def _size(name: str, owner: str, data: bytes) -> int:
-    """The bytes that a value takes."""
+    """Return how many bytes of memory a value takes."""
     return VALUE_OVERHEAD + len(name) + len(owner) + len(data)
 
 

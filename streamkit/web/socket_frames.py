@@ -32,7 +32,7 @@ _CLOSE_CODES: Final = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *ra
 
 
 class FrameReader:
-    """Frames in, messages out: into ``queue``, from which aiohttp's socket takes them.
+    """Read frames, and put their messages into ``queue``, from which aiohttp's socket takes them.
 
     ``hold`` gets the bytes of each message; the reader of the queue gives them back for each message that it takes.
     """

@@ -111,7 +111,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The page or the document that a citation names, and no losses."""
+    """Return the page or the document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     form = DOCUMENTS.get(str(raw.get("type")))
     document = None if form is None else read_place(form, raw, raw.get("source"))

@@ -82,7 +82,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The page or the document that a citation names, and no losses."""
+    """Return the page or the document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     location = details_of(raw, "location")
     url, title = details_of(location, "web").get("url"), raw.get("title")
@@ -99,7 +99,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Citations of a choice as asides, each of the text block that it belongs to."""
+    """Return the citations of a choice as asides, each of its text block."""
     asides = []
     for citation in citations:
         location: dict[str, Any] = {"web": {"url": citation.url}}

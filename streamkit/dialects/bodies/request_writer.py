@@ -232,7 +232,7 @@ class RequestWriter:
         return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
     def _readable(self, turn: Turn) -> Turn:
-        """The turn with text for what only one dialect has a form for, though it says text.
+        """Return the turn with text for parts that only one dialect has a form for, though they have text.
 
         Raises BadRequest for an unknown part of the user or the system: without it the model would answer something else.
         """

@@ -50,7 +50,7 @@ class Body:
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
-        """The JSON text of the value at ``path``: where writing it again could change a number its own, escapes as characters.
+        """Return the JSON text of the value at ``path``: its own if writing it again could change a number, escapes plain.
 
         The rest of the body changes nothing: a history has the same text each time, and the provider's cache knows it.
         """

@@ -234,7 +234,7 @@ class ChatDecoder(FrameDecoder):
         return super().is_own_error(document, error) and isinstance(error.get("message"), str)
 
     def _no_chunk(self, chunk: dict[str, Any]) -> None:
-        """No chunk: counts alone, an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
+        """Read a payload that is no chunk: counts alone, an error in another form (dialects.md §1.4), or something unknown."""
         if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:
             self.recognised = True
             self._start()
@@ -257,7 +257,7 @@ class ChatDecoder(FrameDecoder):
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
-        """The id of a later chunk. Raises SecondResponse where a choice that had not ended begins again under another one.
+        """Read the id of a later chunk. Raises SecondResponse where an unfinished choice begins again under another id.
 
         Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
         """

@@ -281,7 +281,7 @@ class ChatRequestReader(TurnReader):
         return evolve(media, place=part.place)
 
     def _file(self, part: Fields) -> Media:
-        """A file, whose content or id may be an address (OpenRouter, LiteLLM)."""
+        """Read a file, whose content or id may be an address (OpenRouter, LiteLLM)."""
         file = part.needed_fields("file")
         data, file_id = file.string("file_data"), file.string("file_id")
         media = Media("file", data=data, file_id=file_id, name=file.string("filename"), place=part.place)

@@ -467,7 +467,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return {field: self.joined(texts, one_string), **beside}
 
     def _block(self, part: Thought, field: str) -> dict[str, Any] | None:
-        """A block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for what is lost."""
+        """Return a block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for a counted loss."""
         if isinstance(part, Aside):
             self.lose(part.kind, part.type)
             return None

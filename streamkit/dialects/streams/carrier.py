@@ -41,7 +41,7 @@ WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
 
 class Carrier:
-    """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
+    """The asides of one response, as events for the encoder of a dialect whose own asides are those of ``native``."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
         self._native = native
@@ -65,7 +65,7 @@ class Carrier:
         return self._compactions.take(aside) if found is None else found
 
     def finish(self, *, spoke: bool = False) -> Sequence[Event]:
-        """Nothing more comes: what waited, and the code that ran if the response ``spoke`` no word."""
+        """Return the events that waited for more, and the code that ran, unless the response ``spoke``."""
         self._compactions.finish()
         code, self._code = [] if spoke else self._code, []
         return [*code, *self._calls.finish()]
@@ -95,7 +95,7 @@ def _explained(aside: Aside) -> list[Event]:
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
-    """A whole response for a dialect whose own asides are those of ``native``: a failure if it waits for what that lacks."""
+    """Return a whole response for a dialect with the asides of ``native``; a failure if it waits for what that lacks."""
     asides = [aside for choice in response.choices for aside in choice.asides]
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
         report.clean = False

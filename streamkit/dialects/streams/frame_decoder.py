@@ -619,9 +619,7 @@ class FrameDecoder:
         self.out.append(Aside(self.vendor, "unknown_event", "field", value))
 
     def text_at(self, *path: str | int) -> str:
-        """The JSON text of the value of the frame at hand that ``path`` leads to, escapes as characters; of many, the frame is
-        walked once.
-        """
+        """Return the JSON text of the frame's value at ``path``, escapes as characters; the frame is walked once for all."""
         if self._values is None or self._values[0] is not self.frame:
             self._values = self.frame, ValueTexts(self.frame.data)
         return plain_text(self._values[1].text(*path))

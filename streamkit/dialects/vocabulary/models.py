@@ -33,7 +33,7 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 @frozen(kw_only=True)
 class Model:
-    """What the models of one family take."""
+    """The request options that the models of one family take."""
 
     #: What the ids of the family have, in lower case: a regular expression.
     names: str

@@ -308,7 +308,7 @@ class RedisReading:
             await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
 
     async def _written(self, position: int = LARGEST_OFFSET) -> tuple[bytes, int | None]:
-        """The bytes in the store, up to ``position`` at least, and the id of their last entry; None: the log has an end.
+        """Return the bytes in the store, up to ``position`` at least, and the id of the last entry; None: the log has an end.
 
         Raises LogGap and StoreDown.
         """

@@ -1,4 +1,4 @@
-"""Connections to upstreams, and the request that meets one which its upstream has just closed.
+"""Connections to upstreams, and requests on a kept connection that the upstream has just closed.
 
 A server closes a connection that was idle for some seconds, and a request may be on its way then: it fails before a byte of a
 response arrived, though the server is well and never read it. Such a request is sent once more, at once, on a new connection
