@@ -52,7 +52,7 @@ class _Shown:
             capture = self.captures.open(
                 str(len(self.statuses)),
                 clock=lambda: source.now if source.ended_at is None else source.ended_at,
-                about={"file": self.names.get(path, name_of(path)), **_asked(opened.recording)},
+                about={"file": self.names.get(path, name_of(path)), **_request_line(opened.recording)},
                 client=self.client,
                 encodes=True,
                 **_times(path, opened.recording),
@@ -84,7 +84,7 @@ def is_whole(body: bytes, dialect: str) -> bool:
     return body.lstrip()[:1] == b"{" and source_named(dialect)[0].media_type != NDJSON
 
 
-def _asked(recording: Recording | None) -> dict[str, str]:
+def _request_line(recording: Recording | None) -> dict[str, str]:
     """Return the method and path of a recorded request, for the list of streams: names of files are mere times."""
     request = None if recording is None else recording.request
     return {} if request is None else {"asked": f"{request.method} {request.path.partition('?')[0]}"}

@@ -70,9 +70,9 @@ class ToolNames:
         value = _object(call.arguments) if whole else None
         if value is None:
             return []
-        said = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
+        members = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
         return [
-            evolve(form, raw={"type": form.type, "item": {**form.raw, **said}}, choice=choice, block=-number - 1)
+            evolve(form, raw={"type": form.type, "item": {**form.raw, **members}}, choice=choice, block=-number - 1)
             for form in self.items.get(call.name, ())
         ]
 

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
-from streamkit.conversation.pairing import check_pairing, repair_pairing, said_once
+from streamkit.conversation.pairing import check_pairing, drop_repeats, repair_pairing
 from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
@@ -79,7 +79,7 @@ def encode_request(
     bodies = _bodies_of(named)
     report = report if report is not None else StreamReport()
     if request.dialect != named.name:
-        request = said_once(request, report)
+        request = drop_repeats(request, report)
     if repair:
         request = repair_pairing(request, report)
     else:

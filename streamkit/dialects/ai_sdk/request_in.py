@@ -110,9 +110,9 @@ class AISDKRequestReader(RequestReader):
                 self._end_step(answer, results, name)
                 answer, results = [], []
             if kind == STEERING:
-                said = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
+                steering = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
                 ids = (name, part.string("id") or "")
-                self.turns.append(Turn("user", [*said], native_role=STEERING, native_ids=ids))
+                self.turns.append(Turn("user", [*steering], native_role=STEERING, native_ids=ids))
             elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
                 self._call(part, kind, answer, results)
             elif kind == "reasoning":

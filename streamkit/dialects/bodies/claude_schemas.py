@@ -105,9 +105,9 @@ class ClaudeSchemas:
         """Return the schema, the keywords that Claude refuses at the end of its description."""
         if left:
             self._lose(path, left)
-            said = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
+            refused = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
             before = kept.get("description")
-            kept["description"] = f"{before}\n\n{{{said}}}" if before else f"{{{said}}}"
+            kept["description"] = f"{before}\n\n{{{refused}}}" if before else f"{{{refused}}}"
         return kept
 
     def _lose(self, path: str, keywords: Iterable[str]) -> None:

@@ -480,7 +480,7 @@ class RequestWriter:
         last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
         if self.model.prefill or last is None or last.role != "assistant":
             return turns
-        if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_says, last.parts)):
+        if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_has_text, last.parts)):
             return turns
         if self.target.assistant_last == "refuse":
             raise BadRequest(
@@ -626,7 +626,7 @@ def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
-def _says(part: Part) -> bool:
+def _has_text(part: Part) -> bool:
     return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 

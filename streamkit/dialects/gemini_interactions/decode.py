@@ -188,22 +188,22 @@ class InteractionsDecoder(BlockDecoder[Block]):
         if kind not in {"step.start", "step.delta"} or not isinstance(renewed.get(name), dict):
             return renewed
         content = renewed.pop(name)
-        said = self.string(content.get("type"))
-        belongs = DELTAS.get(said)
+        content_type = self.string(content.get("type"))
+        belongs = DELTAS.get(content_type)
         if kind == "step.start" and belongs == TEXT:
             has_more = content.keys() - {"type"}
             return {**renewed, "step": {"type": TEXT, **({"content": [content]} if has_more else {})}}
-        if kind == "step.start" and said == CALL and not content.get("name"):
+        if kind == "step.start" and content_type == CALL and not content.get("name"):
             return {}
         if kind == "step.start" or (belongs is None and document.get("index") not in self.blocks):
             self._step_path = (name,)
             return {**renewed, "event_type": "step.start", "step": content}
-        if said == CALL:
+        if content_type == CALL:
             content = {"type": "arguments_delta", "arguments": content.get("arguments")}
-        elif said in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
+        elif content_type in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
             text = content.get("text") or content.get(THOUGHT)
             content = {"type": "thought_summary", "content": {"type": "text", "text": text}}
-        elif said == THOUGHT:
+        elif content_type == THOUGHT:
             content = {**content, "type": "thought_signature"}
         return {**renewed, "delta": content}
 

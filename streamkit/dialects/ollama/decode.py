@@ -15,7 +15,7 @@ from streamkit.dialects.members.values import count_of, decode_time, has_value, 
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -101,8 +101,8 @@ class OllamaDecoder(FrameDecoder):
         message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
             message = self._mended_message(message)
-        if message is not None and is_others(message.get("role")):
-            self.keep_others_words(message)
+        if message is not None and is_other_role(message.get("role")):
+            self.keep_other_role(message)
         elif message is not None:
             self._message(message, ("message",), ends=ends)
             if not message.keys() <= MESSAGE_FIELDS:

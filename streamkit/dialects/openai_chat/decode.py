@@ -30,7 +30,7 @@ from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDO
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -267,7 +267,12 @@ class ChatDecoder(FrameDecoder):
         for choice in choices:
             if type(choice) is dict:
                 has_choice, delta = True, choice.get("delta")
-                if type(delta) is dict and "role" in delta and text_of(delta["role"]) and not is_others(delta["role"]):
+                if (
+                    type(delta) is dict
+                    and "role" in delta
+                    and text_of(delta["role"])
+                    and not is_other_role(delta["role"])
+                ):
                     has_role = True
         if value == self._id:
             self._is_steady = has_choice and not has_role
@@ -298,16 +303,16 @@ class ChatDecoder(FrameDecoder):
             self.report.repair("delta_missing")
         if state is None:
             state = self._begin_choice(index, delta or message or {})
-        if said := message or delta:
+        if spoken := message or delta:
             state.spoke = True
-            if "role" in said and (role := text_of(said["role"])):
-                state.speaks = not is_others(role)
+            if "role" in spoken and (role := text_of(spoken["role"])):
+                state.speaks = not is_other_role(role)
             if not state.speaks:
-                self.keep_others_words(said, index)
+                self.keep_other_role(spoken, index)
             elif message and message != delta:
                 self._read_message(message, delta or {}, index, position, ends=bool(native))
-            elif state.in_thought or not self._read_plain(said, state, index, position):
-                self._read_delta(said, index, position)
+            elif state.in_thought or not self._read_plain(spoken, state, index, position):
+                self._read_delta(spoken, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
@@ -334,7 +339,7 @@ class ChatDecoder(FrameDecoder):
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         state = self._choices[index] = ChoiceSoFar(index, self.texts)
         role = text_of(first.get("role"))
-        self.out.append(ChoiceStarted(index, "assistant" if role is None or is_others(role) else role))
+        self.out.append(ChoiceStarted(index, "assistant" if role is None or is_other_role(role) else role))
         return state
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:

@@ -50,7 +50,7 @@ def thinking_blocks(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return objects_in(fields.get(BLOCKS)) or objects_in(details_of(fields, HOLDER).get(BLOCKS))
 
 
-def opaque_beside(field: str, parts: list[Reasoning]) -> dict[str, str]:
+def opaque_member(field: str, parts: list[Reasoning]) -> dict[str, str]:
     """Return the opaque member next to a text, if the last of these parts has a signature for it."""
     name = PLAIN_REASONING.get(field, "")
     vendor = OPAQUE_MEMBERS.get(name)

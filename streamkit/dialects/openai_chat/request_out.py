@@ -42,7 +42,7 @@ from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
-from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_beside
+from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     FORMATS,
@@ -384,10 +384,10 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             self.lose("block_order")
         written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
         if (parts := reasoning.pop(PARTS, None)) is not None:
-            said = message["content"]
+            text = message["content"]
             reasoning["content"] = [
                 *parts,
-                *([{"type": "text", "text": said}] if isinstance(said, str) else said or []),
+                *([{"type": "text", "text": text}] if isinstance(text, str) else text or []),
             ]
         message |= reasoning
         self._sign(message, content)
@@ -448,7 +448,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if field in {BLOCKS, PARTS}:
             return {field: [written for part in parts if (written := self._block(part, field))]}
         visible = [part for part in parts if isinstance(part, Reasoning)]
-        beside = opaque_beside(field, visible)
+        beside = opaque_member(field, visible)
         for part in parts:  # count what plain text, or no field at all, does not carry
             match part:
                 case RedactedReasoning():

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, nobody_answers
+from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, waiting_message
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.dialects.streams.spoken import code_of, transcript_of
 from streamkit.events import (
@@ -99,7 +99,7 @@ def carried(response: Response, native: str, limits: Limits, report: StreamRepor
     asides = [aside for choice in response.choices for aside in choice.asides]
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
         report.clean = False
-        return evolve(response, clean=False, error=ProviderFailed("server", nobody_answers(waits.raw)))
+        return evolve(response, clean=False, error=ProviderFailed("server", waiting_message(waits.raw)))
     speaks = response.dialect != native
     carriers = [Carrier(native, limits, report, speaks=speaks) for _ in response.choices]
     return evolve(response, choices=list(map(_carried, response.choices, carriers)))

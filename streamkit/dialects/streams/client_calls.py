@@ -61,7 +61,7 @@ def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
     return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
 
 
-def nobody_answers(kinds: Iterable[str]) -> str:
+def waiting_message(kinds: Iterable[str]) -> str:
     """Return the message for a client of a response that waits for items which its dialect has no form for."""
     return (
         f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"

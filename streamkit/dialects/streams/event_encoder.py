@@ -11,7 +11,7 @@ import orjson
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
-from streamkit.dialects.streams.client_calls import WAITS, nobody_answers
+from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
@@ -171,7 +171,7 @@ class EventEncoder:
     def beside(self, event: Aside) -> None:
         """Write an aside, in the dialect's own form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
-            raise StreamError(nobody_answers(event.raw))
+            raise StreamError(waiting_message(event.raw))
         if not self._is_carried(event):
             self._own_aside(event)
             return

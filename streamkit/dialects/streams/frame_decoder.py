@@ -609,9 +609,9 @@ class FrameDecoder:
         for name, value in others_of(fields, known).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
-    def keep_others_words(self, said: Any, choice: int = 0) -> None:
+    def keep_other_role(self, message: Any, choice: int = 0) -> None:
         """Keep a message of another role than the model's: it is none of the response's text."""
-        self.out.append(Aside(self.vendor, "unknown_event", "message", said, choice))
+        self.out.append(Aside(self.vendor, "unknown_event", "message", message, choice))
 
     def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""

@@ -40,5 +40,5 @@ def code_of(aside: Aside) -> str:
         texts.append(("python", details_of(step, "arguments").get("code")))
     if step.get("type") == "code_execution_result":
         texts.append(("", step.get("result")))
-    said = [(language, text) for language, value in texts if (text := text_of(value)) is not None]
-    return "".join(f"```{language}\n{text.rstrip()}\n```\n" for language, text in said)
+    fenced = [(language, text) for language, value in texts if (text := text_of(value)) is not None]
+    return "".join(f"```{language}\n{text.rstrip()}\n```\n" for language, text in fenced)

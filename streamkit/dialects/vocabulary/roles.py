@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-OTHERS: Final = frozenset({"developer", "function", "human", "system", "tool", "user"})
+OTHER_ROLES: Final = frozenset({"developer", "function", "human", "system", "tool", "user"})
 
 
-def is_others(role: object) -> bool:
+def is_other_role(role: object) -> bool:
     """Return whether a role is not the model's."""
-    return isinstance(role, str) and role.lower() in OTHERS
+    return isinstance(role, str) and role.lower() in OTHER_ROLES

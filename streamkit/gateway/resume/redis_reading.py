@@ -106,7 +106,7 @@ class Hub:
                 found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
             except StoreDown as error:
                 if is_wrong_type(error.__cause__):  # one key of another type fails the whole command
-                    await self._drop_foreign()
+                    await self._drop_overwritten()
                 elif self._down_since is None:
                     self._down_since = loop.time()
                 elif loop.time() - self._down_since >= self.retry_s:
@@ -134,7 +134,7 @@ class Hub:
                 for reading in watched.readers:
                     reading.take(found)
 
-    async def _drop_foreign(self) -> None:
+    async def _drop_overwritten(self) -> None:
         """Fail the readers of keys that another program wrote over, and stop watching these keys.
 
         The key of this process's own messages is deleted instead: no other process has its name.
@@ -299,13 +299,13 @@ class RedisReading:
             await self._seal()
 
     async def _seal(self) -> None:
-        """End the log of a dead process, if nobody has: every reader is told the same. Raises LogError."""
+        """End the log of a dead process, if nobody has: every reader is error the same. Raises LogError."""
         written, last = await self._written()
         if last is None:
             self._is_behind = True
         else:
-            told = closing(self.meta, written)
-            await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
+            error = closing(self.meta, written)
+            await self._end(Entry(id=last + 1, data=error, begin=len(written), ended="aborted", is_seal=True))
 
     async def _written(self, position: int = LARGEST_OFFSET) -> tuple[bytes, int | None]:
         """Return the bytes in the store, up to ``position`` at least, and the id of the last entry; None: the log has an end.

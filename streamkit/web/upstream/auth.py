@@ -43,7 +43,7 @@ async def authorised(
     return {**headers, name: scheme + upstream.key.reveal()}
 
 
-def told_of_credentials(
+def as_gateway_failure(
     failed: ProviderFailed, upstreams: Iterable[Upstream], client_headers: Mapping[str, str]
 ) -> ProviderFailed:
     """Return the failure for a client: an upstream's refusal of the gateway's own credentials is a fault of the server (502).
