@@ -242,7 +242,9 @@ class RequestWriter:
         for part in parts:
             if isinstance(part, Aside) and part.kind == "unknown_event" and part.place:
                 kind = quoted(part.raw.get("type") or ", ".join(part.raw))
-                raise BadRequest(part.place, f"a part of type {kind} is not known, and {self.dialect} can't be sent it")
+                raise BadRequest(
+                    part.place, f"a part of type {kind} is unknown, and can't be written for {self.dialect}"
+                )
         return evolve(turn, parts=parts)
 
     def _as_text(self, part: Part) -> Part:
@@ -409,9 +411,8 @@ class RequestWriter:
         most = self.most_marks()
         if most is None:
             return request
-        first = [turn for turn in request.turns if turn.role == "system"]
-        others = [turn for turn in request.turns if turn.role != "system"]
-        parts = [each for turn in (*first, *others) for part in turn.parts for each in _inner(part)]
+        turns = sorted(request.turns, key=lambda turn: turn.role != "system")
+        parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
         tools = [tool for tool in request.tools if tool.cache is not None]
         barred = [] if self.model.cached_tools else tools
         marked = [*([] if barred else tools), *(each for each in parts if getattr(each, "cache", None) is not None)]

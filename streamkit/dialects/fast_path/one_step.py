@@ -80,16 +80,16 @@ class _Steps:
         framing = self._parser.framing_of(event)
         if framing is None:
             return None
-        noted = _nothing if self._noting is None else self._noting(template.like, template.events)
-        if noted is None:
+        note = None
+        if self._noting is not None and (note := self._noting(template.like, template.events)) is None:
             return None
         if type(template.like) is ToolCallDelta:
             return self._fragment(framing, template)
         write, losses = self._encoder.writes_again(template.like), self._encoder.losses_of(template.events)
         if write is None or losses is None:
             return None
-        if noted is not _nothing:
-            write = _writing(write, noted)
+        if note is not None:
+            write = _writing(write, note)
         return self._step(framing, template, write, losses)
 
     def _fragment(self, framing: tuple[bytes, bytes], template: Template) -> Step:
@@ -184,16 +184,12 @@ class _Steps:
         return several
 
 
-def _nothing(_text: str) -> None:
-    """Note nothing: there is no machine after the usual ones."""
-
-
-def _writing(write: Write, noted: Callable[[str], None]) -> Write:
+def _writing(write: Write, note: Callable[[str], None]) -> Write:
     """Return a function that writes a text, and then notes it."""
 
     def written(text: str) -> bytes:
         output = write(text)
-        noted(text)
+        note(text)
         return output
 
     return written
