@@ -68,10 +68,10 @@ def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
     if fault.startswith("Too many headers"):
         return 431, f"it has more than {HEADERS} headers"
     if isinstance(error, InvalidHeader):
-        return 400, "a header has a name or a value that none may have"
+        return 400, "a header has a name or a value that is invalid"
     if isinstance(error, InvalidURLError):
-        return 400, "its address has a character that none may have"
-    return 400, fault.rstrip(".") if _FAULT.fullmatch(fault) else "it is no HTTP"
+        return 400, "its address has an invalid character"
+    return 400, fault.rstrip(".") if _FAULT.fullmatch(fault) else "it is not HTTP"
 
 
 class _Parser(HttpRequestParser):

@@ -102,16 +102,16 @@ class FrameReader:
         """Begin a frame. Raises WebSocketError where none may begin, and Refused where the budget has no room for it."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
-            raise _broken(f"there is no frame of the kind {code}")
+            raise _broken(f"frames of kind {code} do not exist")
         self._kind, self._is_last = WSMsgType(code), bool(header[0] & _LAST)
         self._left = int.from_bytes(header[2:-4], "big") if size in _LENGTH_BYTES else size
         self._mask = header[-4:]
         if code in _CONTROL:
             if self._left > CONTROL_BYTES or not self._is_last:
-                raise _broken("a control frame is one, and short")
+                raise _broken(f"a control frame is split, or has more than {CONTROL_BYTES} bytes")
             return
         if (code == WSMsgType.CONTINUATION) != (self._message is not None):
-            raise _broken("a message begins inside another, or goes on without a beginning")
+            raise _broken("a message begins inside another, or continues without a beginning")
         if self._message is None:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
@@ -147,14 +147,14 @@ def _check_utf8(text: bytes) -> None:
     try:
         text.decode()
     except UnicodeDecodeError:
-        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is no UTF-8") from None
+        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is not UTF-8") from None
 
 
 def _close_code(payload: bytes) -> int:
     """Return the code in the payload of a close; 0 where there is none."""
     code = int.from_bytes(payload[:2], "big")
     if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
-        raise _broken("no code of a close")
+        raise _broken("the code of a close is invalid")
     _check_utf8(payload[2:])
     return code
 
