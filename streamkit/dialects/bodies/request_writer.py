@@ -242,9 +242,7 @@ class RequestWriter:
         for part in parts:
             if isinstance(part, Aside) and part.kind == "unknown_event" and part.place:
                 kind = quoted(part.raw.get("type") or ", ".join(part.raw))
-                raise BadRequest(
-                    part.place, f"a part of type {kind} is unknown, and can't be written for {self.dialect}"
-                )
+                raise BadRequest(part.place, f"a part of type {kind} is not known, and {self.dialect} can't be sent it")
         return evolve(turn, parts=parts)
 
     def _as_text(self, part: Part) -> Part:
