@@ -288,9 +288,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self._step_stop({"event_type": "step.stop", "index": number})
         self._step_path = ("step",)
 
-    def _error(self, document: dict[str, Any]) -> None:
-        self.fail(document.get("error") or document, document)
-
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)
         if counts and (told := decode_usage(counts)) is not None:
