@@ -93,9 +93,8 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     quote = "".join(
         text for piece in objects_in(raw.get("sourceContent")) if isinstance(text := piece.get("text"), str)
     )
-    found = Citation(url if isinstance(url, str) else "", title if isinstance(title, str) else None, quote or None)
-    found.document = document
-    return [found], ()
+    url, title = url if isinstance(url, str) else "", title if isinstance(title, str) else None
+    return [Citation(url, title, quote or None, document=document)], ()
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
