@@ -164,7 +164,7 @@ class ToolCallDelta:
     #: Fields of the call that are the vendor's own (Anthropic's caller).
     extras: Mapping[str, Any] | None = None
     signature: Opaque | None = None
-    #: The wire ends this call (``ToolCallEnded``). One that it leaves open is whole only if its text is one object.
+    #: The wire ends such calls (``ToolCallEnded``): one that is left open is whole only if its text is one object.
     is_ended_by_wire: bool = False
 
 
@@ -291,11 +291,11 @@ class Aside:
 
     vendor: str
     kind: AsideKind
-    type: str  #: where it stood, by the wire's names; ``event.`` and the wire's word for an event that nobody knows
+    type: str  #: its place, in the wire's names; for an unknown event ``event.`` and its name
     raw: Any
     choice: int = 0
     block: int = 0
-    #: In the request that it was read from, of a part of a content that nobody knows: ``messages[3].content[0]``.
+    #: Of an unknown part of a content, its path in the request: ``messages[3].content[0]``.
     place: str = field(default="", eq=False, repr=False, kw_only=True)
 
 

@@ -52,7 +52,7 @@ class _Shown:
             capture = self.captures.open(
                 str(len(self.statuses)),
                 clock=lambda: source.now if source.ended_at is None else source.ended_at,
-                about={"file": self.names.get(path, name_of(path)), **_asked(opened.recording)},
+                about={"file": self.names.get(path, name_of(path)), **_request_line(opened.recording)},
                 client=self.client,
                 encodes=True,
                 **_times(path, opened.recording),
@@ -74,24 +74,24 @@ class _Shown:
             say(f"{name_of(path)}: {error}")
             self.statuses.append(Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT)
         except SourceFailed as error:
-            told = str(error)
-            say(told if name_of(path) in told else f"{name_of(path)}: {told}")
+            message = str(error)
+            say(message if name_of(path) in message else f"{name_of(path)}: {message}")
             self.statuses.append(Status.FAILED)
 
 
 def is_whole(body: bytes, dialect: str) -> bool:
-    """Whether it is a whole response of a dialect, whose streams begin otherwise than with an object."""
+    """Return whether a body is a whole response: streams of the dialect begin with something other than an object."""
     return body.lstrip()[:1] == b"{" and source_named(dialect)[0].media_type != NDJSON
 
 
-def _asked(recording: Recording | None) -> dict[str, str]:
-    """What an exchange asked, for the list: the files are named by times."""
+def _request_line(recording: Recording | None) -> dict[str, str]:
+    """Return the method and path of a recorded request, for the list of streams: names of files are mere times."""
     request = None if recording is None else recording.request
     return {} if request is None else {"asked": f"{request.method} {request.path.partition('?')[0]}"}
 
 
 def shown_names(paths: Sequence[str]) -> dict[str, str]:
-    """How each file is called on the page: by as much of the end of its path as tells it from the others."""
+    """Return the name of each file on the page: the last part of its path, or all of it where two are the same."""
     names = {path: name_of(path) if path == STDIN else Path(path).name for path in paths}
     same = Counter(names.values())
     return {path: name_of(path) if same[name] > 1 else name for path, name in names.items()}

@@ -96,7 +96,7 @@ class Media:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the label of its event, where it came of a stream
-    #: All of it as it came, where a model made it, or in a form that few servers know: what its own dialect writes again.
+    #: All of it as it came, if a model made it or few servers know its form: the same dialect writes it again.
     native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -236,9 +236,9 @@ class Tool:
     format: Extras | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: All of it, for a tool that the provider runs itself (kind ``server``), or that has another form than functions.
+    #: All of it, for a tool that the provider runs itself (kind ``server``), or one whose form is not a function's.
     raw: Extras | None = None
-    #: What a call of it is for the client, where that is no call of a function: events, without the id and the arguments.
+    #: The events of a call of it for the client, if that is no call of a function; without the id and the arguments.
     called: tuple[Aside, ...] = field(default=(), eq=False)
     search: WebSearch | None = field(default=None, eq=False)  #: what ``raw`` says, where it is a search of the web
     namespace: Namespace | None = None  #: the group that it came in
@@ -366,7 +366,7 @@ class Choice:
 
     @property
     def reasoning(self) -> str:
-        """All reasoning, a blank line between its blocks."""
+        """Return all reasoning, a blank line between its blocks."""
         return one_string(part.text for part in self.parts if isinstance(part, Reasoning))
 
     @property

@@ -104,16 +104,16 @@ def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
     return place or f"turns[{turn}].parts[{number}]"
 
 
-# -- what is said twice ------------------------------------------------------------------------------------------------
+# -- repeated calls and results ----------------------------------------------------------------------------------------
 
 
-def said_once(request: Request, report: StreamReport) -> Request:
-    """The request without calls and results that only say again what another one says (``said_twice``).
+def drop_repeats(request: Request, report: StreamReport) -> Request:
+    """Return the request without calls and results that repeat another one (repair ``said_twice``).
 
-    A client that resumes, or that puts snapshots together, may have a call twice: by one id, name and arguments, with one
-    result at most. The one that the result follows stays, else the last. Of several results for one call, between two turns of
-    the assistant, the last is its latest state. Calls that share an id and have a result each stay: some providers count their
-    ids anew.
+    A client that resumes, or that joins snapshots, may have a call twice: with one id, name and arguments, and at most one
+    result. The call before the result stays, else the last. Of several results for one call, between two turns of the
+    assistant, the last is the latest state. Calls that share an id and have a result each stay: some providers number their
+    ids from the start again.
     """
     calls: dict[str, list[tuple[int, ToolCall]]] = {}
     results: dict[str, list[tuple[int, ToolResult]]] = {}
@@ -125,22 +125,22 @@ def said_once(request: Request, report: StreamReport) -> Request:
                 calls.setdefault(part.id, []).append((speaker, part))
             elif isinstance(part, ToolResult):
                 results.setdefault(part.call_id, []).append((speaker, part))
-    again: set[int] = set()
-    for call_id, said in calls.items():
-        answers = results.get(call_id, [])
-        if len(said) == 1:
-            again |= {id(part) for (at, part), (later, _) in pairwise(answers) if at == later}
-        elif len(answers) <= 1 and all(
-            (call.name, call.arguments) == (said[0][1].name, said[0][1].arguments) for _, call in said
+    repeats: set[int] = set()
+    for call_id, same in calls.items():
+        found = results.get(call_id, [])
+        if len(same) == 1:
+            repeats |= {id(part) for (at, part), (later, _) in pairwise(found) if at == later}
+        elif len(found) <= 1 and all(
+            (call.name, call.arguments) == (same[0][1].name, same[0][1].arguments) for _, call in same
         ):
-            answered = [call for at, call in said if answers and at == answers[0][0]]
-            kept = answered[-1] if answered else said[-1][1]
-            again |= {id(call) for _, call in said if call is not kept}
-    if not again:
+            answered = [call for at, call in same if found and at == found[0][0]]
+            kept = answered[-1] if answered else same[-1][1]
+            repeats |= {id(call) for _, call in same if call is not kept}
+    if not repeats:
         return request
-    for _ in again:
+    for _ in repeats:
         report.repair("said_twice")
-    turns = [_with_parts(turn, [part for part in turn.parts if id(part) not in again]) for turn in request.turns]
+    turns = [_with_parts(turn, [part for part in turn.parts if id(part) not in repeats]) for turn in request.turns]
     return evolve(request, turns=turns)
 
 

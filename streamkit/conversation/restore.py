@@ -2,8 +2,8 @@
 
 A request that goes to another dialect may have to name a tool otherwise (``files.read`` is no name everywhere), and to offer a
 custom tool, which takes free text, as a function with one string. What the model then calls is restored on the way back:
-the client's own name, the namespace that its tool stands in, the free text, and the item that a call of the tool is in the
-client's dialect (``Tool.called``), once its arguments are whole. A name is looked for only if no tool of the
+the client's own name, the namespace of its tool, the free text, and the item that a call of the tool is in the client's
+dialect (``Tool.called``), once its arguments are whole. A name is looked for only if no tool of the
 request has it by itself, so that what was not rewritten stays.
 
 Free text is handed on while it is written. Text that is no object with that one string, of a model that did not care, is
@@ -65,14 +65,14 @@ class ToolNames:
         return self._rewritten.get(name, name)
 
     def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
-        """A whole call as the client's dialect has it; none for a call of a function, or one that is not whole."""
+        """Return a whole call as an item of the client's dialect; nothing for a call of a function or an incomplete one."""
         whole = call.ended and call.verdict is not None and call.verdict.kind in {"complete", "empty"}
         value = _object(call.arguments) if whole else None
         if value is None:
             return []
-        said = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
+        members = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
         return [
-            evolve(form, raw={"type": form.type, "item": {**form.raw, **said}}, choice=choice, block=-number - 1)
+            evolve(form, raw={"type": form.type, "item": {**form.raw, **members}}, choice=choice, block=-number - 1)
             for form in self.items.get(call.name, ())
         ]
 
@@ -192,7 +192,7 @@ def _as_items(part: Part, names: ToolNames) -> Sequence[Part]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The object that arguments are; None for one with numbers that no reader has."""
+    """Return arguments as an object; None for numbers that orjson does not read."""
     try:
         value = orjson.loads(text.strip() or "{}")
     except orjson.JSONDecodeError:

@@ -119,7 +119,7 @@ class Errors:
     #: The body as JSON values, and headers of its own.
     encode: Callable[[ProviderFailed, StreamReport], tuple[dict[str, Any], Mapping[str, str]]]
     statuses: Mapping[ErrorType, int] = STATUSES
-    #: Whether clients show a body as it is, so that over HTTP it is the message alone, as text.
+    #: Whether clients show a body as it is: then it is the message alone, as text.
     in_words: bool = False
 
 
@@ -191,10 +191,10 @@ class Dialect:
     #: What is written while the provider is silent, as a comment and as an event; the first is the dialect's own form.
     #: Empty: no client of the dialect would read any.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: What follows the error frame of a stream that had output, in place of an end of its HTTP body: clients that pass over
-    #: the frame would take a body that ends for success. Bytes are the beginning of an event, for clients that miss a broken
-    #: transfer, too; other readers drop it. None: the body ends as any other, where every client knows the frame, and some
-    #: would show the broken transfer in place of the message.
+    #: The bytes after the error frame of a stream that had output, instead of the end of its HTTP body: clients that ignore
+    #: the frame would take a body that ends for success. Bytes are the beginning of an event, for clients that do not notice
+    #: a broken transfer either; other readers drop it. None: the body ends as any other, since every client knows the frame,
+    #: and some would show the broken transfer instead of the message.
     failed_end: bytes | None = b""
     #: Whether the mark ``[DONE]`` ends its streams.
     done_mark: bool = False
@@ -213,7 +213,7 @@ class Dialect:
     citations: CitationForm | None = None
     #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
-    #: Whether media at an address or by an id of a vendor's store can be read here; with the dialect that they came in.
+    #: Whether media in a vendor's store (an address or an id) can be read here; takes the media and their dialect.
     reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
     #: None for a dialect that tells of no searches of the web.
     searches: SearchForm | None = None

@@ -126,7 +126,7 @@ class Endpoint:
     #: Headers in which clients ask for features, names in lower case, and whether each is a list, to which an operator's own
     #: is added. They pass from a client to a server of the same dialect.
     features: Mapping[str, bool] = field(factory=dict)
-    #: What clients write behind a model's name to ask for a feature, in lower case, and the feature headers that ask for it.
+    #: What clients write after a model's name to ask for a feature, in lower case, and the feature headers that ask for it.
     marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
     #: Headers of an answer that clients get too, names in lower case; one that ends with ``-`` is the beginning of names.
     passed: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ class Conversation(Protocol):
 
     @property
     def kept_bytes(self) -> int:
-        """What is held of the last answer and its request, and of the request under way."""
+        """The size of the last response and its request, and of the request under way."""
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
         """A client's message as a request; why it is none."""
@@ -264,7 +264,7 @@ class Conversation(Protocol):
         """An answer that is an error over HTTP, as a message."""
 
     def over(self) -> None:
-        """Let go of the request under way, however it was answered."""
+        """Drop the request under way, whatever its response was."""
 
     def forget(self) -> None:
         """Keep nothing of the answers so far, nor of the one under way, for want of memory."""

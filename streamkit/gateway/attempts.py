@@ -46,7 +46,7 @@ from streamkit.web.output_times import STALL_S, OutputTimes
 from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream.auth import told_of_credentials
+from streamkit.web.upstream.auth import as_gateway_failure
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
 
@@ -143,7 +143,7 @@ class Attempts:
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
             upstreams = [target.upstream for target in self.route.targets]
-            await self.reply.fail(told_of_credentials(failed, upstreams, self.reply.client_headers))
+            await self.reply.fail(as_gateway_failure(failed, upstreams, self.reply.client_headers))
 
     async def _more_rounds(self, first: ProviderFailed | None) -> ProviderFailed | None:
         """What the last round failed with, behind one that failed with ``first``; None: one answered."""

@@ -1,8 +1,8 @@
-"""Connections of clients: what aiohttp refuses before any handler sees it, and what becomes of that.
+"""Connections of clients: requests that aiohttp refuses before any handler sees them.
 
 Providers read requests that aiohttp's parser refuses: one with a key or cookies of 20 KiB, one with two lines of
-``User-Agent``, as an official client has sent it. Those are let pass. What remains is refused in the dialect of its path, as
-all else is, and neither the client nor the log is told a value: a header is a key as often as not.
+``User-Agent``, as an official client has sent it. Those are accepted. The others are refused in the dialect of their path, and
+no value is in the response or the log: a header is often a key.
 
 Source: clients.md §10.10; limits.md T6, T7, T8; RFC 9112 §3, §6.3; RFC 6585 §5.
 """
@@ -27,25 +27,25 @@ from streamkit.web.refusals import error_response, with_status
 #: What a parser gives: requests, whether the rest is of another protocol, and that rest.
 _Fed: TypeAlias = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 
-#: A line of a request's head, all of it, and how many headers. Networks in front of providers take 32 to 128 KiB.
+#: Bounds of a line of a request's head, of all of it, and of its headers. Networks before providers take 32 to 128 KiB.
 LINE_BYTES: Final = 64 * 1024
 HEAD_BYTES: Final = 128 * 1024
 HEADERS: Final = 256
-#: What is looked at of a path that can't be asked, and of a method.
+#: The bytes that are read of the path of a request that can't be read.
 PATH_BYTES: Final = 2048
 #: What answers, in the header ``Server``.
 SERVER: Final = "streamkit"
-#: Headers that come once, of which a second line says nothing of where a request ends or whom it is for.
+#: Headers that may have one line; a second one changes neither where a request ends nor its target.
 _HARMLESS: Final = frozenset({b"content-type", b"etag", b"max-forwards", b"server", b"user-agent"})
 _REQUEST_LINE: Final = re.compile(rb"([!-~]{1,20}) (?:https?://[^/?# ]*)?([^?# ]*)")
-#: The parser's own words for a fault. What has other letters may repeat what was sent.
+#: The parser's own words for a fault. A text with other letters may repeat bytes of the client.
 _FAULT: Final = re.compile(r"[A-Za-z`' /-]{1,80}\.?")
-#: Where a path has an id, by which an answer is had (resume.md §13.3).
+#: The place of an id in a path, with which the response can be read (resume.md §13.3).
 _ID: Final = re.compile(r"(/streams/|/responses/).*", re.DOTALL)
 
 
 class UnreadableRequest(HttpProcessingError):
-    """A request that can't be read: what is known of it, and why. The headers that were sent have no values here."""
+    """A request that can't be read: its method, path and names of headers, without values, and the reason."""
 
     def __init__(self, head: bytes, error: HttpProcessingError) -> None:
         first, _, rest = head.partition(b"\r\n")
@@ -59,7 +59,7 @@ class UnreadableRequest(HttpProcessingError):
 
 
 def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
-    """The status, and the reason without a value."""
+    """Return the status, and the reason without a value of the request."""
     if isinstance(error, LineTooLong) and first_line_bytes > LINE_BYTES:
         return 414, f"its address has more than {LINE_BYTES:,} bytes"
     if isinstance(error, LineTooLong):
@@ -68,14 +68,14 @@ def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
     if fault.startswith("Too many headers"):
         return 431, f"it has more than {HEADERS} headers"
     if isinstance(error, InvalidHeader):
-        return 400, "a header has a name or a value that none may have"
+        return 400, "a header has a name or a value that is invalid"
     if isinstance(error, InvalidURLError):
-        return 400, "its address has a character that none may have"
-    return 400, fault.rstrip(".") if _FAULT.fullmatch(fault) else "it is no HTTP"
+        return 400, "its address has an invalid character"
+    return 400, fault.rstrip(".") if _FAULT.fullmatch(fault) else "it is not HTTP"
 
 
 class _Parser(HttpRequestParser):
-    """aiohttp's, which lets a harmless header be repeated; raises ``UnreadableRequest``."""
+    """aiohttp's parser, which accepts a repeated harmless header; raises ``UnreadableRequest``."""
 
     def __init__(self, connection: ClientConnection, *settings: Any, **limits: Any) -> None:
         self._connection, self._settings, self._limits = connection, settings, limits
@@ -108,7 +108,7 @@ class _Parser(HttpRequestParser):
         return found
 
     def _feed_body(self, data: bytes, body: StreamReader) -> _Fed:
-        """A handler reads the body, and is told there that it is broken; aiohttp would answer behind its answer."""
+        """Feed a body; the handler that reads a broken one gets the error. aiohttp would write a second response."""
         try:
             return super().feed_data(data)
         except HttpProcessingError as error:
@@ -118,7 +118,7 @@ class _Parser(HttpRequestParser):
 
 
 def _without_repeats(head: bytes) -> bytes | None:
-    """The bytes of a request with one line for each harmless header; None: they are so. What came of a body stays behind."""
+    """Return the bytes of a request with one line for each harmless header; None if nothing is repeated."""
     first, *lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")
     rest = head[len(first) + sum(len(line) + 2 for line in lines) :]
     if not rest and lines:  # the last one is not whole
@@ -136,7 +136,7 @@ def _without_repeats(head: bytes) -> bytes | None:
 
 
 class ClientConnection(web.RequestHandler):
-    """One that gives requests as much room as providers do, and answers those that reach no application as one would."""
+    """A connection with the bounds of providers, which refuses an unreadable request in the dialect of its path."""
 
     __slots__ = ()
 
@@ -159,7 +159,7 @@ class ClientConnection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """As aiohttp's, in the dialect of the path where the request can't be read."""
+        """Write an error as aiohttp does; for an unreadable request, in the dialect of its path."""
         if not isinstance(exc, UnreadableRequest):
             response = super().handle_error(request, status, exc, message)
         else:
@@ -173,6 +173,6 @@ class ClientConnection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kwargs: Any) -> None:
-        """As aiohttp's; of a body that is broken the handler was told."""
+        """Log as aiohttp does, but no broken body: its handler got the error."""
         if not isinstance(kwargs.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kwargs)

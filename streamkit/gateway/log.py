@@ -55,8 +55,9 @@ class Text(logging.Formatter):
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The traceback. Of what a client sent that is no HTTP, or no body of its encoding, only the kind: aiohttp repeats the
-    line that it can't read, keys and all, and nobody without a key may fill the log with tracebacks.
+    """Return the traceback; for an unreadable request or body only the kind of error.
+
+    aiohttp repeats the line that it can't read, keys and all, and clients without a key must not fill the log with tracebacks.
     """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, RequestPayloadError):

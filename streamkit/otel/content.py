@@ -144,7 +144,7 @@ class Content:
         return self._text(text)
 
     def _text(self, text: str) -> str:
-        """The text as it is, or plain and without its keys where it has some: those that JSON escapes hide, too."""
+        """Return the text as it is; if it has keys, also in JSON escapes, unescaped and without them."""
         text = text[: self.chars + MARGIN_CHARS]
         plain = unescaped(text)
         clean = redacted(self.hide(plain).encode("utf-8", "replace"))

@@ -2,7 +2,8 @@
 
 The conventions are in development and moved house: "1.41" is the last version of ``semantic-conventions`` that has them, and
 what instrumentations and back ends read today; "genai" is ``semantic-conventions-genai``, which renamed the metrics. The span
-attributes are the same in both, but for one: tokens written to a cache are ``cache_creation`` there and ``cache_write`` here.
+attributes are the same in both, but for one: tokens written to a cache are ``cache_creation`` in "1.41" and ``cache_write`` in
+"genai".
 
 Nothing here imports OpenTelemetry. Source: observe.md F11 to F18, O14.
 """
@@ -86,7 +87,7 @@ class TokenMetric(Metric):
 
 @frozen(kw_only=True)
 class Conventions:
-    """What one version calls the metrics, and the counts of tokens on a span."""
+    """The names of metrics, and of token counts on a span, in one version."""
 
     schema_url: str
     usage: Mapping[Count, str]  #: by a member of ``UsageReported``: totals include the cache, and the reasoning

@@ -173,7 +173,7 @@ def end_inference(
     ending: str = "",
     first_output_s: float | None = None,
 ) -> None:
-    """Set what came of a call, in the names of ``conventions``, and end its span.
+    """Set the attributes of a call's end, in the names of ``conventions``, and end its span.
 
     ``error_type`` says in one word what failed; ``ending`` why its reader left, which is no failure (observe.md O6). Of
     neither: the answer is whole. ``first_output_s``: seconds until the first output.

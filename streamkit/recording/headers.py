@@ -81,7 +81,7 @@ def keys_in(headers: Headers, target: str = "") -> Iterator[str]:
 
 
 def _names_key(pairs: str) -> bool:
-    """Whether a name in a part of a query is one that keys go by, as a server reads it: decoded, and after ``;``, too."""
+    """Return whether a part of a query has the name of a key, as a server reads it: decoded, and after ``;``, too."""
     return any(_KEY_NAME.search(unquote_plus(pair.partition("=")[0])) for pair in pairs.split(";"))
 
 

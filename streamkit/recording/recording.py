@@ -37,7 +37,7 @@ VERSION: Final = 1
 MARK: Final = "streamkit_recording"
 _BEGINNING: Final = b'{"streamkit_recording"'
 
-#: What a value of another type, size or depth raises in the code that reads it.
+#: Errors that a value of another type, size or depth raises in the code that reads it.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 Side = Literal["upstream", "client"]
@@ -78,7 +78,7 @@ def _are_headers(_recording: Any, _attribute: Attribute[Mapping[str, str]], head
 
 
 def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], Any], None]:
-    """A validator for the values of ``allowed``, which ``what`` describes."""
+    """Return a validator for the values of ``allowed``, which ``what`` describes."""
 
     def check(_recording: Any, attribute: Attribute[Any], value: Any) -> None:
         if value not in allowed:
@@ -87,7 +87,7 @@ def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], An
     return check
 
 
-#: What every reader of JSON numbers can count.
+#: Whole numbers that every reader of JSON has exactly.
 _COUNT: Final = _in(range(1 << 53), "a count")
 
 
@@ -104,9 +104,8 @@ class RecordedRequest:
 
     method: str = field(default="POST", validator=_is_text)
     path: str = field(validator=_is_text)  #: with its query, of which keys were taken out
-    headers: Mapping[str, str] = field(
-        default=_NO_HEADERS, validator=_are_headers
-    )  #: those of the allow-list (``headers.py``)
+    #: Those of the allow-list (``headers.py``).
+    headers: Mapping[str, str] = field(default=_NO_HEADERS, validator=_are_headers)
     body: bytes | None = field(default=None, repr=False)  #: None: not kept
     #: Of the body as it was sent, hexadecimal; None where nobody counted it.
     body_sha256: str | None = field(default=None, validator=optional(_is_text))
@@ -118,9 +117,8 @@ class RecordedResponse:
 
     t: float  #: seconds since the request was sent
     status: int = field(validator=_in(range(200, 1000), "200 to 999"))
-    headers: Mapping[str, str] = field(
-        default=_NO_HEADERS, validator=_are_headers
-    )  #: those of the allow-list (``headers.py``)
+    #: Those of the allow-list (``headers.py``).
+    headers: Mapping[str, str] = field(default=_NO_HEADERS, validator=_are_headers)
 
 
 @frozen(kw_only=True)
@@ -134,9 +132,8 @@ class End:
     kind: str = field(validator=_is_text)
     reads: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
     bytes: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
-    sha256: str = field(
-        default="", validator=_is_text
-    )  #: of all these bytes, hexadecimal; empty where reads were dropped
+    #: Of all these bytes, hexadecimal; empty where reads were dropped.
+    sha256: str = field(default="", validator=_is_text)
     dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file, since the disk was too slow
 
 
@@ -153,9 +150,8 @@ class Recording:
     side: Side = field(default="upstream", validator=_in(("upstream", "client"), "upstream or client"))
     #: Whether the reads are what came, byte for byte at its time.
     exact: bool = True
-    removed: Sequence[str] = field(
-        default=(), validator=deep_iterable(_is_text)
-    )  #: what was left out: ``request.headers``
+    #: What was left out: ``request.headers``.
+    removed: Sequence[str] = field(default=(), validator=deep_iterable(_is_text))
     request: RecordedRequest | None = None
     response: RecordedResponse | None = None
     reads: Sequence[Read] = field(default=(), repr=False)
@@ -291,7 +287,7 @@ def _request(value: dict[str, Any], line: bytes) -> RecordedRequest:
 
 
 def headers_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """The ``headers`` of a request or response in a file, names in lower case."""
+    """Return the ``headers`` of a request or response in a file, names in lower case."""
     return {str(name).lower(): str(text) for name, text in dict(value.get("headers") or {}).items()}
 
 

@@ -24,7 +24,7 @@ DIED: Final = "the process that made this answer is gone; ask again"
 
 
 class Closer:
-    """Follows a log as it is read, to end it as ``closing`` does; holds the state of the stream and none of its text."""
+    """Follow a log as it is read, to end it as ``closing`` does; hold the state of the stream and none of its text."""
 
     def __init__(self, meta: Meta) -> None:
         self._dialect, profile = client_named(meta.dialect)
@@ -39,7 +39,7 @@ class Closer:
             self._passing.feed(data)
 
     def close(self, error: StreamError | None = None) -> bytes:
-        """What is to follow the bytes that were fed. ``error`` is what is told; None: that the process died."""
+        """Return the bytes that must follow those that were fed; ``error`` None: the process died."""
         failed = error or SourceFailed(DIED)
         surface = self._dialect.http.surface
         if self._is_empty and self._is_array and surface is not None and surface.array is not None:

@@ -108,9 +108,9 @@ class Reading(Protocol):
     async def __anext__(self) -> bytes: ...
 
     async def closing(self, position: int, error: StreamError) -> bytes:
-        """What is to follow the log's first ``position`` bytes, which a client has, so that it sees a failure.
+        """Return the error that must follow the log's first ``position`` bytes, which a client has.
 
-        It goes on from these bytes if they are still at hand, and is an error without what they say otherwise. Never raises.
+        It continues these bytes if they can still be read, else it is an error without their state. Never raises.
         """
 
     async def aclose(self) -> None: ...

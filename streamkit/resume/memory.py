@@ -219,7 +219,7 @@ class MemoryLog:
         return MemoryReading(self, after)
 
     def drop(self) -> None:
-        """Hold the bytes for nobody but the readers that are there, who need them to say what went wrong."""
+        """Hold the bytes only for the readers that are there, which need them for an error that continues the stream."""
         self.is_there = False
         self._wake()
         self._free()
@@ -234,7 +234,7 @@ class MemoryLog:
         return bytes(self._data[position:])
 
     def data_before(self, position: int) -> bytes:
-        """All bytes up to ``position``."""
+        """Return all bytes up to ``position``."""
         return bytes(self._data[:position])
 
     def give_up(self, why: Lost) -> None:
@@ -307,7 +307,7 @@ class MemoryReading:
 
 
 def _size(name: str, owner: str, data: bytes) -> int:
-    """The bytes that a value takes."""
+    """Return how many bytes of memory a value takes."""
     return VALUE_OVERHEAD + len(name) + len(owner) + len(data)
 
 

@@ -21,11 +21,11 @@ class OneString:
     """The string so far. Call ``begin`` for each block and ``before`` for each of its pieces, in order."""
 
     _ends: int = BLANK  #: line ends at its end; a string without text needs none
-    _due: int = 0  #: line ends that are missing in front of the block, whose text has not begun
+    _due: int = 0  #: line ends that are missing before the block, whose text has not begun
 
     @property
     def is_due(self) -> bool:
-        """Whether the next piece may need a line end in front."""
+        """Return whether the next piece may need a line end before it."""
         return self._due > 0
 
     def begin(self) -> None:
@@ -33,7 +33,7 @@ class OneString:
         self._due = BLANK - self._ends
 
     def before(self, text: str) -> str:
-        """Take the next piece of the block; return the line ends to write in front of it."""
+        """Take the next piece of the block; return the line ends to write before it."""
         if not self._due and text[-1:] != "\n":  # nearly always
             self._ends = 0 if text else self._ends
             return ""
@@ -49,7 +49,7 @@ class OneString:
 
 
 def one_string(texts: Iterable[str]) -> str:
-    """The texts of blocks as one string."""
+    """Return the texts of blocks as one string."""
     joined, pieces = OneString(), []
     for text in texts:
         if text:

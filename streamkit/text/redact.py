@@ -46,7 +46,7 @@ MARGIN_CHARS: Final = 64
 
 
 def redacted(body: bytes) -> str:
-    """The text of a body, without what looks like a secret; bytes that are not UTF-8 as U+FFFD.
+    """Return the text of a body without secrets, as far as they look like one; bytes that are not UTF-8 as U+FFFD.
 
     Letters, digits and signs of ASCII that JSON has escaped are shown plain: a key may hide in them.
     """
@@ -56,12 +56,12 @@ def redacted(body: bytes) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with JSON's escapes of visible ASCII written plain, but for quotes and backslashes."""
+    """Return a text with JSON's escapes of visible ASCII written plain, but for quotes and backslashes."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
 
 
 def without_secrets(value: Any, depth: int = DEPTH, hide: Callable[[str], str] = str) -> Any:
-    """A JSON value, copied, without what looks like a secret in its strings and names, and under its names.
+    """Return a copy of a JSON value without secrets in its strings and names, and under names of secrets.
 
     ``hide`` takes an application's own keys out of each string and name.
     """

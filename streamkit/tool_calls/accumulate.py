@@ -518,7 +518,7 @@ class ToolCallAccumulator:
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 
     def _is_same(self, call: Call, text: str) -> bool:
-        """Whether a whole text is a call's but for white space. For one that is far too short nothing is joined."""
+        """Return whether a whole text is a call's but for white space; a text that is far too short is not compared."""
         is_near = call.text.chars <= SPACED * len(text) + SHORT
         return is_near and rest_of(text, call.text.whole(), self.limits.json_depth) == ""
 
@@ -635,7 +635,7 @@ class ToolCallAccumulator:
     }
 
 
-#: So many times as long as without white space a text may be, to be compared with one that comes without.
+#: The most times that white space may lengthen a text, for it to be compared with the same text without.
 SPACED = 16
 #: Before the first call.
 NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)

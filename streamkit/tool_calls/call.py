@@ -36,7 +36,8 @@ class Call:
     ordinal: int | None = None  #: set when announced
     snapshot: bool = False  #: the text is one whole value, held until the call ends
     ended: bool = False
-    is_ended_by_wire: bool = False  #: so that one which was not is open, whatever ends the stream
+    #: The wire ends such calls: one that it did not end is open, whatever ends the stream.
+    is_ended_by_wire: bool = False
     incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
     finished: bool = False
     differs: bool = False  #: a whole text that came later did, which is counted once

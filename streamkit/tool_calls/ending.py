@@ -75,7 +75,7 @@ def strongest(choice: Choice) -> StopReasonSeen:
 
 
 def is_cut(choice: Choice, call: Call) -> bool:
-    """Whether a call that the wire did not end was the one being written when the model was stopped, or was left open.
+    """Return whether a call that the wire did not end was being written when the model was stopped, or was left open.
 
     Asked of text that cannot tell by itself: free text, and none at all, which would otherwise mean ``{}`` (L3).
     """
@@ -87,7 +87,7 @@ def is_cut(choice: Choice, call: Call) -> bool:
 
 
 def is_open(call: Call, depth: int) -> bool:
-    """Whether nothing can be run of a call that the wire left open, or said to be incomplete."""
+    """Return whether a call that the wire left open, or called incomplete, can not be run."""
     if call.ended:
         return False
     if call.is_ended_by_wire:
@@ -135,7 +135,7 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     calls = choice.calls if reason == "tool_calls" else ()
     unfinished = [call for call in calls if is_open(call, depth)]
     if unfinished and (len(unfinished) == len(calls) or any(call.text.whole().strip() for call in unfinished)):
-        report.repair("stop_conflict")  # nothing is left to run, or what is shown of a call is none: something was cut
+        report.repair("stop_conflict")  # no call can be run, or one that clients saw begin can't: the turn is truncated
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI says `stop` (dialects.md §7.1)

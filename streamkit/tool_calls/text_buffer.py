@@ -32,7 +32,7 @@ class TextBuffer:
         return "".join(self._parts + self._tail)
 
     def equals(self, text: str) -> bool:
-        """Whether this is the whole; it is joined for a text of its length alone."""
+        """Return whether ``text`` is the whole; the parts are joined only for a text of the same length."""
         return len(text) == self.chars and text == self.whole()
 
     def take(self) -> str:

@@ -81,12 +81,12 @@ def plain_text(text: str) -> str:
 
 
 def _written(escapes: str) -> str:
-    """The characters that escapes are, with an escape for those that need one."""
+    """Return the characters of escapes, with an escape for those that need one."""
     return orjson.dumps(orjson.loads(f'"{escapes}"')).decode()[1:-1]
 
 
 def lenient_text(document: bytes, *path: str | int) -> str:
-    """As ``value_text``, escapes as characters, where lists and objects may stand for one another as in ``ValueTexts``."""
+    """Return the same as ``value_text``, escapes as characters; a list may be an object, as in ``ValueTexts``."""
     try:
         return plain_text(value_text(document, *path))
     except LookupError:

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
-from streamkit.conversation.pairing import check_pairing, repair_pairing, said_once
+from streamkit.conversation.pairing import check_pairing, drop_repeats, repair_pairing
 from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
@@ -69,8 +69,8 @@ def encode_request(
     names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
     ``max_tokens`` is written where a dialect demands a bound and the request has none;
     ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
-    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; where a model does not go on
-    with the assistant's text, ``assistant_last`` adds one after it, or refuses it. Media at a URL, where a dialect takes none,
+    assistant, ``assistant_first`` puts a short turn of the user before it, or refuses it here; where a model does not continue
+    the assistant's text, ``assistant_last`` adds one after it, or refuses it. Media at a URL, where a dialect takes none,
     are refused or dropped as ``linked_media`` says. ``prefill`` is how a provider is asked to go on with the text of the
     assistant's turn that is the last (``prefill_of``); a model that does not go on with it is refused.
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
@@ -79,7 +79,7 @@ def encode_request(
     bodies = _bodies_of(named)
     report = report if report is not None else StreamReport()
     if request.dialect != named.name:
-        request = said_once(request, report)
+        request = drop_repeats(request, report)
     if repair:
         request = repair_pairing(request, report)
     else:
@@ -109,7 +109,7 @@ def encode_request(
 
 
 def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:
-    """The request without media that a dialect can't look up: at a URL, or in another vendor's store; each is a loss.
+    """Return the request without media that a dialect can't read: at a URL, or in another vendor's store; each is a loss.
 
     Raises BadRequest for the first where ``linked_media`` says that they are refused.
     """
@@ -136,7 +136,7 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
-    """The parts without those whose ids are given, which may be in results of tools."""
+    """Return the parts without the dropped ones (by ``id()``), which may be in results of tools."""
     kept = (part for part in parts if id(part) not in dropped)
     return [
         evolve(part, parts=_without(part.parts, dropped)) if isinstance(part, ToolResult) else part for part in kept
@@ -150,7 +150,7 @@ def linked_in(request: Request, dialect: Dialect) -> list[Media]:
 
 
 def _elsewhere(request: Request, dialect: Dialect, roles: Collection[str]) -> Iterator[tuple[Media, bool]]:
-    """The media that are not in the request of another dialect itself, and whether a tool gave them."""
+    """Yield media of another dialect's request whose bytes are elsewhere, and whether a tool gave them."""
     if request.dialect == dialect.name:
         return
     for part in (part for turn in request.turns if turn.role in roles for part in turn.parts):
@@ -161,7 +161,7 @@ def _elsewhere(request: Request, dialect: Dialect, roles: Collection[str]) -> It
 
 
 def _is_linked(media: Media) -> bool:
-    """Whether media are at a URL of the web, and not of a vendor's store."""
+    """Return whether media are at a URL of the web, and not of a vendor's store."""
     return (media.url or "").startswith(("http:", "https:")) and not is_own_uri(media.url)
 
 

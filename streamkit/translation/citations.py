@@ -3,8 +3,8 @@
 What a model quotes is said at a place of its text, and each dialect counts places otherwise: Anthropic cites with
 a whole block of text, Responses counts characters of a part, Chat those of all the text, Gemini bytes, all at the end. So the
 text is measured while it passes. A citation of a whole block waits for the block's end, and those for Gemini for that of the
-choice. What has no place any more, since its block is closed, is a counted loss, as are
-citations of documents where a dialect has none.
+choice. A citation that has no place any more, since its block is closed, is a counted loss, as is one of a document where a
+dialect has none.
 
 Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 """
@@ -137,9 +137,9 @@ class CitationCarrier(EventMachine):
         return out
 
     def noting(self, like: Event, beside: Sequence[Any]) -> Callable[[str], None] | None:
-        """What notes the text of another delta like ``like``, which this machine does not see; None where it must see it.
+        """Return a function that notes the text of another delta like ``like``; None if this machine must see the delta.
 
-        ``beside`` are the events that come with each.
+        ``beside``: the other events of each delta.
         """
         if any(isinstance(event, Aside) and event.kind == "citation" for event in beside):
             return None
@@ -296,7 +296,7 @@ class CitationCarrier(EventMachine):
 
 
 def _pass(_text: str) -> None:
-    """Nothing to note: no citation is at a place of reasoning or of arguments."""
+    """Note nothing: no citation has a place in reasoning or in arguments."""
 
 
 def _size(citation: Citation) -> int:
@@ -305,9 +305,9 @@ def _size(citation: Citation) -> int:
 
 
 def carries(source: str, to: str) -> bool:
-    """Whether citations of one dialect are carried into another: both have them.
+    """Return whether citations of one dialect are carried into another: both have them.
 
-    Whether the request offered a search decides nothing: some providers search unasked, and documents are cited without one.
+    The request need not offer a search: some providers search without one, and documents are cited without one.
     """
     read, write = DIALECTS[source].citations, DIALECTS[to].citations
     return read is not None and read.read is not None and write is not None and source != to
@@ -324,7 +324,7 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
 
 
 def carry_citations_of(response: Response, to: str) -> None:
-    """The same for a whole response, in place; nothing within one dialect."""
+    """Carry the citations of a whole response, in place; nothing within one dialect."""
     read, write = DIALECTS[response.dialect].citations, DIALECTS[to].citations
     if read is None or write is None or not carries(response.dialect, to):
         return

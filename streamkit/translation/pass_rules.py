@@ -7,12 +7,12 @@ Nothing is counted, as between dialects: no fault of the provider is mended, and
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from streamkit.dialects.base import Dialect, ModelPlace
-from streamkit.dialects.members.values import json_value
+from streamkit.dialects.members.values import json_object
 from streamkit.dialects.profiles import Profile
 
 _NAMED: Final = re.compile(rb'"model"\s*:\s*"[^"\s]')
@@ -92,13 +92,13 @@ def _is_bare_usage(payload: bytes) -> bool:
     """Whether a Chat chunk has usage and no choices."""
     if b'"usage"' not in payload or _DELTA in payload:
         return False
-    chunk = _object(payload)
+    chunk = json_object(payload)
     return chunk is not None and not chunk.get("choices") and bool(chunk.get("usage")) and not chunk.get("error")
 
 
 def _named(payload: bytes, place: ModelPlace, model: str) -> bytes:
     """The payload with ``model`` where it names none; every other byte of it stays, unless a name stands twice."""
-    frame = _object(payload)
+    frame = json_object(payload)
     holder = frame if frame is None or not place.within else frame.get(place.within)
     if not isinstance(holder, dict) or place.beside not in holder:
         return payload
@@ -113,9 +113,4 @@ def _named(payload: bytes, place: ModelPlace, model: str) -> bytes:
         edited = payload if begin is None else payload[: begin.end()] + b'"model":%b,' % text + payload[begin.end() :]
     else:
         edited = _BLANK.sub(lambda found: found[1] + text, payload, count=1)
-    return edited if _object(edited) == frame else orjson.dumps(frame)
-
-
-def _object(payload: bytes) -> dict[str, Any] | None:
-    value = json_value(payload)
-    return value if isinstance(value, dict) else None
+    return edited if json_object(edited) == frame else orjson.dumps(frame)

@@ -219,7 +219,7 @@ class PassThrough:
                 self._good = frame
 
     def _settle(self, begin: int) -> None:
-        """Note what the decoder knows by now: whether the input is its dialect, and a frame at ``begin`` runs a call."""
+        """Note whether the decoder knows the dialect by now, and whether the frame at ``begin`` makes clients run a call."""
         if not self._is_known and self._decoder.recognised:
             self._is_known, self._wait_at = True, None
         if self._decoder.runs_calls is not self._runs_calls:
@@ -264,7 +264,7 @@ class PassThrough:
         return True
 
     def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, unseen: tuple[int, int], speaks: bool) -> None:
-        """A frame says that the provider failed.
+        """Read a frame with a failure of the provider.
 
         ``begin``: where it begins, or what waits with it. ``unseen``: the counts of ``_unseen`` before it. ``speaks``: it has
         output, too, which passes where clients read it and only miss the error.
@@ -282,7 +282,7 @@ class PassThrough:
                 self._error_after, self._good = failure, frame
 
     def _unseen(self) -> tuple[int, int]:
-        """How many errors came in a form that only the decoder sees: with the error next to others, and in other ways."""
+        """Return how many errors only the decoder sees: by the repair ``error_shape``, and by the other repairs."""
         shape, *others = (self._report.repairs[kind] for kind in UNSEEN_ERRORS)
         return shape, sum(others)
 

@@ -25,7 +25,7 @@ from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.resume import Cursor, StoreDown
 from streamkit.web.client_dialect import Handler, expected
-from streamkit.web.refusals import FAILURE, Refused, in_words
+from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.conversation import Conversation
@@ -64,7 +64,7 @@ class _Chat:
                 outlet = resumable_outlet(
                     request, self.client, model=self.model, resumable=self.resumable, is_named=True
                 )
-            reply = reply_to(request, ask, self.delivery, self.form.headers, outlet=outlet, error_answer=in_words)
+            reply = reply_to(request, ask, self.delivery, self.form.headers, outlet=outlet)
             if conversation is None or outlet is None:
                 return await answered(request, ask, reply, self.upstream, self.model)
             self.form.name_answer(ask.request)
@@ -121,9 +121,9 @@ class _Chat:
             try:
                 return await handler(request)
             except Refused as refused:
-                return _response(refused, self.client)
+                return refused.response(self.client)
             except StoreDown as error:
-                return _response(refusal(request.config_dict[RESUMING], error), self.client)
+                return refusal(request.config_dict[RESUMING], error).response(self.client)
 
         return answer
 
@@ -145,13 +145,6 @@ class _Chat:
             asked.turns.insert(0, Turn("system", [Text(self.system)]))
         asked.tools, asked.options = [*self.tools], Options()
         asked.exchange.pop("system", None)
-
-
-def _response(refused: Refused, client: str) -> web.Response:
-    answer = in_words(refused.failed, client)
-    response = web.Response(status=answer.status, body=answer.body, headers={**refused.headers, **answer.headers})
-    response[FAILURE] = refused.failed
-    return response
 
 
 def chat_ui(

@@ -5,8 +5,8 @@ streamkit is dropped into may not be; so it is looked, ten times a second. Bytes
 process, up to a bound; behind it nothing more is read for it. One that takes none of them for long is *stalled*, however slow
 others may be, and is dropped without a terminator.
 
-A body that is left without its end is how a client learns of a failure that it does not know by the error frame. Many take a
-closed connection as a reason to drop what they have not read yet, so the client gets time to leave first.
+A body without its end shows a failure to clients that ignore the error frame. Many clients drop what they have not read once
+the connection closes, so a client gets time to leave first.
 
 All clients of an event loop are looked at in one round. A timer for each took a third of the CPU that 200 streams of four
 events a second cost; what waits is looked at once a second, since ten times took 8 % of the instructions of such an event.
@@ -70,7 +70,7 @@ class StreamBody(web.StreamResponse):
             return
         loop, transport = asyncio.get_running_loop(), self._transport
         end = loop.time() + self._linger_s
-        while transport is not None and not transport.is_closing() and loop.time() < end:  # noqa: ASYNC110 - it tells nobody
+        while transport is not None and not transport.is_closing() and loop.time() < end:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(min(LOOK_S, self._linger_s))
 
 

@@ -44,7 +44,7 @@ def client_dialect(request: web.Request) -> str:
 
 
 def dialect_of(path: str, headers: Container[str]) -> str:
-    """The same of a path and the names of headers, in whatever case."""
+    """Return the same for a path and the names of headers, in any case."""
     every = surfaces()
     method, shared = _method_of_a_model(path), _MODELS.search(path) is not None
     by_method = (name for name in every if method and method in every[name].methods)

@@ -1,7 +1,7 @@
 """The keys by which clients are let in, where an operator wants any.
 
-A key is looked for where the official clients send it, and nowhere else. A client may send several: one of a vendor's that it
-found in its environment, and the gateway's. It is let in by whichever is known. Keys are compared as keyed hashes, each with
+A key is read where the official clients send it, and nowhere else. A client may send several: a vendor's, which it found in
+its environment, and the gateway's. One known key is enough. Keys are compared as keyed hashes, each with
 every one that is known, so that the time tells neither how much of a key was right nor which one it was like. None is in a
 ``repr``, a message or a header of an answer.
 
@@ -26,7 +26,7 @@ from streamkit.web.refusals import Refused
 
 #: Where some vendors' clients have their key instead (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
-#: So many keys of a request are looked at.
+#: The most keys of a request that are checked.
 SENT: Final = 8
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
 #: RFC 9110 §15.5.2 wants it beside each 401.
@@ -41,7 +41,7 @@ _NO_PAGES: Final = (
 
 
 def client_keys(request: web.Request) -> list[str]:
-    """The keys that a client sent, without blank ones. Some REST clients have theirs in the URL."""
+    """Return the keys that a client sent, without blank ones. Some REST clients send a key in the URL."""
     headers = request.headers
     sent = [value.partition(" ") for value in headers.getall("Authorization", ())]
     keys = [token for scheme, _, token in sent if scheme.lower() == "bearer"]
@@ -64,7 +64,7 @@ class KeyRing:
         return f"<ring of {len(self._digests)} client keys>"
 
     def accepted(self, request: web.Request) -> str | None:
-        """The first key of a request that is known; None: it has none."""
+        """Return the first known key of a request; None if it has none."""
         return next(filter(self.allows, client_keys(request)), None)
 
     def allows(self, key: str | None) -> bool:

@@ -267,7 +267,7 @@ class Continuing:
         return joined
 
     def _tell(self, report: StreamReport, *, failed: bool) -> None:
-        """Say of what is written what is known of what was read; ``failed``: but not of a failure that may be gone on from."""
+        """Copy the state of the read report to the written one; not its failure if ``failed``: the stream may continue."""
         written = self._written
         written.spoken = written.spoken or report.spoken
         if failed:

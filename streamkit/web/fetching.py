@@ -127,7 +127,7 @@ class _Budget:
     taken: int = 0
 
     def take(self, size: int) -> None:
-        """Ask for room for so many bytes, which stand in the request as often as their URL does."""
+        """Ask for room for so many bytes, which count as often as their URL is in the request."""
         self.taken += size
         if self.taken > self.limit:
             raise _Unfetched(f"the files have more than {self.limit} bytes together")

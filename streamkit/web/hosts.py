@@ -67,21 +67,27 @@ def ip_address_in(text: str) -> IPAddress | None:
         return None
 
 
-def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
+def refuse_other_hosts(
+    request: web.Request,
+    hosts: Hosts | None,
+    server: str = "this gateway",
+    advice: str = "; its operator can add it to server.hosts",
+) -> None:
     """Raise Refused (421) for a request to a name that is not of ``hosts``; None: all are served.
 
-    A request without ``Host`` is served: that is HTTP/1.0, which no browser speaks.
+    ``server`` and ``advice`` are for the message. A request without ``Host`` is served: that is HTTP/1.0, which no browser
+    speaks.
     """
     if hosts is None:
         return
     for host in request.headers.getall("Host", ()):
         if not hosts.allows(host):
-            message = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
+            message = f"{server} is not served by the name {shown(host)}{advice}"
             raise Refused(with_status("permission", message, 421, client_dialect(request)))
 
 
 def guarded(hosts: Hosts, server: str) -> Middleware:
-    """A middleware for a server of this machine's own: refuse other names (421), and pages of other sites (403).
+    """Return a middleware for a server of this machine alone: refuse other names (421), and pages of other sites (403).
 
     The client gets these errors, and every Refused of a handler, in its dialect; ``server`` is what messages call the server.
     """
@@ -90,10 +96,7 @@ def guarded(hosts: Hosts, server: str) -> Middleware:
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         dialect, origin = client_dialect(request), request.headers.get("Origin")
         try:
-            for host in request.headers.getall("Host", ()):
-                if not hosts.allows(host):
-                    message = f"the {server} is not served by the name {shown(host)}"
-                    raise Refused(with_status("permission", message, 421, dialect))
+            refuse_other_hosts(request, hosts, f"the {server}", advice="")
             if is_foreign(origin) or (origin is None and request.headers.get("Sec-Fetch-Site") == "cross-site"):
                 message = f"pages of the web may not use the {server}"
                 raise Refused(with_status("permission", message, 403, dialect))

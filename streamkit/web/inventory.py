@@ -79,7 +79,7 @@ def keyless_paths() -> frozenset[str]:
 
 
 def untagged(model: str, dialect: str) -> str:
-    """What a model is called without the tag that clients of ``dialect`` may leave out, and without a mark."""
+    """Return a model's name without the tag that clients of ``dialect`` may leave out, and without a mark."""
     model = unmarked(model)[0]
     listing = _listings().get(dialect)
     return model.removesuffix(listing.default_tag) if listing is not None and listing.default_tag else model

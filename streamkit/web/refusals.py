@@ -37,17 +37,17 @@ class Refused(StreamkitError):
         return error_response(self.failed, dialect, headers=self.headers)
 
 
-def in_words(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
-    """An error over HTTP as one sentence of text, with the status and the headers that the dialect has for it."""
+def error_answer(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
+    """Return the HTTP response of an error: the dialect's body, or its message as text (``Errors.in_words``).
+
+    Raises UsageError as ``encode_error`` does.
+    """
     answer = encode_error(failed, dialect)
+    errors = client_named(dialect)[0].errors
+    if errors is None or not errors.in_words:
+        return answer
     headers = {**answer.headers, "content-type": "text/plain; charset=utf-8"}
     return ErrorAnswer(answer.status, headers, failed.message.encode("utf-8", "replace"))
-
-
-def error_answer(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
-    """What a client of ``dialect`` is told over HTTP. Raises UsageError as ``encode_error`` does."""
-    errors = client_named(dialect)[0].errors
-    return (in_words if errors is not None and errors.in_words else encode_error)(failed, dialect)
 
 
 def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -29,7 +29,6 @@ from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import Interrupted
 from streamkit.events import ProviderFailed, StreamEnded
-from streamkit.http_errors import ErrorAnswer
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
@@ -115,7 +114,7 @@ class Outlet:
         raise NotImplementedError
 
     async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
-        """Say that nothing follows; ``failed_end`` is what stands instead where the answer failed (``Dialect.failed_end``)."""
+        """End the body; ``failed_end`` replaces its end where the answer failed (``Dialect.failed_end``)."""
         raise NotImplementedError
 
     def answers(self, reply: Reply) -> None:
@@ -180,8 +179,8 @@ class Reply:
 
     ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array. ``outlet`` is where it goes if it is
     not the answer of ``request`` itself.
-    ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked. ``error_answer`` says a
-    failure over HTTP to a client of that dialect. ``shape`` changes what is written.
+    ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked. ``shape`` changes what
+    is written.
     """
 
     def __init__(
@@ -195,12 +194,10 @@ class Reply:
         headers: Mapping[str, str] | None = None,
         begins: Callable[[], None] = lambda: None,
         outlet: Outlet | None = None,
-        error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = error_answer,
         shape: Shape | None = None,
     ) -> None:
         self.client = client
         self._shape = shape
-        self._error_answer = error_answer
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
         self.upstream_headers: Mapping[str, str] = {}  #: and these, of the upstream that gives it
         self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
@@ -324,7 +321,7 @@ class Reply:
         """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
         if self.ending is None and not self._has_end:
             if self.begun and (self._array is not None or not self._stream):
-                self.failure, self.ending = failed, "broken"  # half of a JSON text: no frame can stand in it
+                self.failure, self.ending = failed, "broken"  # half of a JSON text: no frame fits into it
             else:
                 await self.fail(failed)
 
@@ -345,7 +342,7 @@ class Reply:
             self.ending = "whole"
 
     def _failed_end(self) -> bytes | None:
-        """What the body ends with instead of its end; None: it ends as any other."""
+        """Return the bytes instead of the body's end; None: it ends as any other."""
         if self.ending not in {"error", "broken"} or isinstance(self._response, web.Response):
             return None
         if not self._stream:  # one JSON text, an error or half of an answer
@@ -468,7 +465,7 @@ class Reply:
         """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""
         self.failure, self.ending = failed, "error"
         self._begin()
-        answer = self._error_answer(failed, self.client)
+        answer = error_answer(failed, self.client)
         async with self._preparing:
             if self._response is None and not self._outlet.has_left:  # a log has no status
                 response = web.Response(
@@ -536,7 +533,6 @@ def reply_to(
     headers: Mapping[str, str] | None = None,
     *,
     outlet: Outlet | None = None,
-    error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = error_answer,
     is_kept: bool = False,
     shape: Shape | None = None,
 ) -> Reply:
@@ -550,7 +546,6 @@ def reply_to(
         headers=headers,
         begins=_nothing if is_kept else ask.let_go,
         outlet=outlet,
-        error_answer=error_answer,
         shape=shape,
     )
 

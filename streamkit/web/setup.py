@@ -35,7 +35,7 @@ from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
 from streamkit.web.token_counts import Count, first_count
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, client_session
-from streamkit.web.upstream.auth import told_of_credentials
+from streamkit.web.upstream.auth import as_gateway_failure
 
 log = logging.getLogger("streamkit.web")
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
@@ -118,7 +118,7 @@ async def answered(
     async def work() -> None:
         answer = await (exchange.stream() if ask.stream else exchange.fetch())
         if isinstance(answer, ProviderFailed):
-            await reply.fail(told_of_credentials(answer, [upstream], reply.client_headers))
+            await reply.fail(as_gateway_failure(answer, [upstream], reply.client_headers))
         elif answer is not None:
             await exchange.deliver(answer)
 

@@ -6,8 +6,8 @@ leaves: the answer under way is cancelled, and its upstream's connection closed 
 upstream, and one that takes nothing for long is dropped, as over HTTP. Pings keep a socket alive on its way through proxies;
 a client that answers none is gone.
 
-A message is held of the budget of all requests from its first byte until it is answered, and let go at once where it is
-refused. Whatever a client sends, however small, others have their turn of the event loop after each message, ping and pong.
+A message counts in the budget of all requests from its first byte until its answer ends, and is dropped at once if it is
+refused. After each message, ping and pong, however small, other tasks of the event loop have their turn.
 
 Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
 """
@@ -180,7 +180,7 @@ class Socket:
             limits.message_bytes,
             heartbeat=limits.ping_s,
             timeout=CLOSE_S,
-            autoping=False,  # aiohttp answers pings as fast as they come, and nobody else has a turn
+            autoping=False,  # aiohttp answers pings as fast as they come, and no other task has a turn
             writer_limit=WRITE_BYTES,
         )
 
@@ -223,7 +223,7 @@ class Socket:
     # -- its messages ----------------------------------------------------------------------------------------------
 
     async def _receive(self, answer: Answer) -> bool:
-        """Receive one message, ping or pong; False once the socket is over. Nothing of it is left in this frame."""
+        """Receive one message, ping or pong; return False once the socket is over. The frame of this call keeps no message."""
         loop = asyncio.get_running_loop()
         idle_at = math.inf if self._work else self._idle_since + self._limits.idle_s
         try:
@@ -253,7 +253,7 @@ class Socket:
         return kind is not WSMsgType.ERROR
 
     def _take(self, text: bytes, answer: Answer) -> Refused | None:
-        """Let a message wait for its answer; why it may not."""
+        """Queue a message for its answer; return the refusal if there is no room."""
         hold = hold_in(self.request)
         if len(self._waiting) >= WAITING or self._stopping:
             return Refused(ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again"))

@@ -1,11 +1,11 @@
-"""The frames of a WebSocket's client, read in the place of aiohttp's reader, which joins messages out of sight.
+"""Read the frames of a WebSocket's client instead of aiohttp's reader, which joins messages without counting them.
 
-The bytes of a message are held of the budget of all requests from the moment they arrive, also while the message is
-unfinished, in however many frames and however slowly it is sent. Where the budget has no room, what came of it is let go at
-once, the socket's next message is an error with the refusal, and no further frame is read. What RFC 6455 forbids ends the
-socket with its code: frames without a mask above all.
+The bytes of a message count in the budget of all requests from the moment they arrive, also while the message is unfinished,
+in however many frames and however slowly it is sent. Where the budget has no room, the message is dropped at once, the
+socket's next message is an error with the refusal, and no further frame is read. Frames that RFC 6455 forbids, above all
+those without a mask, end the socket with its code.
 
-No extension is negotiated, so that compression never stands in a frame.
+No extension is negotiated, so that no frame is compressed.
 
 Source: RFC 6455 §5.1 to §5.5, §7.4.1, §8.1; limits.md T8.
 """
@@ -32,9 +32,9 @@ _CLOSE_CODES: Final = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *ra
 
 
 class FrameReader:
-    """Frames in, messages out: into ``queue``, from which aiohttp's socket takes them.
+    """Read frames, and put their messages into ``queue``, from which aiohttp's socket takes them.
 
-    ``hold`` gets the bytes of each message; whoever takes one out of the queue gives back as many as it has.
+    ``hold`` gets the bytes of each message; the reader of the queue gives them back for each message that it takes.
     """
 
     def __init__(self, queue: Any, hold: Hold, message_bytes: int) -> None:
@@ -52,7 +52,7 @@ class FrameReader:
         self._message_kind = WSMsgType.TEXT
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """As aiohttp's protocols want it: whether nothing more is to be read, and what is left of ``data``."""
+        """Read bytes; return, as aiohttp's protocols demand, whether reading is over and the rest of ``data``."""
         if self._over:
             return True, b""
         try:
@@ -91,7 +91,7 @@ class FrameReader:
                 self._end()
 
     def _header_size(self) -> int:
-        """How long the header is that begins. Raises WebSocketError where its first two bytes are no client's."""
+        """Return the length of the header that begins. Raises WebSocketError if its first two bytes are no client's."""
         if len(self._header) < 2:
             return HEADER_BYTES
         if not self._header[1] & _MASKED:
@@ -99,19 +99,19 @@ class FrameReader:
         return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
 
     def _begin(self, header: bytes) -> None:
-        """A frame begins. Raises WebSocketError where none may, and Refused where the budget has no room for it."""
+        """Begin a frame. Raises WebSocketError where none may begin, and Refused where the budget has no room for it."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
-            raise _broken(f"there is no frame of the kind {code}")
+            raise _broken(f"frames of kind {code} do not exist")
         self._kind, self._is_last = WSMsgType(code), bool(header[0] & _LAST)
         self._left = int.from_bytes(header[2:-4], "big") if size in _LENGTH_BYTES else size
         self._mask = header[-4:]
         if code in _CONTROL:
             if self._left > CONTROL_BYTES or not self._is_last:
-                raise _broken("a control frame is one, and short")
+                raise _broken(f"a control frame is split, or has more than {CONTROL_BYTES} bytes")
             return
         if (code == WSMsgType.CONTINUATION) != (self._message is not None):
-            raise _broken("a message begins inside another, or goes on without a beginning")
+            raise _broken("a message begins inside another, or continues without a beginning")
         if self._message is None:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
@@ -126,7 +126,7 @@ class FrameReader:
         cast("bytearray", self._message).extend(piece)
 
     def _end(self) -> None:
-        """A frame is whole, and its message, if it is the last of one."""
+        """End a frame, and its message after the last frame."""
         self._mask = b""
         if self._kind in _CONTROL:
             payload, self._control = self._control, b""
@@ -147,20 +147,20 @@ def _check_utf8(text: bytes) -> None:
     try:
         text.decode()
     except UnicodeDecodeError:
-        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is no UTF-8") from None
+        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is not UTF-8") from None
 
 
 def _close_code(payload: bytes) -> int:
-    """The code in the payload of a close; 0 where there is none."""
+    """Return the code in the payload of a close; 0 where there is none."""
     code = int.from_bytes(payload[:2], "big")
     if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
-        raise _broken("no code of a close")
+        raise _broken("the code of a close is invalid")
     _check_utf8(payload[2:])
     return code
 
 
 class HeldSocket(web.WebSocketResponse[bool]):
-    """A WebSocket whose messages are held from their first byte on. What is received is bytes, of texts too."""
+    """A WebSocket whose messages count in a budget from their first byte on. Texts are received as bytes, too."""
 
     def __init__(self, hold: Hold, message_bytes: int, **options: Any) -> None:
         super().__init__(**options, compress=False)  # a compressor has 256 KiB, for each socket
@@ -170,7 +170,7 @@ class HeldSocket(web.WebSocketResponse[bool]):
 
     @property
     def _parser(self) -> Any:
-        """The reader that aiohttp gives to its protocol as soon as it has made it: ours."""
+        """Our reader, which aiohttp gives to its protocol instead of the one that it makes."""
         return self._frames
 
     @_parser.setter

@@ -71,7 +71,7 @@ class Ask:
     dialect: str
     operation: Operation
     model: str
-    #: What stood behind the model's name (``Endpoint.marks``).
+    #: The mark after the model's name (``Endpoint.marks``).
     mark: str = ""
     stream: bool
     #: The stream is to be one JSON array. See ``json_array.py``.
@@ -108,8 +108,8 @@ class Recall(Protocol):
     ) -> Stored | None:
         """A request that leans on nothing that is kept; None where nothing is kept that it could lean on.
 
-        ``hold`` gets what it becomes longer by before it is made whole. Raises Refused where that has no room, and where the
-        request leans on what is not there.
+        ``hold`` gets the added bytes before the request is made whole. Raises Refused where it has no room, and where the
+        request refers to something that is not kept.
         """
 
     async def answer(self, request: web.Request, answer_id: str) -> bytes | None:
@@ -165,7 +165,7 @@ def _marks() -> frozenset[str]:
 
 
 def unmarked(model: str) -> tuple[str, str]:
-    """A model's name, and the mark of a feature that stood behind it; "" for none."""
+    """Return a model's name, and the mark of a feature after it; "" for none."""
     mark = next((mark for mark in _marks() if model.lower().endswith(mark) and len(model) > len(mark)), "")
     return model[: len(model) - len(mark)], mark
 
@@ -257,7 +257,7 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
         except BadRequest as error:
             if member:
                 raise BadRequest(f"{member}.{error.path}", error.reason) from error
-            raise  # as it is: an error that is its own cause has the request until garbage is collected
+            raise  # as it is: an error that is its own cause keeps the request until garbage is collected
 
     return await beside(read) if heavy else read()
 

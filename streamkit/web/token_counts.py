@@ -24,7 +24,7 @@ from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_estimate import CountTokens, estimate
 from streamkit.web.upstream import Upstream, count_of, hidden
-from streamkit.web.upstream.auth import told_of_credentials
+from streamkit.web.upstream.auth import as_gateway_failure
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT, open_answer
 
@@ -82,7 +82,7 @@ async def first_count(
         tokens = await fetch(count)
         if isinstance(tokens, int):
             return count_response(ask.dialect, tokens, count.upstream_headers)
-        failed = told_of_credentials(tokens, [count.upstream], count.client_headers)
+        failed = as_gateway_failure(tokens, [count.upstream], count.client_headers)
         headers = count.upstream_headers
     if mode != "estimate" or (failed.type in _OF_THE_REQUEST and failed.code != UNFIT):
         raise Refused(failed, headers)

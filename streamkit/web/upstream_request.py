@@ -145,7 +145,7 @@ async def open_answer(
 def _marked(
     upstream: Upstream, mark: str, client_headers: Mapping[str, str], features: Mapping[str, str]
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The client's headers, and those of a request of another dialect, with those that a mark of the model's name asks for."""
+    """Return the client's headers and the feature headers, each with those that the mark of the model's name asks for."""
     for name, value in (upstream.endpoint.marks.get(mark, {}) if upstream.endpoint is not None else {}).items():
         if value not in client_headers.get(name, ""):
             client_headers = CIMultiDict(client_headers)

@@ -8,7 +8,7 @@ from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.web.upstream import Secret, Upstream
-from streamkit.web.upstream.auth import told_of_credentials
+from streamkit.web.upstream.auth import as_gateway_failure
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, answer, as_asked, status
@@ -94,10 +94,10 @@ def test_a_key_of_the_clients_own_and_a_refused_input_stay_what_they_are():
     failed = ProviderFailed("auth", "invalid x-api-key", http_status=401)
     flagged = ProviderFailed("permission", "your input was flagged by moderation", http_status=403)
     limited = ProviderFailed("rate_limit", "slow down", http_status=429)
-    assert told_of_credentials(failed, [upstream], {"Authorization": f"Bearer {KEY}"}) is failed
-    assert told_of_credentials(flagged, [upstream], {}) is flagged
-    assert told_of_credentials(limited, [upstream], {}) is limited
-    assert told_of_credentials(failed, [upstream], {"Authorization": "Bearer other"}).code == "upstream_credentials"
+    assert as_gateway_failure(failed, [upstream], {"Authorization": f"Bearer {KEY}"}) is failed
+    assert as_gateway_failure(flagged, [upstream], {}) is flagged
+    assert as_gateway_failure(limited, [upstream], {}) is limited
+    assert as_gateway_failure(failed, [upstream], {"Authorization": "Bearer other"}).code == "upstream_credentials"
 
 
 async def test_nor_where_tokens_are_counted():

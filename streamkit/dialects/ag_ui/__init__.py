@@ -28,7 +28,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    reads_stored=lambda _media, _dialect: True,  # it is for the program behind the route to know
+    reads_stored=lambda _media, _dialect: True,  # the program at the route decides
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -55,7 +55,7 @@ from streamkit.text.quoting import quoted
 
 #: The states of a call that has no outcome yet, the least of them first.
 STATES: Final = ("input-streaming", "input-available", "approval-requested", RESPONDED)
-#: How the types of parts begin that a user interface alone shows.
+#: The beginnings of types of parts that are only for a user interface.
 SHOWN: Final = ("data-", "source-", STEP_START)
 
 
@@ -110,9 +110,9 @@ class AISDKRequestReader(RequestReader):
                 self._end_step(answer, results, name)
                 answer, results = [], []
             if kind == STEERING:
-                said = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
+                steering = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
                 ids = (name, part.string("id") or "")
-                self.turns.append(Turn("user", [*said], native_role=STEERING, native_ids=ids))
+                self.turns.append(Turn("user", [*steering], native_role=STEERING, native_ids=ids))
             elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
                 self._call(part, kind, answer, results)
             elif kind == "reasoning":
@@ -124,10 +124,10 @@ class AISDKRequestReader(RequestReader):
             self.turns.append(Turn("assistant", native_ids=(name,)))
 
     def _latest_states(self, parts: Sequence[Fields]) -> list[Fields]:
-        """The parts of a message without those that say an older state of a call than another part does.
+        """Return the parts of a message without older states of a call.
 
         A client that answers an approval, or that runs a tool, may add a part instead of changing the one that is there. Two
-        parts that both say an outcome, of other inputs, are two calls of a provider that gives an id twice.
+        parts with an outcome each, of different inputs, are two calls of a provider that gives an id twice.
         """
         latest: dict[tuple[str, str], int] = {}
         older: set[int] = set()
@@ -281,7 +281,7 @@ class AISDKRequestReader(RequestReader):
 
 
 def _progress(part: Fields) -> int:
-    """How far a call is by the state of its part: an outcome is the furthest."""
+    """Return how far a call is by the state of its part; an outcome is the furthest."""
     state = part.peek("state")
     if state == "output-available" and part.peek("preliminary") is True:
         state = RESPONDED

@@ -111,7 +111,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The page or the document that a citation names, and no losses."""
+    """Return the page or the document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     form = DOCUMENTS.get(str(raw.get("type")))
     document = None if form is None else read_place(form, raw, raw.get("source"))
@@ -119,9 +119,8 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
         return [], ()
     title, quote = raw.get("title") or raw.get("document_title"), raw.get("cited_text")
     url = "" if document is not None else raw["url"]
-    found = Citation(url, title if isinstance(title, str) else None, quote if isinstance(quote, str) else None)
-    found.document = document
-    return [found], ()
+    title, quote = (text if isinstance(text, str) else None for text in (title, quote))
+    return [Citation(url, title, quote, document=document)], ()
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:

@@ -259,9 +259,6 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.stop_message()
         self.out.append(TerminatorSeen())
 
-    def _error(self, document: dict[str, Any]) -> None:
-        self.fail(document.get("error") or document, document)  # next to the error, the request's id
-
     # -- content blocks --------------------------------------------------------------------------------------------
 
     def whole_block(self, value: Any, number: int, text: bytes, *, ended: bool = True) -> None:

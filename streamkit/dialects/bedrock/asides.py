@@ -82,7 +82,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The page or the document that a citation names, and no losses."""
+    """Return the page or the document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     location = details_of(raw, "location")
     url, title = details_of(location, "web").get("url"), raw.get("title")
@@ -93,13 +93,12 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     quote = "".join(
         text for piece in objects_in(raw.get("sourceContent")) if isinstance(text := piece.get("text"), str)
     )
-    found = Citation(url if isinstance(url, str) else "", title if isinstance(title, str) else None, quote or None)
-    found.document = document
-    return [found], ()
+    url, title = url if isinstance(url, str) else "", title if isinstance(title, str) else None
+    return [Citation(url, title, quote or None, document=document)], ()
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Citations of a choice as asides, each of the text block that it belongs to."""
+    """Return the citations of a choice as asides, each of its text block."""
     asides = []
     for citation in citations:
         location: dict[str, Any] = {"web": {"url": citation.url}}

@@ -56,7 +56,7 @@ ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolRes
 MEDIA: Final = {member: kind for kind, member in MEMBERS.items()}
 #: Members of ``source`` that have a form of ours; a block with another is an aside. Text is one in a document alone.
 SOURCES: Final = frozenset({"bytes", "s3Location"})
-#: Blocks that no text stands for and that say nothing a model must read: marks, and pictures for a guardrail.
+#: Blocks without anything that a model must read: marks, and pictures for a guardrail. They are dropped for other dialects.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
 #: The headers of Anthropic's own API, which are members here.
 VERSION, BETA = "anthropic_version", "anthropic_beta"

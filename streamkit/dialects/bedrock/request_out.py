@@ -80,7 +80,7 @@ NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: What the user says where a document is all there is: the server wants a text next to it.
+#: The text of the user where a document is alone: the server demands a text next to it.
 ATTACHED: Final = "(A document is attached.)"
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
@@ -121,7 +121,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         self.signs = self.claude or model is None or NAMELESS.search(model) is not None
 
     def most_marks(self) -> int | None:
-        """None of a model that is not known, unless its id may be that of any."""
+        """Return 0 for a model that is not known, unless its id is an address that may be any model's."""
         model = self.request.model
         named = model is not None and NAMELESS.search(model) is None
         return 0 if named and self.model is self.unknown else super().most_marks()
@@ -323,7 +323,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         return None
 
     def _format(self, media: Media, member: str) -> str | None:
-        """The format of media: by its type, or where nobody said one by the end of its address."""
+        """Return the format of media: by its type, or by the end of its address where it has none."""
         if media.media_type is None and media.url is not None and not self.own:
             ending = media.url.rpartition(".")[2].lower()
             return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)

@@ -74,7 +74,7 @@ UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
 
 
 def exception_of(name: str, payload: Mapping[str, Any]) -> tuple[ErrorType, int | None]:
-    """What an exception means, and its HTTP status. Where only the model is said to have failed, its own status decides."""
+    """Return the kind of an exception, and its HTTP status. Of a failed model, the model's own status decides the kind."""
     kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
     of_model = http_status({"status": payload.get("originalStatusCode")})
     return (ERROR_BY_STATUS.get(of_model or 0, kind) if kind == "server" else kind), status

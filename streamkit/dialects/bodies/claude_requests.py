@@ -2,8 +2,8 @@
 
 How to think stands in the member ``thinking``, and in the effort beside it. An effort alone asks Claude for effort only, while
 in other dialects it asks the model to think: then ``adaptive`` is written with it. Claude takes that since 4.6, and a budget
-up to 4.6 (``vocabulary/models.py``): an effort becomes a budget for an older one, a budget an effort for a newer one. A model
-that is not known gets either, as it was asked for.
+up to 4.6 (``vocabulary/models.py``): an effort becomes a budget for an older one, a budget an effort for a newer one. An
+unknown model gets either, as the request has it.
 
 Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
@@ -175,7 +175,7 @@ class ClaudeRequestWriter(RequestWriter):
         return evolve(output, schema=self._held_to(output.schema, "output.schema"))
 
     def _held_to(self, schema: Any, path: str) -> Any:
-        """A schema that the model is held to, as Claude takes it."""
+        """Return a schema that the model must follow, as Claude takes it."""
         if self.own:
             return schema
         schemas = ClaudeSchemas(lambda where: self.lose("schema_keyword", where), self._closed)

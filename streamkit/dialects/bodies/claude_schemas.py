@@ -1,8 +1,8 @@
 """JSON schemas for Claude's structured output and strict tools: it takes part of JSON schema, and answers 400 to the rest.
 
 An object is closed, an array has no bounds but a least of 0 or 1, a text none but a known format; ``oneOf`` is ``anyOf``, and
-several types are one each of it. Nothing stands next to a ``$ref``, and no type next to an enumeration. What is left out
-stands at the end of the description, for the model to read, and each keyword is counted with its path.
+several types are one each of it. A ``$ref`` has nothing next to it, and an enumeration no type. What is left out is at the end
+of the description, for the model to read, and each keyword is counted with its path.
 
 Source: anthropic 2.12, ``lib/_parse/_transform.py``; platform.claude.com and AWS, "Structured outputs".
 """
@@ -46,7 +46,7 @@ class ClaudeSchemas:
     closed: Callable[[], None]
 
     def write(self, schema: Any, path: str, depth: int = 1) -> Any:
-        """The schema that stands at ``path`` as Claude takes it. Raises BadRequest for one that is nested too deep."""
+        """Return the schema at ``path`` as Claude takes it. Raises BadRequest for one that is nested too deep."""
         if depth > SCHEMAS_DEEP:
             raise BadRequest(path, f"a schema nested deeper than {SCHEMAS_DEEP}")
         if not isinstance(schema, Mapping):
@@ -89,7 +89,7 @@ class ClaudeSchemas:
         return self._described(kept, left, path)
 
     def _object(self, left: dict[str, Any], path: str, inner: Callable[[Any, str], Any]) -> dict[str, Any]:
-        """What the schema of an object says of its members: those that it names, and no others."""
+        """Return the keywords of an object: its named members, and no others."""
         named = left.pop("properties", None)
         if not isinstance(named, Mapping):
             named = {}
@@ -102,12 +102,12 @@ class ClaudeSchemas:
         return {"properties": properties, "additionalProperties": False, **_taken(left, ("required",))}
 
     def _described(self, kept: dict[str, Any], left: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """The schema with what it can't have at the end of its description."""
+        """Return the schema, the keywords that Claude refuses at the end of its description."""
         if left:
             self._lose(path, left)
-            said = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
+            refused = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
             before = kept.get("description")
-            kept["description"] = f"{before}\n\n{{{said}}}" if before else f"{{{said}}}"
+            kept["description"] = f"{before}\n\n{{{refused}}}" if before else f"{{{refused}}}"
         return kept
 
     def _lose(self, path: str, keywords: Iterable[str]) -> None:
@@ -116,7 +116,7 @@ class ClaudeSchemas:
 
 
 def _literals(left: dict[str, Any]) -> dict[str, Any]:
-    """The values that are allowed, out of the schema; ones that are objects or lists are not taken."""
+    """Take the allowed values out of the schema; values that are objects or lists stay."""
     enum = left.get("enum")
     takes_enum = isinstance(enum, list) and enum and all(isinstance(value, _PRIMITIVE) for value in enum)
     literals = {"enum": left.pop("enum")} if takes_enum else {}
@@ -126,7 +126,7 @@ def _literals(left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_of(left: dict[str, Any]) -> Any:
-    """The type, which is taken: by what else the schema says where it says none, and one of a list of one."""
+    """Take the type out of the schema; where it has none, return the type that its other keywords imply."""
     kind = left.pop("type", None)
     if isinstance(kind, list) and len(kind) == 1:
         return kind[0]
@@ -136,7 +136,7 @@ def _type_of(left: dict[str, Any]) -> Any:
 
 
 def _taken(left: dict[str, Any], keywords: tuple[str, ...]) -> dict[str, Any]:
-    """These keywords of a schema, out of it."""
+    """Take these keywords out of the schema."""
     return {keyword: left.pop(keyword) for keyword in keywords if left.get(keyword) is not None}
 
 

@@ -27,7 +27,7 @@ class MessageWriter(RequestWriter):
         raise NotImplementedError
 
     def assistant(self, turn: Turn) -> Message:
-        """A message of the assistant, which is left out if it is without a word in a request of another dialect."""
+        """Return a message of the assistant; an empty one is dropped from a request of another dialect."""
         raise NotImplementedError
 
     def result(self, result: ToolResult, moved: list[Media]) -> Message:
@@ -69,7 +69,7 @@ class MessageWriter(RequestWriter):
             yield self.message_of(turn, [*moved, *parts])
 
     def joined(self, texts: Iterable[str], join: Callable[[list[str]], str] = "".join) -> str:
-        """Texts as one, without blank ones; the boundaries between them are lost."""
+        """Return texts as one, without blank ones; the boundaries between them are lost."""
         texts = [text for text in texts if text]
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)

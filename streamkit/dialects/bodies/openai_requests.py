@@ -47,7 +47,7 @@ class OpenAIRequestWriter(RequestWriter):
 
     @property
     def takes_marks(self) -> bool:
-        """Whether the model takes marks on the prompt: of one that is not known, those that OpenAI's own clients wrote."""
+        """Return whether the model takes marks on the prompt. An unknown model takes those of OpenAI's own clients."""
         return bool(self.model.cache_marks) or (self.related and self.model is self.unknown)
 
     def extras_of_openai(self) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ class OpenAIRequestWriter(RequestWriter):
         return {**written, **self.extras(rest, "parameter")}
 
     def effort(self, thinking: Thinking, *lost: str) -> str | None:
-        """How much to think, as an effort that the model knows. What is ``lost`` of the rest is counted."""
+        """Return how much to think, as an effort that the model knows. Members that are ``lost`` are counted."""
         self.lose_thinking(thinking, *lost)
         if self.own or thinking.enabled is not False:
             self.lose_thinking(thinking, "enabled")
@@ -77,7 +77,7 @@ class OpenAIRequestWriter(RequestWriter):
         return effort
 
     def file_name(self, media: Media) -> str | None:
-        """The name of a file, which the server demands with its content: one of its media type where nobody gave any."""
+        """Return the name of a file, which the server demands with its content: one of its media type where it has none."""
         if media.name is not None or media.data is None or self.own:
             return media.name
         self.report.repair("file_named")

@@ -22,7 +22,7 @@ from streamkit.dialects.vocabulary.models import Model
 #: Counts the loss of an option.
 Lose = Callable[[str, str], None]
 
-#: Whose models a dialect's servers run, where they share a rule that no model's name tells.
+#: The vendor of the models behind a dialect, where all of them share a rule whatever their names are.
 Models: TypeAlias = Literal["", "claude"]
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
 #: Providers whose limits are those of their dialect's own server.
@@ -42,7 +42,7 @@ def fitting(options: Options, models: Models, most_stops: int | None, model: Mod
 
 
 def _refused(options: Options, models: Models, model: Model) -> Iterable[str]:
-    """The options that the model refuses beside the others."""
+    """Return the options that the model refuses next to the other options of the request."""
     thinking, refused = options.thinking, model.refuses
     off, asked = False, None
     if thinking is not None:

@@ -119,7 +119,7 @@ def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
 
 
 def unknown_part(vendor: str, kind: str, part: Fields, block: int = 0) -> Aside:
-    """A part that nobody knows, whole: only its own dialect writes it again."""
+    """Return an unknown part, whole: only the same dialect writes it again."""
     raw = {"type": kind, **part.rest()}
     return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", raw, block=block, place=part.place)
 

@@ -82,7 +82,7 @@ P = TypeVar("P", bound=Part)
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
 #: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
 OPENING: Final = "(The assistant speaks first.)"
-#: What the user says behind an assistant's text that the model is to go on with, and does not.
+#: The user's turn after an assistant's text, for a model that does not continue that text.
 CLOSING: Final = "(Go on from where your last message ends, without repeating it.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
@@ -112,7 +112,7 @@ class RequestWriter:
     #: Whose models the servers run, and how many stop sequences they take; None: any number. See ``option_limits.py``.
     models: ClassVar[Models] = ""
     most_stops: ClassVar[int | None] = None
-    #: What a model takes of which nothing is known, and the efforts that the dialect has words for; None: any.
+    #: What an unknown model takes, and the efforts that the dialect has words for; None: any.
     unknown: ClassVar[Model] = UNKNOWN
     efforts: ClassVar[frozenset[str] | None] = None
     #: Whether a file of plain text may be a part of the conversation.
@@ -187,13 +187,13 @@ class RequestWriter:
 
     @property
     def form_with_tools(self) -> bool:
-        """Whether tools may be offered next to an answer in JSON; where not, the form of the answer is left out."""
+        """Return whether tools may be offered next to a response in JSON; where not, the form is left out."""
         return self.model.form_with_tools
 
     def _saying_something(self, turns: list[Turn]) -> list[Turn]:
-        """The turns without those that no message stands for: empty ones, and ones of nothing but what one dialect knows.
+        """Drop turns that would be no message: empty ones, and ones with parts of one dialect alone.
 
-        All of them stay where nobody else speaks: what such a request is, is for the writer to say.
+        Where no other turn but the system's is left, all stay: the writer decides what such a request is.
         """
         kept = [turn for turn in turns if not all(isinstance(part, Aside) for part in turn.parts)]
         if not any(turn.role != "system" for turn in kept):
@@ -232,10 +232,9 @@ class RequestWriter:
         return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
     def _readable(self, turn: Turn) -> Turn:
-        """The turn with text for what only one dialect has a form for, though it says text.
+        """Return the turn with text for parts that only one dialect has a form for, though they have text.
 
-        Raises BadRequest for a part of the user's or the system's that nobody knows: a model without it answers as if nothing
-        had been said.
+        Raises BadRequest for an unknown part of the user or the system: without it the model would answer something else.
         """
         if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
             return turn
@@ -314,7 +313,7 @@ class RequestWriter:
                 self.lose(kind, f"{path}.{name}")
 
     def fit_effort(self, effort: str | None) -> str | None:
-        """An effort in the nearest word that the model knows; another than was asked for is counted."""
+        """Return the nearest effort that the model knows; one that differs from the request is a counted loss."""
         fits = effort if self.own else self.model.fit(effort)
         if fits != effort:
             self.lose("parameter", "thinking.effort")
@@ -402,17 +401,16 @@ class RequestWriter:
             self.lose("cache_mark", what or mark)
 
     def most_marks(self) -> int | None:
-        """How many marks on the prompt the server takes; None: each is for the writer of its part to judge."""
+        """Return how many marks on the prompt the server takes; None: the writer of each part decides."""
         return None
 
     def _with_marks(self, request: Request) -> Request:
-        """The request with the latest marks on its prompt, as many as the server takes; each other is counted."""
+        """Keep the latest marks on the prompt, as many as the server takes; each other mark is a counted loss."""
         most = self.most_marks()
         if most is None:
             return request
-        first = [turn for turn in request.turns if turn.role == "system"]
-        others = [turn for turn in request.turns if turn.role != "system"]
-        parts = [each for turn in (*first, *others) for part in turn.parts for each in _inner(part)]
+        turns = sorted(request.turns, key=lambda turn: turn.role != "system")
+        parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
         tools = [tool for tool in request.tools if tool.cache is not None]
         barred = [] if self.model.cached_tools else tools
         marked = [*([] if barred else tools), *(each for each in parts if getattr(each, "cache", None) is not None)]
@@ -474,14 +472,14 @@ class RequestWriter:
         return OPENING
 
     def _answerable(self, turns: list[Turn]) -> list[Turn]:
-        """The turns with the user behind an assistant's text, for a model that does not go on with that.
+        """Add a turn of the user after an assistant's text, for a model that does not continue that text.
 
-        Raises BadRequest if the target wants such a history refused.
+        Raises BadRequest if the target refuses such a history.
         """
         last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
         if self.model.prefill or last is None or last.role != "assistant":
             return turns
-        if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_says, last.parts)):
+        if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_has_text, last.parts)):
             return turns
         if self.target.assistant_last == "refuse":
             raise BadRequest(
@@ -632,17 +630,17 @@ def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
-def _says(part: Part) -> bool:
+def _has_text(part: Part) -> bool:
     return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 
 def _inner(part: Part) -> Sequence[Part]:
-    """A part, and before it those inside of it."""
+    """Return a part, and before it the parts inside it."""
     return (*part.parts, part) if isinstance(part, ToolResult) else (part,)
 
 
 def _unmarked(part: Part, dropped: Collection[int]) -> Part:
-    """A part, and those inside of it, without the marks of the parts whose ``id`` is among the ``dropped``."""
+    """Return a part without its mark and those inside it, for parts whose ``id()`` is among the ``dropped``."""
     drops = id(part) in dropped
     if isinstance(part, ToolResult):
         inner = [cast("Text | Media | Aside", _unmarked(each, dropped)) for each in part.parts]

@@ -168,7 +168,7 @@ class CohereDecoder(FrameDecoder):
         self.read_error(document)
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Whether a payload is an error: a message is one, as in the body of an HTTP error."""
+        """Return whether a payload is an error: a message is one, as in the body of an HTTP error."""
         is_message = not has_value(document.get("type")) and text_of(document.get("message")) is not None
         return is_message or super().is_bare_error(document)
 

@@ -197,9 +197,8 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        found = finish_reason(
-            stop.reason, stop.native, called=True
-        )  # where none was written, the reason is another by now
+        # where no call was written, the reason is another by now
+        found = finish_reason(stop.reason, stop.native, called=True)
         reason = stop_word(found, stop.stop_sequence, self.report)
         usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
         self._end({"finish_reason": reason, **self._message_end, **usage})
@@ -208,7 +207,7 @@ class CohereEncoder(BlockEncoder):
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the end of a message that failed, which needs no start in front of it.
+        """Write the end of a failed message, which needs no start before it.
 
         It has no usage: with one, ``@ai-sdk/cohere`` takes it for the end of a message that is whole.
         """

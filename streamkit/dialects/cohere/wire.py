@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
+from streamkit.dialects.vocabulary.stop_reasons import as_written
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -40,11 +40,8 @@ FINISH_REASONS: Mapping[StopReason, str] = {
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
-    if was_stopped(reason, native):
-        return "MAX_TOKENS", True  # the answer was cut, and is no natural end with a call to run
-    if reason == "tool_calls" and not called:
-        return "COMPLETE", True  # every call was withheld: the client would wait for one
-    return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason
+    word = FINISH_REASONS[as_written(reason, native, called=called)]
+    return word, STOP_REASONS[word] != reason
 
 
 def message_of(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ from streamkit.tool_calls.check import JSONChecker
 Step: TypeAlias = Callable[[bytes], bytes | None]
 #: From a text to a delta of it.
 Write: TypeAlias = Callable[[str], bytes]
-#: What notes the text of further deltas like one, which a machine behind these does not see; None where it must see them.
+#: Returns a function that notes the text of further deltas like one, for a machine after these; None: it must see them.
 Noting: TypeAlias = Callable[[Any, Sequence[Any]], Callable[[str], None] | None]
 #: From what stands between the head and the tail of an event to its text as JSON; None where it does not fit.
 TextIn: TypeAlias = Callable[[bytes], bytes | None]
@@ -80,16 +80,16 @@ class _Steps:
         framing = self._parser.framing_of(event)
         if framing is None:
             return None
-        noted = _nothing if self._noting is None else self._noting(template.like, template.events)
-        if noted is None:
+        note = None
+        if self._noting is not None and (note := self._noting(template.like, template.events)) is None:
             return None
         if type(template.like) is ToolCallDelta:
             return self._fragment(framing, template)
         write, losses = self._encoder.writes_again(template.like), self._encoder.losses_of(template.events)
         if write is None or losses is None:
             return None
-        if noted is not _nothing:
-            write = _writing(write, noted)
+        if note is not None:
+            write = _writing(write, note)
         return self._step(framing, template, write, losses)
 
     def _fragment(self, framing: tuple[bytes, bytes], template: Template) -> Step:
@@ -184,16 +184,12 @@ class _Steps:
         return several
 
 
-def _nothing(_text: str) -> None:
-    """No machine behind the usual ones wants to know of a text."""
-
-
-def _writing(write: Write, noted: Callable[[str], None]) -> Write:
-    """Write a text, and then note it."""
+def _writing(write: Write, note: Callable[[str], None]) -> Write:
+    """Return a function that writes a text, and then notes it."""
 
     def written(text: str) -> bytes:
         output = write(text)
-        noted(text)
+        note(text)
         return output
 
     return written

@@ -30,7 +30,7 @@ from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -177,7 +177,7 @@ class GeminiDecoder(FrameDecoder):
             self.read_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Whether the official client sees it: as the first member."""
+        """Return whether the official client sees an error: only as the first member."""
         return is_error(error) and next(iter(document)) == "error"
 
     def _start(self, document: dict[str, Any]) -> None:
@@ -218,8 +218,8 @@ class GeminiDecoder(FrameDecoder):
         if type(parts := content.get("parts")) is not list:
             parts = self.contents(parts)
             self._arguments_of = {}  # whose order may be another than that of the text
-        if parts and "role" in content and is_others(content["role"]):
-            self.keep_others_words(content, index)
+        if parts and "role" in content and is_other_role(content["role"]):
+            self.keep_other_role(content, index)
             content, parts = {}, []
         for number, part in enumerate(parts):
             if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:  # as ``_text``, mostly
@@ -454,7 +454,7 @@ class GeminiDecoder(FrameDecoder):
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
 
     def _end_open(self, of: Candidate) -> None:
-        """Nothing more comes for the calls that are open: end those that may have ended, and hand over what was kept back."""
+        """End the open calls whose values are whole, if the candidate stopped by itself, and emit what was held of all."""
         if of.open is not None and of.stopped:
             self.report.repair("block_unclosed")
         for call in (*of.left, *(() if of.open is None else (of.open,))):

@@ -84,7 +84,7 @@ class PartialArgs:
 
     @property
     def are_whole(self) -> bool:
-        """Whether each value that came is whole, and one did, so that the call may have ended here."""
+        """Return whether there is a value and each is whole, so that the call may have ended here."""
         return bool(self._root) and not self._continues
 
     def close(self) -> str:

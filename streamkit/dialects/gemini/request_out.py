@@ -268,7 +268,7 @@ class GeminiRequestWriter(RequestWriter):
         return None if call_id in self.made_ids else call_id or None
 
     def _result(self, result: ToolResult, beside: list[PartBody]) -> PartBody:
-        """A result. Media that a tool gave go to ``beside`` for a model that takes none in a result."""
+        """Return a result. Its media go to ``beside`` for a model that takes none in a result."""
         self.lose_cache(result.cache)
         media = self._inner_parts(result)
         if media and not self.own and not self.model.media_in_results:

@@ -68,7 +68,7 @@ READERS: Final[Mapping[str, str]] = {
     "interaction.completed": "_completed",
     "error": "_error",
 }
-#: The events before revision 2026-05-20, when what is a step now was a content: today's names, and where each content stood.
+#: The events before revision 2026-05-20, when a step was called a content, by their names; and today's names.
 OLDER: Final[Mapping[str, str]] = {
     "interaction.start": "interaction.created",
     "content.start": "step.start",
@@ -91,7 +91,6 @@ DELTAS: Final[Mapping[str, str]] = {
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
-TEXT_DELTA: Final = frozenset({"type", "text"})
 STEP: Final = Members("type", "content", "summary", "signature")
 MEMBERS: Final[Mapping[str, Members]] = of_events(
     ("event_type", "event_id"),
@@ -180,31 +179,31 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._step_path = ("step",)
 
     def _renewed(self, kind: str, document: dict[str, Any]) -> dict[str, Any]:
-        """An event of before 2026-05-20 as one of today. A content may come without a start, and a call or a tool whole.
+        """Return an event of before 2026-05-20 as one of today. A content may have no start, and a call or a tool is whole.
 
-        Nothing of it is left where the start of a call has no name: the delta begins it.
+        The start of a call without a name is empty: the delta begins the call.
         """
         name, kind = "content" if kind == "content.start" else "delta", OLDER[kind]
         renewed = {**document, "event_type": kind}
         if kind not in {"step.start", "step.delta"} or not isinstance(renewed.get(name), dict):
             return renewed
         content = renewed.pop(name)
-        said = self.string(content.get("type"))
-        belongs = DELTAS.get(said)
+        content_type = self.string(content.get("type"))
+        belongs = DELTAS.get(content_type)
         if kind == "step.start" and belongs == TEXT:
             has_more = content.keys() - {"type"}
             return {**renewed, "step": {"type": TEXT, **({"content": [content]} if has_more else {})}}
-        if kind == "step.start" and said == CALL and not content.get("name"):
+        if kind == "step.start" and content_type == CALL and not content.get("name"):
             return {}
         if kind == "step.start" or (belongs is None and document.get("index") not in self.blocks):
             self._step_path = (name,)
             return {**renewed, "event_type": "step.start", "step": content}
-        if said == CALL:
+        if content_type == CALL:
             content = {"type": "arguments_delta", "arguments": content.get("arguments")}
-        elif said in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
+        elif content_type in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
             text = content.get("text") or content.get(THOUGHT)
             content = {"type": "thought_summary", "content": {"type": "text", "text": text}}
-        elif said == THOUGHT:
+        elif content_type == THOUGHT:
             content = {**content, "type": "thought_signature"}
         return {**renewed, "delta": content}
 
@@ -288,9 +287,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self.read_and_keep(self._step_start, start, members, "step.start.")
             self._step_stop({"event_type": "step.stop", "index": number})
         self._step_path = ("step",)
-
-    def _error(self, document: dict[str, Any]) -> None:
-        self.fail(document.get("error") or document, document)
 
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)

@@ -284,7 +284,7 @@ class InteractionsRequestWriter(RequestWriter):
         return [*thought, add_missing(written, self.extras(call.extras))]
 
     def _media_apart(self, result: ToolResult) -> tuple[ToolResult, list[Media]]:
-        """A result without its media, and these, for a model that takes none in it: the user shows them after all results."""
+        """Return a result without its media, and the media: the user shows them after all results."""
         media = [part for part in result.parts if isinstance(part, Media)]
         if not media or self.own or self.model.media_in_results:
             return result, []

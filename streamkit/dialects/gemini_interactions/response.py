@@ -50,6 +50,8 @@ TELLING: Final = frozenset({"steps", "outputs", "status"})
 class InteractionsBodyDecoder(InteractionsDecoder):
     """Reads a whole body: an interaction, or an error."""
 
+    error_forms = (dict,)
+
     def decode(self, document: dict[str, Any]) -> None:
         is_error = document.get("steps") is None and self.read_error(document, alone=True)
         if not is_error and any(document.get(name) is not None for name in TELLING):
@@ -58,9 +60,6 @@ class InteractionsBodyDecoder(InteractionsDecoder):
             self.end_of(document)
         elif not is_error:
             self.foreign_frame()
-
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        return isinstance(error, dict) and error is document.get("error")
 
 
 class Steps(BlockList):

@@ -49,33 +49,23 @@ MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
     "video": "video",
     "document": "file",
 }
-#: What their types may be.
+
+
+def _types(beginning: str, ends: str) -> frozenset[str]:
+    return frozenset(beginning + end for end in ends.split())
+
+
+#: The media types that each may have.
 MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
-    "image": frozenset(f"image/{form}" for form in ["png", "jpeg", "webp", "heic", "heif", "gif", "bmp", "tiff"]),
-    "audio": frozenset(
-        f"audio/{form}"
-        for form in "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm".split()  # noqa: SIM905 - to be read
-    ),
-    "video": frozenset(
-        f"video/{form}" for form in ["mp4", "mpeg", "mpg", "mov", "avi", "x-flv", "webm", "wmv", "3gpp"]
-    ),
-    "file": frozenset(
-        {
-            "application/pdf",
-            "text/csv",
-            "application/msword",
-            *(f"application/vnd.ms-{form}" for form in ("powerpoint", "excel")),
-            *(f"application/vnd.oasis.opendocument.{form}" for form in ("presentation", "text", "spreadsheet")),
-            *(
-                f"application/vnd.openxmlformats-officedocument.{form}"
-                for form in (
-                    "presentationml.presentation",
-                    "wordprocessingml.document",
-                    "wordprocessingml.template",
-                    "spreadsheetml.sheet",
-                )
-            ),
-        }
+    "image": _types("image/", "png jpeg webp heic heif gif bmp tiff"),
+    "audio": _types("audio/", "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm"),
+    "video": _types("video/", "mp4 mpeg mpg mov avi x-flv webm wmv 3gpp"),
+    "file": _types("", "application/pdf text/csv application/msword")
+    | _types("application/vnd.ms-", "powerpoint excel")
+    | _types("application/vnd.oasis.opendocument.", "presentation text spreadsheet")
+    | _types(
+        "application/vnd.openxmlformats-officedocument.",
+        "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
 #: The type of a content by ours.

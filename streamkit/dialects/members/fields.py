@@ -50,9 +50,9 @@ class Body:
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
-        """The JSON text of the value at ``path``: where writing it again could change a number its own, escapes as characters.
+        """Return the JSON text of the value at ``path``: its own if writing it again could change a number, escapes plain.
 
-        What else the body has decides nothing: a history that is sent again is the same text, and the provider's cache has it.
+        The rest of the body changes nothing: a history has the same text each time, and the provider's cache knows it.
         """
         if self._exact is None:
             self._exact = _LONG_NUMBER.search(self.text) is not None

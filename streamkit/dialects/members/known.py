@@ -14,8 +14,8 @@ from streamkit.events import Aside
 
 #: What stands before the path of a member that nobody reads, as the type of an aside.
 UNREAD: Final = "unread:"
-#: What stands before the name of an event that nobody knows, as the type of an aside: it is the wire's word, and may be any,
-#: so that it must never be the same as a word that decoders make for encoders.
+#: The beginning of the type of an aside that is an unknown event. The wire's name follows, which may be any word: without
+#: the beginning it could be a word that decoders make for encoders.
 EVENT: Final = "event."
 
 

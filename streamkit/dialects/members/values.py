@@ -73,8 +73,14 @@ def json_value(text: str | bytes) -> Any:
         return None
 
 
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None for any other text."""
+    value = json_value(text)
+    return value if isinstance(value, dict) else None
+
+
 def has_member(text: str, name: str) -> bool:
-    """Whether an object at any depth of a JSON text has a member of that name; also for a text that can't be read."""
+    """Return whether an object at any depth of a JSON text has a member of that name; True for a text that is no JSON."""
     if name not in text and "\\u" not in text:
         return False
     level = [json_value(text)]

@@ -63,12 +63,12 @@ class MistralDecoder(ChatDecoder):
         self._empty_parts = 0  # parts of text that are a signature only
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Whether a payload is an error: flat, the faults of a request, or the message of a proxy."""
+        """Return whether a payload is an error: flat, the faults of a request, or the message of a proxy."""
         is_message = document.keys().isdisjoint({"object", "choices"}) and text_of(document.get("message")) is not None
         return is_message or super().is_bare_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Flat, Chat's, and the client's ``HTTPValidationError``; with choices the client sees none."""
+        """Return whether an error is flat, Chat's, or the client's ``HTTPValidationError``; with choices no client sees it."""
         is_flat = document.get("object") == "error" or isinstance(document.get("detail"), list)
         return not document.get("choices") and (is_flat or super().is_own_error(document, error))
 
@@ -155,7 +155,7 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
         super().delta(delta, choice, where)
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """A thinking, which is a block of its own: where a stream has another for each piece, a body has all of it in one."""
+        """Read a thinking as a block of its own: a body has all of it in one part, a stream one part for each piece."""
         block = self.next_block(choice)
         super().thinking(part, choice)
         if self._choices[choice].signed[0] != block:

@@ -110,7 +110,7 @@ class MistralEncoder(ChatEncoder):
     def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 1)
         choice = self._choices[event.choice]
-        missing = choice.thought.before(event.text)  # a signature in front is a boundary itself
+        missing = choice.thought.before(event.text)  # a signature before it is a boundary itself
         text = missing + event.text if choice.unsigned > 1 else event.text
         self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(text))
 
@@ -207,9 +207,9 @@ class MistralEncoder(ChatEncoder):
         self._signatures.clear()
 
     def error(self, event: ProviderFailed) -> None:
-        """A chunk that is none: the client raises for it, and shows its body.
+        """Write an error in the place of a chunk: the client raises for it, and shows its body.
 
-        LangChain's passes over what has no ``choices``, and would run the calls that came before.
+        LangChain's client ignores a chunk without ``choices``, and would run the calls before it.
         """
         self.write(b"data: %b\n\n" % dumps({**encode_error(event, self.report), "choices": None}))
 

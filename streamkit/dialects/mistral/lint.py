@@ -81,9 +81,7 @@ class MistralLinter(ChunkChecker[_Choice]):
             self.failed = True
             said = document if error is None else error
             message = said.get("message") if isinstance(said, dict) else ""
-            is_chunk = (
-                document.get("choices") is not None
-            )  # null fails readers of chunks, which shall see that it is none
+            is_chunk = document.get("choices") is not None  # null makes readers of chunks fail, as an error must
             if not is_filled(message) or is_chunk:
                 self.broken("error", f"the error is {shown(document)}", "error" if is_chunk else "note")
             return

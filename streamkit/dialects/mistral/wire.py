@@ -9,7 +9,7 @@ from typing import Any
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.vocabulary.error_bodies import has_detail
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
+from streamkit.dialects.vocabulary.stop_reasons import as_written
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -36,11 +36,8 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_se
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
-    if was_stopped(reason, native):
-        return "length", True  # the answer was cut, and is no natural end with a call to run
-    if reason == "tool_calls" and not called:
-        return "stop", True  # every call was withheld: the client would wait for one
-    return FINISH_REASONS[reason], chat.STOP_REASONS[FINISH_REASONS[reason]] != reason
+    word = FINISH_REASONS[as_written(reason, native, called=called)]
+    return word, chat.STOP_REASONS[word] != reason
 
 
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:

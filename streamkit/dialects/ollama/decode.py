@@ -15,7 +15,7 @@ from streamkit.dialects.members.values import count_of, decode_time, has_value, 
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -66,6 +66,7 @@ class OllamaDecoder(FrameDecoder):
     dialect = "ollama"
     vendor = VENDOR
     error_types = ERROR_TYPES
+    error_forms = (str,)
     opaque_holes = HOLES
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
@@ -100,8 +101,8 @@ class OllamaDecoder(FrameDecoder):
         message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
             message = self._mended_message(message)
-        if message is not None and is_others(message.get("role")):
-            self.keep_others_words(message)
+        if message is not None and is_other_role(message.get("role")):
+            self.keep_other_role(message)
         elif message is not None:
             self._message(message, ("message",), ends=ends)
             if not message.keys() <= MESSAGE_FIELDS:
@@ -122,9 +123,6 @@ class OllamaDecoder(FrameDecoder):
             self._end(line)
         if has_others or "error" in line:
             self.read_error(line)
-
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        return isinstance(error, str) and error is document.get("error")
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
         """The message that is meant by what is no object: by a text, or by a list of one message."""

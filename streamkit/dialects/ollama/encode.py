@@ -32,7 +32,7 @@ class OllamaEncoder(WholeCallEncoder):
 
     _head = b""
     _called = False  # a call was written
-    _first_s: float | None = None  # when its first line was written, where anybody asks
+    _first_s: float | None = None  # when its first line was written, if the profile has the time of the request
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()

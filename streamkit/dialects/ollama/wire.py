@@ -75,10 +75,10 @@ def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tupl
 def encode_usage(
     usage: UsageReported | None, report: StreamReport, encoding: Encoding, first_s: float | None = None
 ) -> dict[str, Any]:
-    """The counts and durations to write; unknown ones are left out, as 0 is. What has no place is counted.
+    """Return the counts and durations to write; unknown ones and 0 are left out. Counts without a place are a loss.
 
-    A server always says how long it took, and clients divide by that: so does whoever knows when it was asked. ``first_s`` is
-    the time of the first output, by the clock of ``encoding``; None: it came with the rest. Of loading nothing is known.
+    A server always says how long it took, and clients divide by that: durations are written where the profile has the time of
+    the request. ``first_s`` is the time of the first output, by the clock of ``encoding``; None: it was that of the rest.
     """
     if usage is not None and usage.vendor == VENDOR:
         return dict(usage.raw or {})

@@ -30,7 +30,7 @@ from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDO
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
@@ -120,6 +120,7 @@ class ChatDecoder(FrameDecoder):
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
+    error_forms = (dict,)
     dialect = "openai-chat"
     vendor = VENDOR
     #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
@@ -230,11 +231,11 @@ class ChatDecoder(FrameDecoder):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Whether the client sees it: in a member ``error``, with a message."""
-        return isinstance(error, dict) and isinstance(error.get("message"), str) and document.get("error") is error
+        """Return whether the client sees an error: in a member ``error``, with a message."""
+        return super().is_own_error(document, error) and isinstance(error.get("message"), str)
 
     def _no_chunk(self, chunk: dict[str, Any]) -> None:
-        """No chunk: counts alone, an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
+        """Read a payload that is no chunk: counts alone, an error in another form (dialects.md §1.4), or something unknown."""
         if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:
             self.recognised = True
             self._start()
@@ -257,7 +258,7 @@ class ChatDecoder(FrameDecoder):
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
-        """The id of a later chunk. Raises SecondResponse where a choice that had not ended begins again under another one.
+        """Read the id of a later chunk. Raises SecondResponse where an unfinished choice begins again under another id.
 
         Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
         """
@@ -267,7 +268,12 @@ class ChatDecoder(FrameDecoder):
         for choice in choices:
             if type(choice) is dict:
                 has_choice, delta = True, choice.get("delta")
-                if type(delta) is dict and "role" in delta and text_of(delta["role"]) and not is_others(delta["role"]):
+                if (
+                    type(delta) is dict
+                    and "role" in delta
+                    and text_of(delta["role"])
+                    and not is_other_role(delta["role"])
+                ):
                     has_role = True
         if value == self._id:
             self._is_steady = has_choice and not has_role
@@ -298,16 +304,16 @@ class ChatDecoder(FrameDecoder):
             self.report.repair("delta_missing")
         if state is None:
             state = self._begin_choice(index, delta or message or {})
-        if said := message or delta:
+        if spoken := message or delta:
             state.spoke = True
-            if "role" in said and (role := text_of(said["role"])):
-                state.speaks = not is_others(role)
+            if "role" in spoken and (role := text_of(spoken["role"])):
+                state.speaks = not is_other_role(role)
             if not state.speaks:
-                self.keep_others_words(said, index)
+                self.keep_other_role(spoken, index)
             elif message and message != delta:
                 self._read_message(message, delta or {}, index, position, ends=bool(native))
-            elif state.in_thought or not self._read_plain(said, state, index, position):
-                self._read_delta(said, index, position)
+            elif state.in_thought or not self._read_plain(spoken, state, index, position):
+                self._read_delta(spoken, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
@@ -334,7 +340,7 @@ class ChatDecoder(FrameDecoder):
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         state = self._choices[index] = ChoiceSoFar(index, self.texts)
         role = text_of(first.get("role"))
-        self.out.append(ChoiceStarted(index, "assistant" if role is None or is_others(role) else role))
+        self.out.append(ChoiceStarted(index, "assistant" if role is None or is_other_role(role) else role))
         return state
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
@@ -453,7 +459,7 @@ class ChatDecoder(FrameDecoder):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int, *, whole: bool) -> None:
-        """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91).
+        """Read one of the fields with the same reasoning: OpenRouter sends ``reasoning`` next to its details (quirks.md 91).
 
         LiteLLM's blocks of a ``whole`` message keep apart what ``reasoning_content`` joins; within a stream they are fragments
         like it, and one with a signature may have all of its block's text once more.
@@ -477,8 +483,7 @@ class ChatDecoder(FrameDecoder):
             if not self._is_boundary(text, choice, block):  # before a signature of the same chunk: it closes the block
                 self.out.insert(before, ReasoningDelta(text, choice, block))
         for each in blocks:
-            said = bool(texts) and not whole
-            self._block(self.string(each.get("thinking")), each, choice, said=said)
+            self._block(self.string(each.get("thinking")), each, choice, is_read=bool(texts) and not whole)
         for name, vendor in OPAQUE_MEMBERS.items():
             blob = self.string(delta.get(name))
             if blob and blob != state.signature:  # an id comes with each delta
@@ -486,11 +491,11 @@ class ChatDecoder(FrameDecoder):
                 has_text = bool(texts) or state.thought_chars > state.signed_chars
                 self._sign(blob, choice, vendor, closes=has_text and name != BLOCK_ID)
 
-    def _block(self, text: str, fields: dict[str, Any], choice: int, *, said: bool = False) -> None:
-        """A block of Anthropic's, or a part of one; ``said``: its text was read."""
+    def _block(self, text: str, fields: dict[str, Any], choice: int, *, is_read: bool = False) -> None:
+        """Read a block of Anthropic's, or a part of one; ``is_read``: its text was read already."""
         signature, data = self.string(fields.get("signature")), self.string(fields.get("data"))
         block, state = self.next_block(choice), self._choices[choice]
-        if text and not said and not (signature and state.thought_chars - state.signed_chars == len(text)):
+        if text and not is_read and not (signature and state.thought_chars - state.signed_chars == len(text)):
             self.out.append(ReasoningDelta(text, choice, block))
         if signature:
             self._sign(signature, choice)
@@ -500,7 +505,7 @@ class ChatDecoder(FrameDecoder):
             state.signed = block, sealed.vendor
 
     def _sign(self, blob: str, choice: int, vendor: str = "", *, closes: bool = True) -> None:
-        """A signature, which ``closes`` the block in front of it."""
+        """Emit a signature, which ``closes`` the block before it."""
         state, block = self._choices[choice], self.next_block(choice)
         sealed = unseal(blob) or Sealed("reasoning", vendor or maker_of(self._model), blob)
         self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
@@ -549,7 +554,7 @@ class ChatDecoder(FrameDecoder):
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
-        """Whether plain reasoning is no text of its block, but the line ends that our encoder writes behind a signed one.
+        """Return whether plain reasoning is only the line ends that our encoder writes after a signed block.
 
         A signature proves the text of its block to the letter. Raises TooManyBlocks.
         """

@@ -141,7 +141,7 @@ class ChatEncoder(EventEncoder):
         self._thought(event.choice, event.text)
 
     def _thought(self, choice: int, text: str) -> None:
-        """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows behind a signature."""
+        """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows after a signature."""
         written = dumps(text)
         names = self._client.reasoning_fields
         self._delta(choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), written) for name in names))

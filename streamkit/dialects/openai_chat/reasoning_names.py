@@ -1,4 +1,4 @@
-"""The names under which reasoning stands in a Chat delta or message, and what only a vendor can read next to it.
+"""The names of reasoning in a Chat delta or message, and the opaque members next to it.
 
 | who | text | opaque |
 |---|---|---|
@@ -36,22 +36,22 @@ BLOCK_ID: Final = "cot_id"
 #: Anthropic's blocks as LiteLLM has them, and the member that holds them, too.
 BLOCKS: Final = "thinking_blocks"
 HOLDER: Final = "provider_specific_fields"
-#: In a history: that reasoning stood among the parts of the content (Databricks).
+#: In a history: reasoning was among the parts of the content (Databricks).
 PARTS: Final = "content.reasoning"
 
 
 def maker_of(model: str | None) -> str:
-    """The vendor of a signature in Anthropic's form: that of the model, by its name, since routers have it of Gemini, too."""
+    """Return the vendor of a signature in Anthropic's form, by the model's name: routers write Gemini's in that form, too."""
     return "google" if "gemini" in (model or "").lower() else "anthropic"
 
 
 def thinking_blocks(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """LiteLLM's blocks of a delta or a message."""
+    """Return LiteLLM's blocks of a delta or a message."""
     return objects_in(fields.get(BLOCKS)) or objects_in(details_of(fields, HOLDER).get(BLOCKS))
 
 
-def opaque_beside(field: str, parts: list[Reasoning]) -> dict[str, str]:
-    """The opaque member next to a text, if the last of these parts has what belongs there."""
+def opaque_member(field: str, parts: list[Reasoning]) -> dict[str, str]:
+    """Return the opaque member next to a text, if the last of these parts has a signature for it."""
     name = PLAIN_REASONING.get(field, "")
     vendor = OPAQUE_MEMBERS.get(name)
     signature: Opaque | None = parts[-1].signature if parts else None

@@ -75,7 +75,7 @@ from streamkit.text.quoting import quoted
 
 #: The two fields, in the order in which they are asked.
 MAX_TOKENS = ("max_completion_tokens", "max_tokens")
-#: How addresses begin that stand where OpenAI has content or an id.
+#: The beginnings of addresses in members where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
 #: Types of ``tool_choice`` that name tools of the program.
 CHOICES = frozenset({"function", "custom", "allowed_tools"})
@@ -269,7 +269,7 @@ class ChatRequestReader(TurnReader):
                 return unknown_part(self.vendor, kind, part)
 
     def _film_or_sound(self, part: Fields, kind: str) -> Media:
-        """A film or a sound: in ``input_audio``, where some servers take an address, too, or in a form that others added."""
+        """Read a video or a sound: ``input_audio``, which may be an address for some servers, or a form that others added."""
         if kind != "input_audio":
             return media_at(kind.removesuffix("_url"), part.needed_fields(kind), "url")
         media = read_audio(part)
@@ -281,7 +281,7 @@ class ChatRequestReader(TurnReader):
         return evolve(media, place=part.place)
 
     def _file(self, part: Fields) -> Media:
-        """A file, whose content or id may be an address (OpenRouter, LiteLLM)."""
+        """Read a file, whose content or id may be an address (OpenRouter, LiteLLM)."""
         file = part.needed_fields("file")
         data, file_id = file.string("file_data"), file.string("file_id")
         media = Media("file", data=data, file_id=file_id, name=file.string("filename"), place=part.place)
@@ -298,7 +298,7 @@ class ChatRequestReader(TurnReader):
     def assistant(self, message: Fields) -> Turn:
         turn = Turn("assistant")
         reasoning = self._reasoning(message, turn)
-        content = content_of(message, self._said)
+        content = content_of(message, self._answer_part)
         thoughts = [part for part in content if isinstance(part, Reasoning)]
         if thoughts:
             content = [part for part in content if not isinstance(part, Reasoning)]
@@ -356,7 +356,7 @@ class ChatRequestReader(TurnReader):
         return parts
 
     def _block(self, block: dict[str, Any]) -> Reasoning | RedactedReasoning:
-        """A block of Anthropic's, as LiteLLM has it, or a part with the same members."""
+        """Read a block of Anthropic's, as LiteLLM has it, or a part with the same members."""
         text, signature, data = (block.get(name) for name in ("thinking", "signature", "data"))
         maker = maker_of(self._model)
         if isinstance(data, str) and data:
@@ -364,8 +364,8 @@ class ChatRequestReader(TurnReader):
         signed = unsealed(signature, maker) if isinstance(signature, str) and signature else None
         return Reasoning(text if isinstance(text, str) else "", signature=signed)
 
-    def _said(self, part: Fields) -> Part:
-        """A part of what the assistant said, which may be its reasoning (Databricks)."""
+    def _answer_part(self, part: Fields) -> Part:
+        """Read a part of an assistant's content, which may be its reasoning (Databricks)."""
         if part.peek("type") != "reasoning":
             return self.part(part)
         part.take("type")

@@ -42,7 +42,7 @@ from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
-from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_beside
+from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     FORMATS,
@@ -241,7 +241,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     @property
     def form_with_tools(self) -> bool:
-        """Whether the provider takes tools next to an answer in JSON; Google's models do from version 3 on."""
+        """Return whether the provider takes tools next to a response in JSON; Google's models do from version 3 on."""
         if self.provider.signatures == "google":
             return self.model.signatures
         return self.provider.form_with_tools
@@ -384,10 +384,10 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             self.lose("block_order")
         written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
         if (parts := reasoning.pop(PARTS, None)) is not None:
-            said = message["content"]
+            text = message["content"]
             reasoning["content"] = [
                 *parts,
-                *([{"type": "text", "text": said}] if isinstance(said, str) else said or []),
+                *([{"type": "text", "text": text}] if isinstance(text, str) else text or []),
             ]
         message |= reasoning
         self._sign(message, content)
@@ -448,7 +448,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if field in {BLOCKS, PARTS}:
             return {field: [written for part in parts if (written := self._block(part, field))]}
         visible = [part for part in parts if isinstance(part, Reasoning)]
-        beside = opaque_beside(field, visible)
+        beside = opaque_member(field, visible)
         for part in parts:  # count what plain text, or no field at all, does not carry
             match part:
                 case RedactedReasoning():
@@ -467,7 +467,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return {field: self.joined(texts, one_string), **beside}
 
     def _block(self, part: Thought, field: str) -> dict[str, Any] | None:
-        """A block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for what is lost."""
+        """Return a block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for a counted loss."""
         if isinstance(part, Aside):
             self.lose(part.kind, part.type)
             return None

@@ -46,7 +46,7 @@ class ChatBodyDecoder(ChatDecoder):
     whole_calls: ClassVar[bool] = True
     _parts_of_one: Mapping[int, None] = {}  #: positions of choices that are one message
     _index_of_one = 0  #: the index that they have
-    _calls_before = 0  #: calls of the choices in front that are one with this
+    _calls_before = 0  #: calls of the choices before this one that are one message with it
     _calls_read = 0
 
     def decode(self, document: dict[str, Any]) -> None:
@@ -85,10 +85,10 @@ class ChatBodyDecoder(ChatDecoder):
 
 
 def _parts_of_one(choices: Any) -> dict[int, None]:
-    """The positions of choices that are one message: all end for calls, and one of them has none.
+    """Return the positions of choices that are one message: all end for calls, and one of them has none.
 
-    Copilot says the text of some models in one choice and the calls in another. An alternative that calls nothing ends
-    otherwise, and one with a call needs none of another's.
+    Copilot writes the text of some models in one choice and the calls in another. An alternative without calls has another
+    finish reason, and an alternative with a call is whole by itself.
     """
     ends: list[int] = []
     with_calls: list[int] = []

@@ -73,7 +73,7 @@ class ChoiceSoFar:
 
     @property
     def thought_chars(self) -> int:
-        """How much reasoning came in earlier deltas."""
+        """Return the characters of reasoning in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self._choice))
         return 0 if text is None else text.chars
 

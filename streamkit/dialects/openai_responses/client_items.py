@@ -17,7 +17,7 @@ import orjson
 from streamkit.conversation.messages import Extras, Media, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.request_writer import data_uri
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
-from streamkit.dialects.members.values import json_value, objects_in
+from streamkit.dialects.members.values import json_object, json_value, objects_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
@@ -58,7 +58,7 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
 
 
 def result_of(item: Fields, raw: Extras) -> ToolResult:
-    """An answer as a result, which has all of the item beside it. What a search of tools found is not said here."""
+    """Return a client's answer as a result, with all of the item next to it. The reader adds what a search of tools found."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
     match raw["type"]:
@@ -99,7 +99,7 @@ def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
 def _item_of(call: ToolCall) -> Item | None:
     """The item that a call was; None if it was none, or says what no item could."""
     known = kind_of_id(call.id)
-    arguments = _object(call.arguments)
+    arguments = json_object(call.arguments)
     if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
         return None  # the output of a search has definitions of tools, which a result's text has not
     kind, item_id = known
@@ -143,7 +143,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
     """An answer to a request for approval. Nothing but the plain word for it approves: any other says why not."""
-    value = _object(text) or {}
+    value = json_object(text) or {}
     approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
     reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
     answer = {"type": "mcp_approval_response", "approval_request_id": request, "approve": approve}
@@ -157,8 +157,3 @@ def _printed(result: ToolResult) -> list[Any]:
         return printed
     exit_code = 1 if result.is_error else 0
     return [{"stdout": result.text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    value = json_value(text)
-    return value if isinstance(value, dict) else None

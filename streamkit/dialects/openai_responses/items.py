@@ -30,7 +30,7 @@ from streamkit.dialects.openai_responses.texts import (
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
 from streamkit.dialects.streams.client_calls import is_clients
-from streamkit.dialects.vocabulary.roles import is_others
+from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
@@ -143,7 +143,7 @@ class ItemReader(TextReader):
         self.ensure_started()
         if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        item = Item(kind, item_id, is_others=is_others(start.get("role")))
+        item = Item(kind, item_id, is_other_role=is_other_role(start.get("role")))
         self.began.append(item)
         self._last = self.items_at[index] = item
         self.next_index = max(self.next_index, index + 1)
@@ -207,7 +207,7 @@ class ItemReader(TextReader):
 
     def _whole_item(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
         """An item as it is when it is done: what of it was not said yet, and its end."""
-        item.is_others = item.is_others or is_others(found.get("role"))
+        item.is_other_role = item.is_other_role or is_other_role(found.get("role"))
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
         else:

@@ -264,8 +264,8 @@ class ResponsesRequestReader(RequestReader):
                 result = result_of(item, raw)
                 if kind in LOADING:
                     found = self._tools.load(Fields(raw, item.path, item.body))
-                    said = [without_none(name=tool.name, description=tool.description) for tool in found]
-                    result.parts = [Text(orjson.dumps(said).decode())]
+                    tools = [without_none(name=tool.name, description=tool.description) for tool in found]
+                    result.parts = [Text(orjson.dumps(tools).decode())]
                 self._programs().append(result)
             case _:
                 if kind in COMPACTIONS:

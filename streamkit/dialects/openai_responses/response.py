@@ -47,15 +47,14 @@ LAST: Final = frozenset({"completed_at"})
 class ResponsesBodyDecoder(ResponsesDecoder):
     """Reads one whole body."""
 
+    error_forms = (dict,)
+
     def decode(self, document: dict[str, Any]) -> None:
         if document.get("object") == "response" or isinstance(document.get("output"), list):
             self.recognised = True
             self._whole(document)
         else:
             self.unknown_frame("body", document)
-
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        return isinstance(error, dict) and error is document.get("error")
 
     def _whole(self, response: dict[str, Any]) -> None:
         self._start({name: value for name, value in response.items() if name not in LAST})

@@ -184,7 +184,7 @@ class Behind:
         self._passes = number < 0
 
     def feed(self, chunk: bytes, /) -> bytes:
-        begun = max(0, len(self._held) - len(b"\r\n\r"))  # what stands before was looked at
+        begun = max(0, len(self._held) - len(b"\r\n\r"))  # the bytes before were searched already
         self._held += chunk
         end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
         events = bytes(self._held[:end])

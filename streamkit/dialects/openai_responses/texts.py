@@ -86,7 +86,7 @@ class Part:
     speech: Speech
     block: int  #: the label of its events
     number: int  #: of its text among the decoder's ``texts``
-    is_others: bool = False  #: of a message of another role than the model's
+    is_other_role: bool = False  #: of a message of another role than the model's
     annotations: int = 0  #: how many came
     logprobs: bool = False  #: some came
     differs: bool = False  #: counted once
@@ -108,7 +108,7 @@ class Item:
     parts: dict[tuple[str, int], Part] = field(factory=dict)
     fields: set[str] = field(factory=set)  #: names of those that are the vendor's and were said
     carried: bool = False  #: a part of it, or all of it, was carried as asides
-    is_others: bool = False  #: a message of another role than the model's
+    is_other_role: bool = False  #: a message of another role than the model's
     # of a call
     call: int = 0  #: its place among the calls
     call_id: str = ""
@@ -120,13 +120,13 @@ def _without_own(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in EACH_DELTA}
 
 
-def _others_words(text: str, choice: int, block: int) -> WireEvent:
+def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
     return Aside(VENDOR, "unknown_event", "message", text, choice, block)
 
 
 def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
-    """The event of a text in a part: of what another than the model said, one that is none of its text."""
-    return _others_words if part.is_others else speech.event
+    """Return the event of a text in a part: an unknown event where the message has another role than the model's."""
+    return _other_role_text if part.is_other_role else speech.event
 
 
 @frozen
@@ -210,7 +210,7 @@ class TextReader(FrameDecoder):
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts, item.is_others)
+            part = Part(speech, block, self._parts, item.is_other_role)
             self._parts += 1
             self._number_at[block] = part.number
             if speech is TEXT:

@@ -108,6 +108,9 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             if self.blocks[index].kind != self.call_kind:
                 self.close_block(index)
 
+    def _error(self, document: dict[str, Any]) -> None:
+        self.fail(document.get("error") or document, document)  # next to the error, the request's id
+
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
         """A call starts, signed by what stood sealed before it."""
         delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)

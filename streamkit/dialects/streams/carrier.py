@@ -13,7 +13,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, nobody_answers
+from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, waiting_message
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.dialects.streams.spoken import code_of, transcript_of
 from streamkit.events import (
@@ -41,7 +41,7 @@ WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
 
 class Carrier:
-    """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
+    """The asides of one response, as events for the encoder of a dialect whose own asides are those of ``native``."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
         self._native = native
@@ -65,7 +65,7 @@ class Carrier:
         return self._compactions.take(aside) if found is None else found
 
     def finish(self, *, spoke: bool = False) -> Sequence[Event]:
-        """Nothing more comes: what waited, and the code that ran if the response ``spoke`` no word."""
+        """Return the events that waited for more, and the code that ran, unless the response ``spoke``."""
         self._compactions.finish()
         code, self._code = [] if spoke else self._code, []
         return [*code, *self._calls.finish()]
@@ -82,7 +82,7 @@ class Carrier:
 
 
 def _explained(aside: Aside) -> list[Event]:
-    """The text of a refusal, and what else its details say; nothing if they have no text."""
+    """Return the text of a refusal, and the rest of its details; nothing if they have no text."""
     details = aside.raw if isinstance(aside.raw, Mapping) else {}
     explanation = details.get("explanation")
     if not isinstance(explanation, str) or not explanation:
@@ -95,11 +95,11 @@ def _explained(aside: Aside) -> list[Event]:
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
-    """A whole response for a dialect whose own asides are those of ``native``: a failure if it waits for what that lacks."""
+    """Return a whole response for a dialect with the asides of ``native``; a failure if it waits for what that lacks."""
     asides = [aside for choice in response.choices for aside in choice.asides]
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
         report.clean = False
-        return evolve(response, clean=False, error=ProviderFailed("server", nobody_answers(waits.raw)))
+        return evolve(response, clean=False, error=ProviderFailed("server", waiting_message(waits.raw)))
     speaks = response.dialect != native
     carriers = [Carrier(native, limits, report, speaks=speaks) for _ in response.choices]
     return evolve(response, choices=list(map(_carried, response.choices, carriers)))

@@ -57,12 +57,12 @@ PROVIDERS: Final = {"shell_call": "shell_call_output"}
 
 
 def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
-    """Whether the client runs, or approves, an item of this kind."""
+    """Return whether the client runs, or approves, an item of this kind."""
     return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
 
 
-def nobody_answers(kinds: Iterable[str]) -> str:
-    """What a client is to read of an answer that waits for what it has no form for."""
+def waiting_message(kinds: Iterable[str]) -> str:
+    """Return the message for a client of a response that waits for items which its dialect has no form for."""
     return (
         f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"
     )

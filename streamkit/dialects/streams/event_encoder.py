@@ -11,7 +11,7 @@ import orjson
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
-from streamkit.dialects.streams.client_calls import WAITS, nobody_answers
+from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
@@ -169,9 +169,9 @@ class EventEncoder:
         raise NotImplementedError
 
     def beside(self, event: Aside) -> None:
-        """An aside, or what it is in the dialect's own forms. Raises StreamError for one that says that the answer waits."""
+        """Write an aside, in the dialect's own form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
-            raise StreamError(nobody_answers(event.raw))
+            raise StreamError(waiting_message(event.raw))
         if not self._is_carried(event):
             self._own_aside(event)
             return
@@ -442,7 +442,7 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
 
 #: Deltas of which one goes on where the last one stopped.
 STEADY = frozenset({TextDelta, ReasoningDelta})
-#: What a response says to the user, or asks of the client.
+#: Events that say something to the user, or call a tool of the client.
 SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
 #: Events that begin a choice if nothing of it came before.
 BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished, DeltaRun}

@@ -66,6 +66,8 @@ class FrameDecoder:
     vendor: str
     #: The dialect's words for the type of an error, or its code.
     error_types: ClassVar[Mapping[str, ErrorType]] = {}
+    #: The types of JSON value that its clients see as an error in a member ``error``.
+    error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's envelope for errors, if others in it are kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
     #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/like_frames.py``; None:
@@ -402,7 +404,7 @@ class FrameDecoder:
             self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
-        """Report the error of a payload in any form but the dialect's own; whether there is one.
+        """Report the error of a payload in any form but the dialect's own; return whether there is one.
 
         ``alone``: the payload is none of the dialect's, so that it may be an error without an envelope.
         """
@@ -420,12 +422,12 @@ class FrameDecoder:
         return True
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Whether a payload that is none of the dialect's is an error without an envelope."""
+        """Return whether a payload that is none of the dialect's is an error without an envelope."""
         return is_bare_error(document)
 
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:  # noqa: ARG002 - for those that override it
-        """Whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
-        return False
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        """Return whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
+        return isinstance(error, self.error_forms) and error is document.get("error")
 
     def fail(self, error: Any, document: dict[str, Any] | None = None) -> None:
         """Report an error of the provider, after all that waits. ``document``: the payload that is nothing but the error."""
@@ -614,9 +616,9 @@ class FrameDecoder:
         for name, value in others_of(fields, known).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
-    def keep_others_words(self, said: Any, choice: int = 0) -> None:
-        """Keep what another than the model said in the response: it is none of its text."""
-        self.out.append(Aside(self.vendor, "unknown_event", "message", said, choice))
+    def keep_other_role(self, message: Any, choice: int = 0) -> None:
+        """Keep a message of another role than the model's: it is none of the response's text."""
+        self.out.append(Aside(self.vendor, "unknown_event", "message", message, choice))
 
     def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""
@@ -624,9 +626,7 @@ class FrameDecoder:
         self.out.append(Aside(self.vendor, "unknown_event", "field", value))
 
     def text_at(self, *path: str | int) -> str:
-        """The JSON text of the value of the frame at hand that ``path`` leads to, escapes as characters; of many, the frame is
-        walked once.
-        """
+        """Return the JSON text of the frame's value at ``path``, escapes as characters; the frame is walked once for all."""
         if self._values is None or self._values[0] is not self.frame:
             self._values = self.frame, ValueTexts(self.frame.data)
         return plain_text(self._values[1].text(*path))

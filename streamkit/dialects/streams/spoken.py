@@ -1,4 +1,4 @@
-"""What a dialect says in a form of its own, as text for one without a place for it: the words of a sound, and code that ran.
+"""Text for dialects without a place for the words of a sound, or for code that the provider ran.
 
 The transcript of a sound is what the model said, so it is text at once. Code that the provider ran, and its output, are text
 only where a response would say nothing else: it must not arrive empty and clean.
@@ -18,14 +18,14 @@ SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-int
 
 
 def transcript_of(aside: Aside) -> str:
-    """The words of a sound of Chat's; blank for anything else."""
+    """Return the words of a sound of Chat's; blank for anything else."""
     raw = aside.raw if aside.kind == "audio" and isinstance(aside.raw, dict) else {}
     words = raw.get("transcript")
     return words if isinstance(words, str) else ""
 
 
 def code_of(aside: Aside) -> str:
-    """The code that an aside says was run, or its output, fenced; blank for anything else."""
+    """Return the code that the provider ran, or its output, fenced; blank for anything else."""
     raw: dict[str, Any] = aside.raw if isinstance(aside.raw, dict) else {}
     code, result = details_of(raw, "executableCode"), details_of(raw, "codeExecutionResult")
     block, item, step = (details_of(raw, name) for name in ("content_block", "item", "step"))
@@ -40,5 +40,5 @@ def code_of(aside: Aside) -> str:
         texts.append(("python", details_of(step, "arguments").get("code")))
     if step.get("type") == "code_execution_result":
         texts.append(("", step.get("result")))
-    said = [(language, text) for language, value in texts if (text := text_of(value)) is not None]
-    return "".join(f"```{language}\n{text.rstrip()}\n```\n" for language, text in said)
+    fenced = [(language, text) for language, value in texts if (text := text_of(value)) is not None]
+    return "".join(f"```{language}\n{text.rstrip()}\n```\n" for language, text in fenced)

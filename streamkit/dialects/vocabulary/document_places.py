@@ -15,7 +15,7 @@ DocumentForm: TypeAlias = tuple[Literal["char", "page", "block", "search"], str,
 
 
 def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
-    """The place that these members say; None where they name no document."""
+    """Return the place in these members; None where they name no document."""
     kind, *names = form
     index, start, end = (value if type(value := raw.get(name)) is int else None for name in names)
     if index is None:
@@ -24,6 +24,6 @@ def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -
 
 
 def write_place(forms: Mapping[str, DocumentForm], place: DocumentPlace) -> tuple[str, dict[str, Any]]:
-    """The name of a place's form, and its members."""
+    """Return the name of a place's form, and its members."""
     name, (_, index, start, end) = next((name, form) for name, form in forms.items() if form[0] == place.kind)
     return name, {index: place.index, start: place.start or 0, end: place.end or 0}

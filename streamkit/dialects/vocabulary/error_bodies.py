@@ -43,18 +43,18 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     524: "timeout",
     529: "unavailable",
 }
-#: Codes of failures on the way to a provider: what answers for it says so by a status of its own (RFC 9110 §15.6.3, §15.6.5).
+#: Codes of failures between a gateway and a provider, and their HTTP statuses (RFC 9110 §15.6.3, §15.6.5).
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
-_OF_THE_WAY: Final[Mapping[ErrorType, int]] = {"server": 502, "timeout": 504}
+_GATEWAY_STATUSES: Final[Mapping[ErrorType, int]] = {"server": 502, "timeout": 504}
 
 
 def gateway_status(failed: ProviderFailed) -> int | None:
-    """The status of a failure that is no provider's: it could not be reached, or gave no response. None: it is another."""
+    """Return the status of a failure to reach a provider or to get its response; None for any other failure."""
     if failed.vendor or failed.code not in {BROKEN, REDIRECTED, REFUSED_KEY}:
         return None
-    return _OF_THE_WAY.get(failed.type)
+    return _GATEWAY_STATUSES.get(failed.type)
 
 
 # -- where an error is -------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _inside(value: Any) -> Any:
 
 
 def _of_choices(choices: Any) -> Any:
-    """The error of a choice, of its delta or of its message."""
+    """Return the error of a choice, of its delta or of its message."""
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             for holder in (choice, choice.get("delta"), choice.get("message")):
@@ -116,7 +116,7 @@ def error_in(payload: dict[str, Any]) -> Any:
 
 
 def _fails(payload: dict[str, Any]) -> bool:
-    """Whether a payload says by members of its own that it is an error."""
+    """Return whether a payload says by members of its own that it is an error."""
     codes = [payload[name] for name in CODES if payload.get(name) is not None]
     if codes:
         return not all(map(is_success, codes))
@@ -126,7 +126,7 @@ def _fails(payload: dict[str, Any]) -> bool:
 
 
 def says_error(value: Any) -> bool:
-    """Whether the value of a member for errors says one: null, false, 0, blank and empty values do not."""
+    """Return whether the value of a member for errors is an error: null, false, 0, blank and empty values are none."""
     if isinstance(value, list):
         return any(map(says_error, value))
     if isinstance(value, dict):
@@ -138,7 +138,7 @@ def says_error(value: Any) -> bool:
 
 
 def is_success(code: Any) -> bool:
-    """Whether a code or a message says no error: it is absent, 0, of HTTP's successes, or a word for success."""
+    """Return whether a code or a message is no error: it is absent, 0, of HTTP's successes, or a word for success."""
     if isinstance(code, str):
         text = code.strip().lower()
         return text in SUCCESS or not text.strip("0")
@@ -154,7 +154,7 @@ _ERROR_WORD: Final = re.compile(
 
 
 def is_bare_error(payload: dict[str, Any]) -> bool:
-    """Whether an object of no dialect is an error without an envelope.
+    """Return whether an object of no dialect is an error without an envelope.
 
     It says ``object: error`` or ``type: error``; or it has a message, and a status of HTTP or a type that ends as one of an
     error does. An object without a type may instead have FastAPI's ``detail``, ``status: error``, or a code that is no
@@ -296,7 +296,7 @@ def error_message(error: Any, names: tuple[str, ...] = TELLING, depth: int = 4) 
 
 
 def message_in(error: Any) -> str | None:
-    """The message of an error, with what else a server says next to it in words of its own."""
+    """Return the message of an error, with the title or the original message next to it."""
     if not isinstance(error, dict):
         return error_message(error) if isinstance(error, str | list) else orjson.dumps(error).decode()
     message, title, original = error_message(error), text_of(error.get("error")), text_of(error.get("originalMessage"))
@@ -308,7 +308,7 @@ def message_in(error: Any) -> str | None:
 
 
 def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    """An error object and those that it wraps: first the one that says most. Of a list the first object."""
+    """Yield an error object and those that it wraps, the most telling first. Of a list, the first object counts."""
     if isinstance(error, list):
         error = next((item for item in error if isinstance(item, dict)), None)
     if not isinstance(error, dict) or not depth:
@@ -320,7 +320,7 @@ def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
 
 
 def _kind_of(word: Any) -> ErrorType | None:
-    """What a word of any vendor means."""
+    """Return the kind of error that a word of any vendor means."""
     if not isinstance(word, str):
         return None
     letters = "".join(filter(str.isalnum, word[:100])).lower()

@@ -78,7 +78,7 @@ def is_base64(text: str) -> bool:
 
 
 def is_own_uri(uri: str | None) -> bool:
-    """Whether an address is of a file that only Google can look up."""
+    """Return whether an address is of a file that only Google can read."""
     return (uri or "").startswith(OWN_URIS)
 
 

@@ -1,4 +1,4 @@
-"""What the models of each family take in a request: one table, a row for each family.
+"""Models and the request options that they take: one table, a row for each family.
 
 A server refuses a whole request for one word that its model does not know, and a client that asked for another model can't
 know. A model is the first row whose ``names`` its id has, in whatever way a vendor, a cloud or a router writes it
@@ -6,7 +6,7 @@ know. A model is the first row whose ``names`` its id has, in whatever way a ven
 than the vendor does is in ``SERVERS``. A model that no row has is the writer's own default (``RequestWriter.unknown``), which
 takes what nearly all servers of the dialect take: three efforts, no word for no thinking, any sampling, no mark on the prompt.
 
-Only requests of another dialect are fitted to it: whoever wrote one within a dialect knows the server.
+Only requests of another dialect are changed: the writer of one within a dialect knows the server.
 
 How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
 """
@@ -33,17 +33,17 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 @frozen(kw_only=True)
 class Model:
-    """What the models of one family take."""
+    """The request options that the models of one family take."""
 
     #: What the ids of the family have, in lower case: a regular expression.
     names: str
-    #: The words for how much to think, weakest first; ``none`` is among them if it can be told not to. Empty: it takes none.
+    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: it takes none.
     efforts: Efforts = COMMON
     #: Whether its vendor's own API takes these words, and not a number of tokens alone.
     words: bool = True
     #: The least and the most tokens of thinking that can be asked for; None: no number is taken.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: ``unasked``: it thinks unless it is told not to. ``asked``: only if it is asked to.
+    #: ``unasked``: it thinks unless thinking is turned off. ``asked``: only if a request asks for it.
     thinks: Literal["always", "unasked", "asked"] = "asked"
     #: Options that it refuses, and those that it refuses while it thinks.
     refuses: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Model:
     media_in_results: bool = True
 
     def fit(self, effort: str | None) -> str | None:
-        """The effort in the nearest word that the model knows; None where it has none for it."""
+        """Return the nearest effort that the model knows; None where it knows none for it."""
         if effort is None or effort in self.efforts:
             return effort
         if effort == "none":
@@ -74,7 +74,7 @@ class Model:
         return "default" if "default" in self.efforts else nearest(effort, self.efforts)
 
     def is_thinking(self, effort: str | int | None, *, off: bool) -> bool:
-        """Whether it thinks about a request with that effort or number of tokens, or with a word that it shall not."""
+        """Return whether it thinks about a request with that effort or number of tokens; ``off``: thinking is turned off."""
         if self.thinks == "always":
             return True
         if off or effort == "none":
@@ -194,7 +194,7 @@ SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
 def model_of(
     name: str | None, provider: str = "", unknown: Model = UNKNOWN, words: frozenset[str] | None = None
 ) -> Model:
-    """What the model of that id takes, behind that provider, of the ``words`` that the dialect has for efforts; None: any."""
+    """Return the model of that id at that provider. ``words``: the efforts that the dialect has words for; None: any."""
     name = (name or "").lower()
     found = next((family for family in FAMILIES if re.search(family.names, name)), unknown)
     efforts = next((efforts for part, efforts in SERVERS.get(provider, ()) if part in name), found.efforts)

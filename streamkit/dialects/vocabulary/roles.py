@@ -1,7 +1,7 @@
-"""Roles that a response has beside the model's: what is said in one of them is not the model's text.
+"""Roles of messages in a response that are not the model's: their text is not the model's text.
 
-Agents behind a server write the results of their tools, and the next question, into the stream of the answer. Names of the
-model differ (``assistant``, ``model``, ``ai``, none at all), so that only the roles of others are listed.
+Servers that run agents write the results of tools, and the next question, into the stream of the response. The model has many
+names (``assistant``, ``model``, ``ai``, none at all), so only the other roles are listed.
 
 Source: dialects.md §1.6.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-OTHERS: Final = frozenset({"developer", "function", "human", "system", "tool", "user"})
+OTHER_ROLES: Final = frozenset({"developer", "function", "human", "system", "tool", "user"})
 
 
-def is_others(role: object) -> bool:
-    """Return whether a role is another's than the model's."""
-    return isinstance(role, str) and role.lower() in OTHERS
+def is_other_role(role: object) -> bool:
+    """Return whether a role is not the model's."""
+    return isinstance(role, str) and role.lower() in OTHER_ROLES

@@ -75,8 +75,18 @@ def meaning(word: str) -> StopReason | None:
 
 
 def was_stopped(reason: StopReason, native: str | None) -> bool:
-    """Return whether the provider withheld the answer, or what was left of it, by its word ``native``.
+    """Return whether the provider withheld the response or the rest of it, by its word ``native``.
 
     Not so where the model refused in a text of its own, at a natural end (OpenAI's ``stop`` with a refusal).
     """
     return reason == "content_filter" or (reason == "refusal" and meaning(native or "") == "refusal")
+
+
+def as_written(reason: StopReason, native: str | None, *, called: bool) -> StopReason:
+    """Return the reason that a dialect writes which has no word for a filter: a withheld response is a truncated one.
+
+    ``called``: a call was written. Without one the client must not wait for a call, so ``tool_calls`` is ``stop``.
+    """
+    if was_stopped(reason, native):
+        return "length"
+    return "stop" if reason == "tool_calls" and not called else reason

@@ -153,7 +153,7 @@ def is_smaller(answer: object) -> bool:
 
 
 def is_wrong_type(error: object) -> bool:
-    """Whether a key that was named is not of the type that the command is for."""
+    """Return whether a key of the command has another type than the command is for."""
     return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
 
 

@@ -36,7 +36,7 @@ LOOK_S: Final = 0.01
 PAGE: Final = 256
 #: Bytes that wait for one reader; beyond them it reads them again once it wants them.
 WAITING_BYTES: Final = 256 * 1024
-#: How long what a client has is read again, in seconds, for an error that goes on from it.
+#: How long the bytes that a client has are read again, in seconds, for an error that continues them.
 WRITTEN_S: Final = 1.0
 
 
@@ -105,8 +105,8 @@ class Hub:
             try:
                 found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
             except StoreDown as error:
-                if is_wrong_type(error.__cause__):  # one foreign key among them fails the whole command
-                    await self._drop_foreign()
+                if is_wrong_type(error.__cause__):  # one key of another type fails the whole command
+                    await self._drop_overwritten()
                 elif self._down_since is None:
                     self._down_since = loop.time()
                 elif loop.time() - self._down_since >= self.retry_s:
@@ -134,10 +134,10 @@ class Hub:
                 for reading in watched.readers:
                     reading.take(found)
 
-    async def _drop_foreign(self) -> None:
-        """Fail the readers of keys that are no streams any more, since another program wrote there, and watch them no longer.
+    async def _drop_overwritten(self) -> None:
+        """Fail the readers of keys that another program wrote over, and stop watching these keys.
 
-        A key of this process's own messages that is foreign is deleted: nobody else has its name.
+        The key of this process's own messages is deleted instead: no other process has its name.
         """
         keys = [self._inbox, *self._watched]
         with suppress(StoreDown):
@@ -299,16 +299,16 @@ class RedisReading:
             await self._seal()
 
     async def _seal(self) -> None:
-        """End the log of a dead process, if nobody has: every reader is told the same. Raises LogError."""
+        """End the log of a dead process, if nobody has: every reader is error the same. Raises LogError."""
         written, last = await self._written()
         if last is None:
             self._is_behind = True
         else:
-            told = closing(self.meta, written)
-            await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
+            error = closing(self.meta, written)
+            await self._end(Entry(id=last + 1, data=error, begin=len(written), ended="aborted", is_seal=True))
 
     async def _written(self, position: int = LARGEST_OFFSET) -> tuple[bytes, int | None]:
-        """The bytes in the store, up to ``position`` at least, and the id of their last entry; None: the log has an end.
+        """Return the bytes in the store, up to ``position`` at least, and the id of the last entry; None: the log has an end.
 
         Raises LogGap and StoreDown.
         """

@@ -89,8 +89,8 @@ class Following:
             self.is_broken = True
             if machine is not None and self._has_ids:  # half of an event, of which the client has nothing
                 position -= len(machine.finish())
-            told = await self._reading.closing(position, failed)
-            yield told if machine is None or self._has_ids else machine.abandon() + machine.feed(told)
+            ending = await self._reading.closing(position, failed)
+            yield ending if machine is None or self._has_ids else machine.abandon() + machine.feed(ending)
             return
         if machine is not None and (rest := machine.finish()):
             yield rest

@@ -136,7 +136,7 @@ class Recalling:
 
 @define
 class _Growth:
-    """How long a request becomes by what it names, each thing as often as it is named: no longer than a body may be."""
+    """The size of a request with all items that it names, each as often as it is named: at most that of a body."""
 
     size_bytes: int
     most_bytes: int  #: 0: no bound

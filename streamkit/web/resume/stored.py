@@ -33,9 +33,9 @@ from streamkit.web.resume.settings import Resuming
 from streamkit.web.resume.state import Recalling, states_of
 from streamkit.web.surfaces import RECALL, misspelt, surfaces
 
-#: How long what is there of a log is read, in seconds: the memory of this process has it at once.
+#: How long the bytes of a log are read, in seconds: the memory of this process has them at once.
 READ_S: Final = 0.25
-#: What a store gives at least in a second of a log that is long, and no model writes as much.
+#: The least that a store reads in a second of a long log, and more than any model writes.
 STORED_BYTES_PER_S: Final = MIB
 #: How long a client that cancels waits for the end, in seconds.
 CANCEL_S: Final = 5.0
@@ -109,7 +109,7 @@ class StoredAnswers:
         return self.form.answer_in(await states.answer(answer_id))
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
-        """An answer as it is now, or its end if that comes ``within_s``, however much comes meanwhile. Raises LogError."""
+        """Return an answer as it is now, or whole if it ends ``within_s``, however much arrives meanwhile. Raises LogError."""
         try:
             reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
         except LogGone:

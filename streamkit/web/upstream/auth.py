@@ -15,7 +15,7 @@ from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.events import ProviderFailed
 from streamkit.web.upstream.value import Upstream
 
-#: What is not permitted is the request, whoever sends it: some providers say so of what their moderation found.
+#: Words of refusals of a request's content, which some providers write with the kind of a permission.
 _OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage polic", re.IGNORECASE)
 
 
@@ -43,12 +43,12 @@ async def authorised(
     return {**headers, name: scheme + upstream.key.reveal()}
 
 
-def told_of_credentials(
+def as_gateway_failure(
     failed: ProviderFailed, upstreams: Iterable[Upstream], client_headers: Mapping[str, str]
 ) -> ProviderFailed:
-    """``failed`` as a client is told it: that an upstream refused the credentials of whoever asks it is none of its fault.
+    """Return the failure for a client: an upstream's refusal of the gateway's own credentials is a fault of the server (502).
 
-    A client shows such a status as "your key is wrong", and asks for another. It stays so where the key is the client's own.
+    A client shows 401 as "your key is wrong", and asks for another. Where the key is the client's own, 401 stays.
     """
     if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
         return failed

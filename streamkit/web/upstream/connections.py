@@ -1,4 +1,4 @@
-"""Connections to upstreams, and the request that meets one which its upstream has just closed.
+"""Connections to upstreams, and requests on a kept connection that the upstream has just closed.
 
 A server closes a connection that was idle for some seconds, and a request may be on its way then: it fails before a byte of a
 response arrived, though the server is well and never read it. Such a request is sent once more, at once, on a new connection
@@ -41,14 +41,14 @@ def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
 
 @define
 class _Use:
-    """Which connection a request gets."""
+    """The connection that a request got."""
 
     is_new: bool = False  #: whether it must be one without a request before
     protocol: _Protocol | None = None
 
     @property
     def was_closed(self) -> bool:
-        """Whether the upstream may have closed it before it read the request."""
+        """Return whether the upstream may have closed the connection before it read the request."""
         used = self.protocol
         return used is not None and used.requests > 1 and not used.has_response
 
@@ -69,7 +69,7 @@ class Connector(TCPConnector):
         traces: list[Trace],
         timeout: ClientTimeout,  # noqa: ASYNC109 - aiohttp's own name
     ) -> Connection:
-        """As aiohttp's. Those that are kept are put back where the request needs a new one."""
+        """Return a connection as aiohttp does; kept ones are put back if the request needs a new one."""
         use = _USE.get() or _Use()
         kept: list[Connection] = []
         try:
@@ -88,7 +88,7 @@ class Connector(TCPConnector):
 
 
 async def sent_once_more(send: Callable[[], Awaitable[T]]) -> T:
-    """What ``send`` returns, called again where the upstream had closed the connection that it got from a ``Connector``."""
+    """Return the result of ``send``, called again if the upstream had closed the kept connection of a ``Connector``."""
     use = _Use()
     reset = _USE.set(use)
     try:

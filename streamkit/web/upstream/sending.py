@@ -51,7 +51,7 @@ from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.value import Upstream
 
-#: An upstream's headers: a line, and how many. A policy of a page behind a proxy has 10 KiB and more, a list of cookies too.
+#: An upstream's headers: a line, and how many. The policy of a page can have 10 KiB and more, a list of cookies too.
 HEADER_BYTES, HEADERS = 64 * 1024, 256
 #: How long the body of an error is waited for. It is a few hundred bytes and comes with its headers.
 ERROR_BODY_S: Final = 10.0

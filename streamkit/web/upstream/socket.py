@@ -4,8 +4,8 @@ A request opens a connection of its own, which is closed behind the answer: noth
 request over HTTP holds of the handshake: redirects are not followed, since a key would follow them, and an answer that does
 not open the socket is an error with its status and body. The messages of an answer become the bytes of the dialect's stream
 (``Endpoint.socket``), for the decoder that reads them over HTTP; a ping is answered, and becomes a comment, which counts as
-life. After each ping, pong and message without text others have their turn of the event loop. The answer ends behind its
-last message. A socket that is closed before that is a cut, whatever the close code says.
+life. After each ping, pong and message without text other tasks of the event loop have their turn. The answer ends after its
+last message. A socket that is closed before that is interrupted, whatever the close code says.
 
 A message may be as long as an event of a stream may. No compression is offered.
 
