@@ -743,4 +743,10 @@ CASES = (
         does="It is refused with its path, or with `repair` paired by its tool's name, else in order.",
         covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
     ),
+    Elsewhere(
+        number=415, refs="rikkahub/rikkahub#870; Azure's and Databricks' names of models",
+        cause="a model is not known by the name that a router, a cloud or an alias gives it: `gemini-flash-latest` refuses calls without signatures, `gpt-35-turbo` gets an effort",
+        does="The versions of its name are read with `.`, `-` or `_`, after any prefix, and Gemini's `latest` is of today's family.",
+        covered_by="tests/requests/test_models.py::test_a_model_is_the_same_in_whatever_way_its_id_is_written",
+    ),
 )  # fmt: skip
