@@ -761,4 +761,10 @@ CASES = (
         does="Both go into the description, counted.",
         covered_by="tests/requests/test_claude_schemas.py::test_each_keyword_stays_or_is_said_and_counted",
     ),
+    Elsewhere(
+        number=418, refs="OpenAI Responses: `function_call_output` without `call_id`, next to one that has it",
+        cause="a result without an id takes the call that a later result names, whose own result is then dropped",
+        does="Results that name their call choose first, then those with a tool's name, then the others, in order.",
+        covered_by="tests/conversation/test_pairing.py::test_a_result_without_an_id_takes_no_call_that_another_names",
+    ),
 )  # fmt: skip
