@@ -205,6 +205,10 @@ def test_a_part_that_nobody_knows_is_refused_with_its_path_and_type(source):
 PASSED = [
     ("anthropic", claude({"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]})),
     ("ai-sdk", {"messages": [{"id": "1", "role": "user", "parts": [{"type": "data-seen", "data": 1}, {"type": "text", "text": "Q"}]}]}),
+    *[
+        ("ai-sdk", {"messages": [{"id": "1", "role": "user", "parts": [{"type": kind, "text": "t"}, {"type": "text", "text": "Q"}]}]})
+        for kind in ("reasoning", "tool-f", "dynamic-tool", "custom", "source-document", "step-start")
+    ],
     ("bedrock", {"messages": [{"role": "user", "content": [{"cachePoint": {"type": "default"}}, {"text": "Q"}]}]}),
 ]  # fmt: skip
 

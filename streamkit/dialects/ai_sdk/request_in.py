@@ -55,8 +55,8 @@ from streamkit.text.quoting import quoted
 
 #: The states of a call that has no outcome yet, the least of them first.
 STATES: Final = ("input-streaming", "input-available", "approval-requested", RESPONDED)
-#: How the types of parts begin that a user interface alone shows.
-SHOWN: Final = ("data-", "source-", STEP_START)
+#: How the types of parts begin that a user interface alone shows of a user's message: the AI SDK itself sends none of them.
+SHOWN: Final = ("data-", "source-", STEP_START, TOOL, DYNAMIC_TOOL, "reasoning", "custom")
 
 
 class AISDKRequestReader(RequestReader):

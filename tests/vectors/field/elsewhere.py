@@ -767,4 +767,10 @@ CASES = (
         does="Results that name their call choose first, then those with a tool's name, then the others, in order.",
         covered_by="tests/conversation/test_pairing.py::test_a_result_without_an_id_takes_no_call_that_another_names",
     ),
+    Elsewhere(
+        number=419, refs="vercel/ai: `convertToModelMessages`",
+        cause="a user's message of the AI SDK with a part that its own client passes over (reasoning, a call) is refused as one that nobody knows",
+        does="Such parts are a counted loss; one of a type that the SDK does not have is refused.",
+        covered_by="tests/requests/test_media_elsewhere.py::test_parts_of_one_dialect_that_are_known_stay_a_loss",
+    ),
 )  # fmt: skip
