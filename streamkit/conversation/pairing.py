@@ -207,14 +207,18 @@ _ANY: Final = ("any", "")
 def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
     """The calls of each turn that has any, each with its result if there is one."""
     spans: dict[int, list[_Pair]] = {}
-    span: _Span | None = None
-    strays: list[ToolResult] = []
+    opened: list[tuple[_Span | None, list[ToolResult]]] = [(None, [])]
     for number, turn in enumerate(turns):
         if turn.role == "assistant":
             span = _Span(turn)
+            opened.append((span, []))
             if span.pairs:
                 spans[number] = span.pairs
-        strays += [result for result in _results(turn) if span is None or not span.answer(result)]
+        opened[-1][1].extend(_results(turn))
+    strays: list[ToolResult] = []
+    for each, results in opened:
+        results.sort(key=lambda result: 0 if result.call_id else 1 if result.name else 2)  # that say most, first
+        strays += [result for result in results if each is None or not each.answer(result)]
     _place(strays, [pair for pairs in spans.values() for pair in pairs], report)
     return spans
 

@@ -272,6 +272,14 @@ def test_calls_without_ids_are_answered_by_name_else_in_order():
     check_pairing(request(*after))
 
 
+def test_a_result_without_an_id_takes_no_call_that_another_names():
+    turns = [asked(call("a", "f"), call("b", "g"), call("c", "f"))]
+    after, repairs = repaired(*turns, told(result("", "last"), result("", "of g", name="g")), told(result("a", "of a")))
+    assert {part.call_id: part.text for part in after[1].parts} == {"a": "of a", "b": "of g", "c": "last"}
+    assert repairs["id_missing"] == 2
+    assert not repairs.keys() & {"result_orphaned", "result_missing"}
+
+
 def test_a_result_without_an_id_takes_that_of_its_call():
     after, repairs = repaired(asked(call("a")), told(result("", name="f")))
     assert ids_of(after) == ["a", "a"]

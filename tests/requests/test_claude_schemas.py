@@ -68,6 +68,14 @@ ROWS: dict[str, tuple[Any, Any, list[str], int]] = {
         {"properties": {"a": {"items": True}}},
         {"type": "object", "properties": {"a": {"type": "array", "items": True}}, "additionalProperties": False}, [], 1,
     ),
+    "a list whose places have schemas": (
+        {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
+        {"type": "array", "description": '{prefixItems: [{"type":"string"}], items: false}'}, ["s.prefixItems", "s.items"], 0,
+    ),
+    "such a list in the older form": (
+        {"type": "array", "items": [{"type": "object"}], "minItems": 1, "maxItems": 1},
+        {"type": "array", "minItems": 1, "description": '{items: [{"type":"object"}], maxItems: 1}'}, ["s.items", "s.maxItems"], 0,
+    ),
     "where it comes from": ({"$schema": "http://json-schema.org", "$id": "x", "type": "null"}, {"type": "null"}, [], 0),
     "no schema at all": ({"type": "object", "properties": [1], "oneOf": 3, "required": 3}, {"type": "object", "properties": {}, "additionalProperties": False, "required": 3, "description": "{oneOf: 3}"}, ["s.oneOf"], 1),
 }  # fmt: skip

@@ -205,6 +205,10 @@ def test_a_part_that_nobody_knows_is_refused_with_its_path_and_type(source):
 PASSED = [
     ("anthropic", claude({"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]})),
     ("ai-sdk", {"messages": [{"id": "1", "role": "user", "parts": [{"type": "data-seen", "data": 1}, {"type": "text", "text": "Q"}]}]}),
+    *[
+        ("ai-sdk", {"messages": [{"id": "1", "role": "user", "parts": [{"type": kind, "text": "t"}, {"type": "text", "text": "Q"}]}]})
+        for kind in ("reasoning", "tool-f", "dynamic-tool", "custom", "source-document", "step-start")
+    ],
     ("bedrock", {"messages": [{"role": "user", "content": [{"cachePoint": {"type": "default"}}, {"text": "Q"}]}]}),
 ]  # fmt: skip
 
@@ -220,3 +224,15 @@ def test_an_assistants_part_stays_a_loss_since_a_model_wrote_it():
     body["messages"].insert(0, {"role": "assistant", "content": [ODD, {"type": "text", "text": "a"}]})
     _, report = written(body, "openai-chat", "anthropic")
     assert report.losses["unknown_event"] == 1
+
+
+@pytest.mark.parametrize("to", ["openai-chat", "openrouter", "mistral", "cohere", "anthropic"])
+def test_what_the_system_shows_is_a_loss_where_only_the_user_may_show_anything(to):
+    image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"}
+    shown = {"role": "developer", "content": [{"type": "input_text", "text": "rules"}, image]}
+    body, report = written({"model": "m", "input": [shown, {"role": "user", "content": "Q"}]}, "openai-responses", to)
+    assert "rules" in json.dumps(body)
+    assert "iVBOR" not in json.dumps(body)
+    assert report.losses == {"media": 1}
+    if to != "openrouter":
+        assert faults(to, body) == []

@@ -84,6 +84,38 @@ def test_the_efforts_of_a_family(ids, efforts):
         assert " ".join(model_of(name).efforts) == efforts, name
 
 
+@pytest.mark.parametrize(
+    ("same", "ids"),
+    [
+        ("claude-opus-4.6", "claude_opus_4_6 databricks-claude-opus-4-6 Claude-Opus-4.6 claude-opus-4-6[1m]"),
+        ("gpt-5.5", "gpt-5-5 openai:gpt-5.5 databricks-gpt-5-5 openai/gpt-5.5:online gpt-5.5-2026-04-23"),
+        ("gpt-5", "gpt-5-2025-08-07 ft:gpt-5-2025-08-07:org::id openai:gpt-5-mini"),
+        ("gpt-5.2", "databricks-gpt-5-2 openai.gpt-5.2"),
+        (
+            "gpt-4.1",
+            "ft:gpt-4.1-mini-2025-04-14:org::id gpt-35-turbo gpt-35-turbo-16k gpt-41-mini gpt-4-32k openai:gpt-4o",
+        ),
+        ("o4-mini", "ft:o4-mini-2025-04-16:org::id openai:o3"),
+        ("gemini-2.5-pro", "databricks-gemini-2-5-pro models/gemini-2.5-pro"),
+        (
+            "gemini-3.1-pro",
+            "gemini-flash-latest models/gemini-pro-latest gemini-flash-lite-latest databricks-gemini-3-1-pro",
+        ),
+        ("grok-4-fast", "grok-4-1-fast grok-4.1-fast x-ai/grok-4.1-fast"),
+    ],
+)
+def test_a_model_is_the_same_in_whatever_way_its_id_is_written(same, ids):
+    for name in ids.split():
+        assert model_of(name) == model_of(same), name
+
+
+def test_a_call_for_the_latest_gemini_has_the_excuse_for_its_signature():
+    history = [Turn("assistant", [ToolCall(0, "c", "f", "{}")]), Turn("user", [ToolResult("c", [Text("r")])])]
+    body, report = written("gemini", asked("gemini-flash-latest", Turn("user", [Text("Go")]), *history))
+    assert body["contents"][1]["parts"][0]["thoughtSignature"]
+    assert report.repairs["signature_excused"] == 1
+
+
 def test_a_model_without_a_row_takes_what_nearly_all_take():
     assert model_of("m") is model_of(None) is UNKNOWN
     assert (UNKNOWN.efforts, UNKNOWN.cache_marks, UNKNOWN.refuses) == (("low", "medium", "high"), "", ())

@@ -98,7 +98,7 @@ def test_geminis_own_references_stay():
 
 
 @pytest.mark.parametrize(
-    "model", ["gemini-2.5-pro", "models/gemini-2.0-flash", "gemini-1.5-pro-002", "gemini-flash-latest", "m"]
+    "model", ["gemini-2.5-pro", "models/gemini-2.0-flash", "gemini-1.5-pro-002", "gemini-exp-1206", "m"]
 )
 def test_media_of_results_stand_behind_all_of_them_before_gemini_3(model):
     body = claude_results([{"type": "text", "text": "shot"}, IMAGE], [IMAGE], model=model)

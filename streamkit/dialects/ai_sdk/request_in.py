@@ -55,8 +55,8 @@ from streamkit.text.quoting import quoted
 
 #: The states of a call that has no outcome yet, the least of them first.
 STATES: Final = ("input-streaming", "input-available", "approval-requested", RESPONDED)
-#: The beginnings of types of parts that are only for a user interface.
-SHOWN: Final = ("data-", "source-", STEP_START)
+#: The beginnings of types of parts of a user's message that are only for a user interface: the AI SDK sends none of them.
+SHOWN: Final = ("data-", "source-", STEP_START, TOOL, DYNAMIC_TOOL, "reasoning", "custom")
 
 
 class AISDKRequestReader(RequestReader):

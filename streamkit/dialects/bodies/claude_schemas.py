@@ -82,7 +82,8 @@ class ClaudeSchemas:
         if kind == "object":
             kept |= self._object(left, path, inner)
         elif kind == "array":
-            kept |= {"items": inner(left.pop("items"), "items")} if "items" in left else {}
+            if isinstance(left.get("items"), Mapping) or left.get("items") is True:  # not those of a list's places
+                kept["items"] = inner(left.pop("items"), "items")
             kept |= _taken(left, ("minItems",) if left.get("minItems") in (0, 1) else ())
         elif kind == "string" and left.get("format") in FORMATS:
             kept |= _taken(left, ("format",))

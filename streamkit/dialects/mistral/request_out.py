@@ -141,11 +141,6 @@ class MistralRequestWriter(ChatRequestWriter):
         yield from placed
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        if turn.role == "system" and not self.own:
-            for part in parts:
-                if isinstance(part, Media):
-                    self.lose("media", part.kind)
-            parts = [part for part in parts if not isinstance(part, Media)]
         return {**super().message_of(turn, parts), "role": turn.role}
 
     def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:

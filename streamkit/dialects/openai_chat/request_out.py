@@ -258,6 +258,11 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         role = "developer" if turn.native_role == "developer" else turn.role
+        if turn.role == "system" and not self.own:  # only the user may show anything
+            for part in parts:
+                if isinstance(part, Media):
+                    self.lose("media", part.kind)
+            parts = [part for part in parts if not isinstance(part, Media)]
         return self.named({"role": role, "content": self.content(parts)}, turn)
 
     def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:

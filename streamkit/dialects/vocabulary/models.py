@@ -2,7 +2,8 @@
 
 A server refuses a whole request for one word that its model does not know, and a client that asked for another model can't
 know. A model is the first row whose ``names`` its id has, in whatever way a vendor, a cloud or a router writes it
-(``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``). A provider that takes other words
+(``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``): versions are looked for with a
+point between their numbers. A provider that takes other words
 than the vendor does is in ``SERVERS``. A model that no row has is the writer's own default (``RequestWriter.unknown``), which
 takes what nearly all servers of the dialect take: three efforts, no word for no thinking, any sampling, no mark on the prompt.
 
@@ -118,12 +119,16 @@ CLAUDE: Final = (
 
 # -- OpenAI: `ReasoningEffort`, `PromptCacheOptions` of the openai package, "Using GPT-6", the errors of its server ---------
 
-_GPT: Final = r"(?:^|[/.])gpt-"
+#: What is before the vendor's own id: ``openai/``, ``openai.``, ``openai:``, ``ft:``.
+_FIRST: Final = r"(?:^|[/.:]|databricks-)"
+_GPT: Final = rf"{_FIRST}gpt-"
 _REASONS: Final = Model(names=_GPT, refuses_thinking=UNREASONED, thinks="always")
 _PLAIN: Final = Model(names=_GPT, efforts=())
 OPENAI: Final = (
     evolve(_PLAIN, names=r"gpt-oss", efforts=COMMON, thinks="always"),
-    evolve(_REASONS, names=rf"{_GPT}6-astra|{_GPT}6[.][1-9]|{_GPT}(?:[7-9]|\d\d)", efforts=LOW_TO_MAX, cache_marks="long"),
+    evolve(
+        _REASONS, names=rf"{_GPT}6-astra|{_GPT}6[.][1-9]|{_GPT}(?:[7-9]|[12]\d)(?!\d)", efforts=LOW_TO_MAX, cache_marks="long"
+    ),
     evolve(_REASONS, names=rf"{_GPT}(?:6|5[.](?:[6-9]|\d\d))", efforts=NONE_TO_MAX, thinks="unasked", cache_marks="long"),
     evolve(_PLAIN, names=rf"{_GPT}5-chat"),
     evolve(_REASONS, names=rf"{_GPT}5[.]\d+-chat", efforts=("medium",)),
@@ -135,9 +140,9 @@ OPENAI: Final = (
     evolve(_REASONS, names=rf"{_GPT}5[.][2-4]", efforts=("none", *LOW_TO_XHIGH), thinks="asked"),
     evolve(_REASONS, names=rf"{_GPT}5[.]1", efforts=("none", *COMMON), thinks="asked"),
     evolve(_REASONS, names=rf"{_GPT}5", efforts=("minimal", *COMMON)),
-    evolve(_REASONS, names=r"(?:^|[/.])o\d(?:-[a-z]+)?-deep-research", efforts=("medium",)),
-    evolve(_REASONS, names=r"(?:^|[/.])o1-(?:mini|preview)", efforts=()),
-    evolve(_REASONS, names=r"(?:^|[/.])o[1-9](?:-|$)"),
+    evolve(_REASONS, names=rf"{_FIRST}o\d(?:-[a-z]+)?-deep-research", efforts=("medium",)),
+    evolve(_REASONS, names=rf"{_FIRST}o1-(?:mini|preview)", efforts=()),
+    evolve(_REASONS, names=rf"{_FIRST}o[1-9](?:-|$)"),
     evolve(_PLAIN, names=rf"{_GPT}|chatgpt-"),
 )  # fmt: skip
 
@@ -156,7 +161,7 @@ GOOGLE: Final = (
     evolve(_TOKENS, names=r"gemini-[12](?!\d)", efforts=(), budget=None, thinks="asked"),
     evolve(_LEVELS, names=r"gemini-3(?:[.]0)?-pro", efforts=("low", "high")),
     evolve(_LEVELS, names=r"gemini-3(?:[.][0-5])?-flash", efforts=("minimal", *COMMON)),
-    evolve(_LEVELS, names=r"gemini-(?:[3-9]|\d\d)"),
+    evolve(_LEVELS, names=r"gemini-(?:[3-9]|\d\d)|gemini-(?:pro|flash|flash-lite)-latest"),
 )  # fmt: skip
 
 # -- xAI: "Reasoning"; Mistral: "Reasoning"; Cohere: "Reasoning"; AWS: Nova, "Prompt caching" -------------------------------
@@ -177,9 +182,12 @@ OTHERS: Final = (
     Model(names=r"command-(?:r|light|nightly)|command-a-(?:03|vision|translate)|c4ai-|aya-", efforts=(), budget=None),
     Model(names=r"nova-2|nova-premier-v[2-9]", cache_marks="short", cached_tools=False),
     Model(names=r"nova-(?:micro|lite|pro|premier)", efforts=(), cache_marks="short", cached_tools=False),
-    Model(names=r"(?:^|[/.])(?:meta-)?llama-?\d|titan-text|jamba", efforts=()),
+    Model(names=rf"{_FIRST}(?:meta-)?llama-?\d|titan-text|jamba", efforts=()),
 )  # fmt: skip
 FAMILIES: Final = (*CLAUDE, *OPENAI, *GOOGLE, *OTHERS)
+
+#: What parts the numbers of a version, where it is no point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes stay.
+_VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
 
 #: Providers whose servers take other words for how much to think than the vendor does, by what the model's id has.
 SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
@@ -195,7 +203,7 @@ def model_of(
     name: str | None, provider: str = "", unknown: Model = UNKNOWN, words: frozenset[str] | None = None
 ) -> Model:
     """Return the model of that id at that provider. ``words``: the efforts that the dialect has words for; None: any."""
-    name = (name or "").lower()
+    name = _VERSION.sub(r"\1.\2", (name or "").lower()).replace("_", "-")
     found = next((family for family in FAMILIES if re.search(family.names, name)), unknown)
     efforts = next((efforts for part, efforts in SERVERS.get(provider, ()) if part in name), found.efforts)
     if words is not None:

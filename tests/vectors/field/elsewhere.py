@@ -827,4 +827,34 @@ CASES = (
         does="It has its status, its message and its media type.",
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_an_error_on_a_stream_has_its_status_though_it_ends_without_a_line_end",
     ),
+    Elsewhere(
+        number=415, refs="rikkahub/rikkahub#870; Azure's and Databricks' names of models",
+        cause="a model is not known by the name that a router, a cloud or an alias gives it: `gemini-flash-latest` refuses calls without signatures, `gpt-35-turbo` gets an effort",
+        does="The versions of its name are read with `.`, `-` or `_`, after any prefix, and Gemini's `latest` is of today's family.",
+        covered_by="tests/requests/test_models.py::test_a_model_is_the_same_in_whatever_way_its_id_is_written",
+    ),
+    Elsewhere(
+        number=416, refs="item 12 of issue 38; OpenAI: `image_url is only allowed in messages with role user`",
+        cause="an image of the system's, as Responses and Gemini take it, is written into a system message of Chat, which refuses it",
+        does="It is a counted loss, as for the other dialects without a place for it.",
+        covered_by="tests/requests/test_media_elsewhere.py::test_what_the_system_shows_is_a_loss_where_only_the_user_may_show_anything",
+    ),
+    Elsewhere(
+        number=417, refs="braintrustdata/lingua#190; zod-to-json-schema's tuples",
+        cause="a tuple for Claude's structured output: `items` as a list is refused, and `items: false` without its `prefixItems` allows the empty list alone",
+        does="Both go into the description, counted.",
+        covered_by="tests/requests/test_claude_schemas.py::test_each_keyword_stays_or_is_said_and_counted",
+    ),
+    Elsewhere(
+        number=418, refs="OpenAI Responses: `function_call_output` without `call_id`, next to one that has it",
+        cause="a result without an id takes the call that a later result names, whose own result is then dropped",
+        does="Results that name their call choose first, then those with a tool's name, then the others, in order.",
+        covered_by="tests/conversation/test_pairing.py::test_a_result_without_an_id_takes_no_call_that_another_names",
+    ),
+    Elsewhere(
+        number=419, refs="vercel/ai: `convertToModelMessages`",
+        cause="a user's message of the AI SDK with a part that its own client passes over (reasoning, a call) is refused as one that nobody knows",
+        does="Such parts are a counted loss; one of a type that the SDK does not have is refused.",
+        covered_by="tests/requests/test_media_elsewhere.py::test_parts_of_one_dialect_that_are_known_stay_a_loss",
+    ),
 )  # fmt: skip
