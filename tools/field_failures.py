@@ -66,6 +66,7 @@ SECTIONS = {
     349: "What one provider takes of results, media, forms and schemas, and another does not",
     359: "What a model takes, and answers that wait for the client",
     374: "The gateway between its clients and its upstreams",
+    414: "Variants of errors, endings and content",
 }
 
 

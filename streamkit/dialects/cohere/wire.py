@@ -40,10 +40,8 @@ FINISH_REASONS: Mapping[StopReason, str] = {
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
-    if was_stopped(reason, native):
-        return "MAX_TOKENS", True  # the answer was cut, and is no natural end with a call to run
-    if reason == "tool_calls" and not called:
-        return "COMPLETE", True  # every call was withheld: the client would wait for one
+    if was_stopped(reason, native) or (reason == "tool_calls" and not called):
+        return "MAX_TOKENS", True  # the answer was cut, and is no natural end; or every call was, and was withheld
     return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason
 
 

@@ -34,7 +34,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
     "content_filter": """
         content_filter content_filtered sensitive safety recitation blocklist blocked prohibited_content spii model_armor
         escalation guardrail_intervened image_safety image_prohibited_content image_recitation moderation flagged
-        error_toxic content_policy_violation
+        error_toxic content_policy_violation policy_violation guardrail guardrails content_moderation unsafe
     """,
     "refusal": "refusal refused",
     "pause": "pause_turn pause paused continuation requires_continuation steered",

@@ -32,6 +32,7 @@ from tests.vectors.field import (
     starts,
     unclosed,
     usage,
+    variants,
     waiting,
     wholes,
 )
@@ -42,6 +43,7 @@ SECTIONS = (
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
     heldout, error_members, endings, content, waiting,
+    variants,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

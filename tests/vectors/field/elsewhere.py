@@ -743,4 +743,10 @@ CASES = (
         does="It is refused with its path, or with `repair` paired by its tool's name, else in order.",
         covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
     ),
+    Elsewhere(
+        number=410, refs="openai/openai-agents-python#4252, of servers that pass annotations of Responses on in Chat",
+        cause="an annotation without the object `url_citation` around its members",
+        does="It is a citation all the same.",
+        covered_by="tests/translation/test_citations.py::test_an_annotation_of_chat_may_be_flat",
+    ),
 )  # fmt: skip
