@@ -67,6 +67,7 @@ SECTIONS = {
     359: "What a model takes, and answers that wait for the client",
     374: "The gateway between its clients and its upstreams",
     404: "Thirty reports of 2026, judged before they were run",
+    414: "Variants of errors, endings and content",
     424: "Variants of these reports",
 }
 

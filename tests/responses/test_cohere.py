@@ -224,7 +224,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     "calls that nobody may run": (
         response(ToolCall(0, "c1", "", "{}"), ToolCall(1, "c2", "look", "{}", ended=False), stop="tool_calls"),
         {"content": [text("")]},
-        "COMPLETE",
+        "MAX_TOKENS",
         {"call_withheld": 2, "stop_reason": 1},
     ),
     "a custom call": (

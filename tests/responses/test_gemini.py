@@ -399,7 +399,7 @@ def test_what_other_dialects_said(name):
         ("content_filter", "RECITATION", "openai", "SAFETY", {}),
         ("other", "BORED", "google", "BORED", {}),
         ("other", "bored", "openai", "STOP", {"stop_reason": 1}),
-        ("tool_calls", None, "openai", "STOP", {"stop_reason": 1}),  # and no call was written
+        ("tool_calls", None, "openai", "MAX_TOKENS", {"stop_reason": 1}),  # and no call was written
     ],
 )
 def test_the_stop_reason(stop, native, vendor, written, losses):

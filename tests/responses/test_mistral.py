@@ -274,7 +274,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     "calls that nobody may run": (
         response(ToolCall(0, NINE, "", "{}"), ToolCall(1, NINE, "look", '{"q"'), ToolCall(2, NINE, "look", "{}", ended=False), stop="tool_calls"),
         {},
-        "stop",
+        "length",
         {"call_withheld": 3, "stop_reason": 1},
     ),
     "a custom call": (

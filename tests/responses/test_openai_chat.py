@@ -277,7 +277,7 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
     "a call without a name": (
         response(ToolCall(0, "c1", "", "{}"), stop="tool_calls"),
         {"content": ""},
-        "stop",
+        "length",
         {"call_withheld": 1, "stop_reason": 1},
     ),
     "a refusal": (response(Refusal("no"), stop="refusal"), {"refusal": "no"}, "stop", {}),

@@ -235,6 +235,14 @@ def test_places_in_a_long_text_are_counted_in_either_unit_however_it_is_cut():
         assert [each["text"] for each in segments] == [text[start:end] for start, end in whole]
 
 
+def test_an_annotation_of_chat_may_be_flat():
+    raw = {"type": "url_citation", "url": URL, "title": TITLE, "start_index": 0, "end_index": 2}
+    out, report = carried(
+        "openai-chat", "openai-responses", [TextDelta("Hi"), aside_of("openai-chat", raw), ResponseFinished("stop")]
+    )
+    assert ([event.raw["url"] for event in out if isinstance(event, Aside)], dict(report.losses)) == ([URL], {})
+
+
 def test_texts_that_are_quoted_again_and_again_stay_within_the_limit():
     raws = [{"url": f"{URL}{number}", "start_index": 0, "end_index": 400} for number in range(50)]
     events = [

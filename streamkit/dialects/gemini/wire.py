@@ -97,10 +97,11 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """A ``finishReason``, and whether it says less than ``reason``. ``native`` is Google's own word, if it came from there."""
     meant = "tool_calls" if (reason, native) == ("tool_calls", "STOP") else STOP_REASONS.get(native or "", "other")
-    withheld = reason == "tool_calls" and not called  # every call was
+    if reason == "tool_calls" and not called:
+        return "MAX_TOKENS", True  # every call was withheld, as one that was cut is
     if native and meant == reason:
-        return native, withheld
-    return FINISH_REASONS[reason], withheld or reason in INEXACT_REASONS
+        return native, False
+    return FINISH_REASONS[reason], reason in INEXACT_REASONS
 
 
 def camel_case(name: str) -> str:

@@ -65,11 +65,12 @@ def write_image(media: MediaGenerated) -> list[Aside]:
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """The ``done_reason`` to write, and whether it says less than ``reason``: that of calls is said by the calls."""
-    is_cut = reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
+    withheld = reason == "tool_calls" and not called  # every call was, as one that was cut is
+    is_cut = withheld or reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
     word = "length" if is_cut else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
         word = native
-    return word, reason not in EXACT_REASONS or (reason == "tool_calls" and not called)
+    return word, withheld or reason not in EXACT_REASONS
 
 
 def encode_usage(

@@ -476,6 +476,13 @@ class ChatDecoder(FrameDecoder):
             return
         blocks = thinking_blocks(delta)
         texts = [text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))]
+        if len(blocks) > 1 and not whole:
+            words = "".join(self.string(each.get("thinking")) for each in blocks)
+            whole = bool(texts) and words == texts[0]
+            if not texts and words and len(words) == state.thought_chars - state.signed_chars:
+                # said as one text, of which no signature of a part proves anything
+                self.out.append(Aside(self.vendor, "metadata", f"delta.{BLOCKS}", blocks, choice))
+                return
         if texts and not (whole and any(each.get("thinking") for each in blocks)):
             text = texts[0]
             if any(other != text for other in texts):
@@ -616,8 +623,9 @@ class ChatDecoder(FrameDecoder):
             elif kind == "thinking":
                 self.thinking(part, choice)
             elif kind == "reasoning":
-                for summary in map(self.part_of, self.contents(part.get("summary"))):
-                    self._block(self.string(summary.get("text")), summary, choice)
+                inner = self.contents(part.get("summary") or part.get("content"))
+                for block in map(self.part_of, inner or [part]):  # one that is flat is its own block
+                    self._block(self.string(block.get("text") or block.get("reasoning")), block, choice)
             elif part:
                 self.other_part(part, kind, choice)
 

@@ -61,7 +61,7 @@ def finish_reason(reason: StopReason, native: str | None, *, refused: bool, call
     if reason == "refusal" and refused and not was_stopped(reason, native):
         return "stop", False  # as OpenAI: the refusal is in the message
     if reason == "tool_calls" and not called:
-        return "stop", True  # every call was withheld: the client would wait for one
+        return "length", True  # every call was withheld, as one that was cut is
     return FINISH_REASONS[reason], FINISH_REASONS[reason] != reason
 
 
@@ -200,8 +200,9 @@ AUDIO_FORMATS: Mapping[str, str] = {
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     """The citation of a web page that an aside says. The quote is OpenRouter's."""
-    raw = details_of(aside.raw, WEB) if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else {}
-    return read_url_citation(raw, raw.get("content")), ()
+    raw = aside.raw if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else {}
+    members = details_of(raw, WEB) or raw  # flat in servers that pass one of Responses on
+    return read_url_citation(members, members.get("content")), ()
 
 
 #: Citations of web pages: at characters of all the text (dialects.md §1.2).

@@ -15,7 +15,7 @@ from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Ref
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, waiting_message
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
-from streamkit.dialects.streams.spoken import code_of, transcript_of
+from streamkit.dialects.streams.spoken import TRANSCRIPT, code_of, transcript_of
 from streamkit.events import (
     Aside,
     Event,
@@ -35,7 +35,7 @@ from streamkit.report import StreamReport
 STOP_DETAILS: Final = "message_delta.stop_details"
 EXPLANATION: Final = -1
 #: Types of asides before which there is nothing to carry.
-FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS})
+FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT})
 #: Reasons that say that nothing is missing.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
@@ -57,6 +57,7 @@ class Carrier:
             return refusal
         if self._speaks and (words := transcript_of(aside)):
             rest = {name: value for name, value in aside.raw.items() if name != "transcript"}
+            rest = {} if aside.type == TRANSCRIPT else rest
             return [TextDelta(words, aside.choice), *([evolve(aside, raw=rest)] if rest else [])]
         if self._speaks and (code := code_of(aside)) and len(code) <= self._room:
             self._room -= len(code)
@@ -109,7 +110,9 @@ def _carried(choice: Choice, carrier: Carrier) -> Choice:
     taken: list[Part | Event] = []
     for part in choice.parts:
         taken += carrier.take(part) if isinstance(part, Aside) else [part]
-    spoke = any(isinstance(part, ToolCall) or (isinstance(part, Text | Refusal) and part.text) for part in choice.parts)
+    spoke = any(
+        isinstance(part, ToolCall) or (isinstance(part, Text | Refusal) and part.text.strip()) for part in choice.parts
+    )
     parts = _parts_of([*taken, *carrier.finish(spoke=spoke)])
     end = carrier.finished(ResponseFinished(choice.stop_reason or "other", choice.native_stop_reason))
     if choice.stop_reason is None or end.reason == choice.stop_reason:

@@ -264,7 +264,7 @@ class EventEncoder:
                 self._last_delta, self._last_kind = events[0], type(events[0])
         self._writes_again = None
         if not self._spoke:
-            self._spoke = any(type(getattr(event, "model", event)) in SAYING for event in events)
+            self._spoke = any(map(_speaks, events))
         self._feed(events)
         return self._take_parts() if self._parts else b""
 
@@ -444,6 +444,14 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
 STEADY = frozenset({TextDelta, ReasoningDelta})
 #: Events that say something to the user, or call a tool of the client.
 SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
+
+
+def _speaks(event: Any) -> bool:
+    """Whether an event, or a run of deltas, says something that is not blank."""
+    text = getattr(event, "text", None)
+    return type(getattr(event, "model", event)) in SAYING and not (isinstance(text, str) and text.isspace())
+
+
 #: Events that begin a choice if nothing of it came before.
 BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished, DeltaRun}
 

@@ -25,7 +25,15 @@ from streamkit.dialects.members.values import (
 )
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
-from streamkit.dialects.vocabulary.error_bodies import ENVELOPE, error_in, is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.error_bodies import (
+    ENVELOPE,
+    WRAPPERS,
+    error_in,
+    is_bare_error,
+    members_of_error,
+    provider_failed,
+    wrapped_error,
+)
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
 from streamkit.events import (
@@ -409,8 +417,12 @@ class FrameDecoder:
         ``alone``: the payload is none of the dialect's, so that it may be an error without an envelope.
         """
         error = error_in(document)
-        if error is None and alone and (self.frame.event == "error" or self.is_bare_error(document)):
-            error = document
+        if error is None and alone:
+            if self.frame.event == "error" or self.is_bare_error(document):
+                error = members_of_error(document) if document.get("choices") else document
+            elif (error := wrapped_error(document)) is not None:
+                self.keep_unread(others_of(document, WRAPPERS), ERROR_PAYLOAD)
+                document = error
         if error is None:
             return False
         self.recognised = True

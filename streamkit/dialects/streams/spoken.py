@@ -13,14 +13,16 @@ from typing import Any, Final
 from streamkit.dialects.members.values import details_of, objects_in, text_of
 from streamkit.events import Aside
 
+#: The event of Responses with words of a sound.
+TRANSCRIPT: Final = "response.audio.transcript.delta"
 #: Vendors and types of asides that may say such a thing, where nothing else is carried.
 SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-interactions", "step.start")})
 
 
 def transcript_of(aside: Aside) -> str:
-    """Return the words of a sound of Chat's; blank for anything else."""
+    """Return the words of a sound of Chat's or Responses'; blank for anything else."""
     raw = aside.raw if aside.kind == "audio" and isinstance(aside.raw, dict) else {}
-    words = raw.get("transcript")
+    words = raw.get("delta" if aside.type == TRANSCRIPT else "transcript")
     return words if isinstance(words, str) else ""
 
 

@@ -87,13 +87,27 @@ FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "error": _itself,
     "errors": _itself,  # Cloudflare, GraphQL
     "fault": _itself,  # Apigee
+    "Error": _itself,  # AWS, Tencent
+    "ErrorMsg": _itself,  # Tencent
+    "err": _itself,
+    "exception": _itself,
+    "failure": _itself,
     "choices": _of_choices,  # OpenRouter
     "x_groq": _inside,
     "base_resp": _unless_success,  # MiniMax, who has it in each good chunk, too
 }
 #: Members of a payload that is an error as a whole: codes of which 0 means success (Baidu), else texts.
-CODES: Final = ("error_code", "errorCode", "errcode", "err_code")
-TEXTS: Final = ("error_message", "error_msg", "errorMessage", "errmsg", "originalMessage")
+CODES: Final = ("error_code", "errorCode", "errcode", "errCode", "err_code")
+TEXTS: Final = (
+    "error_message",
+    "error_msg",
+    "errorMessage",
+    "errorMsg",
+    "errmsg",
+    "errMsg",
+    "err_msg",
+    "originalMessage",
+)
 #: One of these is in each payload in which ``error_in`` finds an error.
 ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
 #: Codes and messages that mean success, in small letters.
@@ -112,6 +126,11 @@ def error_in(payload: dict[str, Any]) -> Any:
     else:
         if not _fails(payload):
             return None
+    return members_of_error(payload)
+
+
+def members_of_error(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a payload that say its error, without what else it says."""
     return {name: value for name, value in payload.items() if name in _OF_ERRORS}
 
 
@@ -157,39 +176,52 @@ def is_bare_error(payload: dict[str, Any]) -> bool:
     """Return whether an object of no dialect is an error without an envelope.
 
     It says ``object: error`` or ``type: error``; or it has a message, and a status of HTTP or a type that ends as one of an
-    error does. An object without a type may instead have FastAPI's ``detail``, ``status: error``, or a code that is no
-    success: a word, or a number that is negative or 400 at least.
+    error does. An object without a type may instead have another name for it, ``status: error``, a code that is no success (a
+    word, or a number that is negative or 400 at least), or, without choices, FastAPI's ``detail``.
     """
     if "error" in (payload.get("object"), payload.get("type")):
         return True
     message = error_message(payload, MESSAGES)
     if message is None or is_success(message):
         return False
-    if http_status(payload) is not None:
+    kind = payload.get("type")
+    if kind is not None or http_status(payload) is not None:
+        return http_status(payload) is not None or (isinstance(kind, str) and _ERROR_WORD.search(kind) is not None)
+    named = any(_ERROR_WORD.search(text_of(payload.get(name)) or "") for name in ("__type", "name"))
+    if named or text_of(payload.get("error_type")) or payload.get("status") in ("error", "fail", "failed", "failure"):
         return True
-    if (kind := payload.get("type")) is not None:
-        return isinstance(kind, str) and _ERROR_WORD.search(kind) is not None
-    if payload.get("choices"):
-        return False
-    if "detail" in payload or payload.get("status") in ("error", "failed", "failure"):
+    if "detail" in payload and not payload.get("choices"):
         return True
-    code = payload.get("code", payload.get("status_code"))
+    code = next((payload[name] for name in ("code", "Code", "status_code") if payload.get(name) is not None), None)
     number = number_in(code)
     return not is_success(code) and isinstance(code, str | int) and (number is None or number < 0 or number >= 400)
+
+
+#: Members in which a payload of no dialect has another one: of queues, of gateways, of Tencent and iFlytek.
+WRAPPERS: Final = ("data", "response", "result", "body", "Response", "header")
+
+
+def wrapped_error(payload: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the payload inside of one of no dialect and without a type, if it is an error; None if there is none."""
+    if "type" in payload or payload.get("choices"):
+        return None
+    inner = (payload.get(name) for name in WRAPPERS)
+    found = (each for each in inner if isinstance(each, dict))
+    return next((each for each in found if error_in(each) is not None or is_bare_error(each)), None)
 
 
 # -- what an error says ------------------------------------------------------------------------------------------------
 
 #: Members with the message of an error, the most telling first.
 MESSAGES: Final = (
-    "message", "Message", "msg", "error_message", "error_msg", "errorMessage", "errmsg", "status_msg", "faultstring",
-    "originalMessage", "description", "error_description", "detail",
+    "message", "Message", "msg", "Msg", *TEXTS[:-1], "status_msg", "faultstring", TEXTS[-1], "description",
+    "error_description", "detail",
 )  # fmt: skip
-TELLING: Final = (*MESSAGES, "error", "errors", "fault", "base_resp", "title")
 #: Members in which an error wraps another one.
-_ENVELOPES: Final = ("error", "errors", "fault", "base_resp")
+_ENVELOPES: Final = tuple(name for name in FORMS if name not in {"choices", "x_groq"})
+TELLING: Final = (*MESSAGES, *_ENVELOPES, "title")
 #: Members with the code of an error; and with the status of HTTP, of the upstream first.
-_CODE_NAMES: Final = ("code", "status_code", *CODES, "errorcode")
+_CODE_NAMES: Final = ("code", "Code", "status_code", *CODES, "errorcode")
 _STATUS_NAMES: Final = (
     "originalStatusCode", "code", "status", "status_code", "statusCode", "http_code", "http_status", *CODES,
 )  # fmt: skip

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-OTHER_ROLES: Final = frozenset({"developer", "function", "human", "system", "tool", "user"})
+OTHER_ROLES: Final = frozenset({
+    *("developer", "human", "system", "user"),
+    *("environment", "function", "ipython", "observation", "tool", "tool_result", "tool_results", "tools"),
+})  # fmt: skip
 
 
 def is_other_role(role: object) -> bool:

@@ -34,7 +34,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
     "content_filter": """
         content_filter content_filtered sensitive safety recitation blocklist blocked prohibited_content spii model_armor
         escalation guardrail_intervened image_safety image_prohibited_content image_recitation moderation flagged
-        error_toxic content_policy_violation
+        error_toxic content_policy_violation policy_violation guardrail guardrails content_moderation unsafe
     """,
     "refusal": "refusal refused",
     "pause": "pause_turn pause paused continuation requires_continuation steered",
@@ -85,8 +85,6 @@ def was_stopped(reason: StopReason, native: str | None) -> bool:
 def as_written(reason: StopReason, native: str | None, *, called: bool) -> StopReason:
     """Return the reason that a dialect writes which has no word for a filter: a withheld response is a truncated one.
 
-    ``called``: a call was written. Without one the client must not wait for a call, so ``tool_calls`` is ``stop``.
+    ``called``: a call was written. Without one, ``tool_calls`` means that every call was truncated, and withheld.
     """
-    if was_stopped(reason, native):
-        return "length"
-    return "stop" if reason == "tool_calls" and not called else reason
+    return "length" if was_stopped(reason, native) or (reason == "tool_calls" and not called) else reason

@@ -33,6 +33,7 @@ from tests.vectors.field import (
     starts,
     unclosed,
     usage,
+    variants,
     waiting,
     wholes,
 )
@@ -42,7 +43,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
-    heldout, error_members, endings, content, waiting, newest,
+    heldout, error_members, endings, content, waiting, newest, variants,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

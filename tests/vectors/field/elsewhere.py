@@ -857,4 +857,10 @@ CASES = (
         does="Such parts are a counted loss; one of a type that the SDK does not have is refused.",
         covered_by="tests/requests/test_media_elsewhere.py::test_parts_of_one_dialect_that_are_known_stay_a_loss",
     ),
+    Elsewhere(
+        number=410, refs="openai/openai-agents-python#4252, of servers that pass annotations of Responses on in Chat",
+        cause="an annotation without the object `url_citation` around its members",
+        does="It is a citation all the same.",
+        covered_by="tests/translation/test_citations.py::test_an_annotation_of_chat_may_be_flat",
+    ),
 )  # fmt: skip

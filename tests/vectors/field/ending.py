@@ -82,7 +82,7 @@ CASES = (
                 OPEN, name="tool_calls alone", calls=(CUT,),
                 to={
                     "anthropic": messages(Use("a", "f", '{"x":'), stop="tool_use"),
-                    "ollama": written(losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                    "ollama": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
                 },
             ),
             chat(

@@ -1,0 +1,121 @@
+"""Cases 405 to 409: variants of the cases from 295 on, as other reporters could have sent them."""
+
+from __future__ import annotations
+
+from tests.vectors import gemini as gm
+from tests.vectors import ollama as ol
+from tests.vectors.field.case import Case, Text, Thinking
+from tests.vectors.field.content import litellm
+from tests.vectors.field.error_members import DETAIL, METADATA, NO, failing
+from tests.vectors.field.shapes import chat, gemini, messages, ollama_turn, responses_turn, written
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
+from tests.vectors.vector import Call
+
+CUT = Call("f", '{"x":', "truncated", id="a")
+HI = {"text": "Hi"}
+RAN = gm.chunk({"executableCode": {"language": "PYTHON", "code": "print(42)"}})
+
+
+def others(role: str) -> dict[str, object]:
+    return chunk({"role": role, "content": "RAW"})
+
+
+def reasoned(part: dict[str, object]) -> dict[str, object]:
+    return chunk({"content": [{"type": "reasoning", **part}]})
+
+
+LOOKED = {"text": "Hi", "reasoning": "Look.", "repairs": {"content_as_list": 1}}
+LOOKED_TO = {"anthropic": messages(Thinking("Look."), Text("Hi"))}
+
+CASES = (
+    Case(
+        number=405, refs="#295 to #301 in other words: AWS, Tencent, iFlytek, Azure's queues, LangServe",
+        cause="an error under another name (`exception`, `err`, `failure`, `Error`), under capitals, inside `data`, `response` or `header`, or by a `name`",
+        does="It is an error with the provider's message, and what comes after it does not count.",
+        forms=tuple(
+            failing(name, error, STOP, DONE, losses=losses)
+            for name, error, losses in (
+                ("an exception", {"exception": NO}, {}),
+                ("a short name", {"err": {"msg": NO, "code": 7}}, DETAIL),
+                ("a failure", {"failure": {"message": NO}}, {}),
+                ("capitals", {"Error": {"Code": "Throttling", "Message": NO}}, DETAIL),
+                ("capitals, flat", {"Code": "Throttling", "Message": NO, "RequestId": "r"}, DETAIL),
+                ("Tencent, inside", {"Response": {"Error": {"Code": "X", "Message": NO}, "RequestId": "r"}}, DETAIL),
+                ("Tencent", {"ErrorMsg": {"Msg": NO, "Code": 4001}}, DETAIL),
+                ("iFlytek", {"header": {"code": 10013, "message": NO, "sid": "s", "status": 2}}, DETAIL),
+                ("an error in data", {"data": {"error": {"message": NO}}}, {}),
+                ("an error in a response", {"response": {"error": {"message": NO}}}, {}),
+                ("camel case", {"errCode": 17, "errMsg": NO}, DETAIL),
+                ("snake case", {"err_code": 17, "err_msg": NO}, DETAIL),
+                ("AWS's type", {"__type": "ThrottlingException", "message": NO}, {}),
+                ("the name of a class", {"name": "APIError", "message": NO}, {}),
+                ("a type of its own name", {"error_type": "overloaded", "message": NO}, {}),
+                ("a status that fails", {"status": "fail", "msg": NO}, {}),
+                ("a word next to a stop", chunk(finish="stop", code="InvalidParameter", message=NO), DETAIL | METADATA),
+            )
+        ) + (
+            chat(
+                chunk({"content": "Hi"}, code=0, message="Success", sid="s"), chunk(finish="stop", code=200, message="ok", exception=None, err="", failure={}), DONE, name="nothing of it", **HI,
+                to={"anthropic": messages(Text("Hi"), losses={"response_fields": 1, "metadata": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=406, refs="#55, #306: vllm#9053 for a client of Ollama, Gemini, Mistral or Cohere",
+        cause="the only call of an answer is cut, is withheld from clients whose calls are whole, and they see an empty answer that ended well",
+        does="It ended for its length.",
+        forms=(
+            chat(
+                ROLE, calls(call(0, "a", "f", '{"x":')), CALLED, DONE, calls=(CUT,), stop="tool_calls",
+                to={
+                    "ollama": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                    "gemini": written(stop="MAX_TOKENS", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                    "mistral": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=407, refs="#307: transformers' roles (`ipython`, `observation`), LangChain's `tool_result`",
+        cause="results of tools in a role of another name",
+        does="They are not the model's text.",
+        forms=(
+            *(
+                chat(ROLE, said("Hi"), others(role), STOP, DONE, name=role, **HI, to={"anthropic": messages(Text("Hi"), losses={"unknown_event": 1})})
+                for role in ("ipython", "observation", "tool_result", "Tool")
+            ),
+            ollama_turn(ol.line("Hi"), {**ol.line(), "message": {"role": "environment", "content": "RAW"}}, name="Ollama", **HI, to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})}),
+        ),
+    ),
+    Case(
+        number=408, refs="#323, #324: Databricks and LiteLLM in other member orders",
+        cause="a part of reasoning that has its text itself, or in `content`; or signed blocks at the end that repeat together what was said",
+        does="The text is reasoning, and once. Signatures of parts of one text are dropped, since they prove none of it.",
+        forms=(
+            chat(reasoned({"text": "Look."}), said("Hi"), STOP, DONE, name="flat", **LOOKED, to=LOOKED_TO),
+            chat(reasoned({"reasoning": "Look."}), said("Hi"), STOP, DONE, name="flat, by its type", **LOOKED, to=LOOKED_TO),
+            chat(reasoned({"content": [{"type": "reasoning_text", "text": "Look."}]}), said("Hi"), STOP, DONE, name="in a content", **LOOKED, to=LOOKED_TO),
+            chat(
+                chunk({"reasoning_content": "A"}), chunk({"reasoning_content": "BC"}),
+                chunk({"thinking_blocks": [{"type": "thinking", "thinking": "A", "signature": "c2ln"}, {"type": "thinking", "thinking": "BC", "signature": "c2lo"}]}),
+                said("Hi"), STOP, DONE, name="two blocks at the end", **HI, reasoning="ABC", to={"anthropic": messages(Thinking("ABC"), Text("Hi"), losses={"metadata": 1})},
+            ),
+            chat(
+                {**(one := litellm("ABC", "A", "c2ln")), "choices": [{**one["choices"][0], "delta": {"reasoning_content": "ABC", "thinking_blocks": [{"type": "thinking", "thinking": "A", "signature": "c2ln"}, {"type": "thinking", "thinking": "BC", "signature": "c2lo"}]}}]},
+                said("Hi"), STOP, DONE, name="two blocks in one chunk", **HI, reasoning="ABC", to={"anthropic": messages(Thinking("A", "c2ln"), Thinking("BC", "c2lo"), Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=409, refs="#325, #326: BerriAI/litellm#34802 with a blank text; the words of a sound in Responses",
+        cause="code that ran next to a text that is blank; `response.audio.transcript.delta`",
+        does="The code is written where nothing else but white space is said, and the words of a sound are text.",
+        forms=(
+            gemini(RAN, gm.chunk(gm.text("\n")), gm.STOP, name="code and a line end", text="\n", to={"openai-chat": written(Text("\n```python\nprint(42)\n```\n"), losses={"server_tool": 1})}),
+            responses_turn(
+                {"type": "response.audio.transcript.delta", "delta": "H", "response_id": "r"}, {"type": "response.audio.transcript.delta", "delta": "i", "response_id": "r"}, name="words of a sound", text="",
+                to={"openai-chat": written(Text("Hi"))},
+            ),
+        ),
+    ),
+)  # fmt: skip
