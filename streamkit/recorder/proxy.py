@@ -241,7 +241,7 @@ class _Line:
 
     def saved(self, file: Path | None, end: str) -> None:
         """The file is closed; told by the thread that writes."""
-        self._loop.call_soon_threadsafe(self._told, file, end)
+        self._loop.call_soon_threadsafe(self._report_end, file, end)
 
     def ended(self, end: str) -> None:
         """The exchange is over."""
@@ -249,7 +249,7 @@ class _Line:
         if self._is_saved:
             self._write()
 
-    def _told(self, file: Path | None, end: str) -> None:
+    def _report_end(self, file: Path | None, end: str) -> None:
         self._file, self._file_end, self._is_saved = file, end, True
         if self._end:
             self._write()
