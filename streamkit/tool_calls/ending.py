@@ -134,7 +134,8 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
         reason = "stop"
     calls = choice.calls if reason == "tool_calls" else ()
     unfinished = [call for call in calls if is_open(call, depth)]
-    if unfinished and (len(unfinished) == len(calls) or any(call.text.whole().strip() for call in unfinished)):
+    shown = any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
+    if unfinished and (shown or len(unfinished) == len(calls)):
         report.repair("stop_conflict")  # no call can be run, or one that clients saw begin can't: the turn is truncated
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

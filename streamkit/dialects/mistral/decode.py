@@ -69,7 +69,7 @@ class MistralDecoder(ChatDecoder):
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
         """Return whether an error is flat, Chat's, or the client's ``HTTPValidationError``; with choices no client sees it."""
-        is_flat = document.get("object") == "error" or isinstance(document.get("detail"), list)
+        is_flat = document.get("object") == "error" or isinstance(document.get("detail") or None, list)
         return not document.get("choices") and (is_flat or super().is_own_error(document, error))
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:

@@ -183,7 +183,7 @@ def is_bare_error(payload: dict[str, Any]) -> bool:
         return True
     message = error_message(payload, MESSAGES)
     if message is None or is_success(message):
-        return False
+        return payload.keys() == {"detail"}
     kind = payload.get("type")
     if kind is not None or http_status(payload) is not None:
         return http_status(payload) is not None or (isinstance(kind, str) and _ERROR_WORD.search(kind) is not None)

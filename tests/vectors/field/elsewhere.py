@@ -828,6 +828,12 @@ CASES = (
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_an_error_on_a_stream_has_its_status_though_it_ends_without_a_line_end",
     ),
     Elsewhere(
+        number=410, refs="openai/openai-agents-python#4252, of servers that pass annotations of Responses on in Chat",
+        cause="an annotation without the object `url_citation` around its members",
+        does="It is a citation all the same.",
+        covered_by="tests/translation/test_citations.py::test_an_annotation_of_chat_may_be_flat",
+    ),
+    Elsewhere(
         number=415, refs="rikkahub/rikkahub#870; Azure's and Databricks' names of models",
         cause="a model is not known by the name that a router, a cloud or an alias gives it: `gemini-flash-latest` refuses calls without signatures, `gpt-35-turbo` gets an effort",
         does="The versions of its name are read with `.`, `-` or `_`, after any prefix, and Gemini's `latest` is of today's family.",
@@ -856,11 +862,5 @@ CASES = (
         cause="a user's message of the AI SDK with a part that its own client passes over (reasoning, a call) is refused as one that nobody knows",
         does="Such parts are a counted loss; one of a type that the SDK does not have is refused.",
         covered_by="tests/requests/test_media_elsewhere.py::test_parts_of_one_dialect_that_are_known_stay_a_loss",
-    ),
-    Elsewhere(
-        number=410, refs="openai/openai-agents-python#4252, of servers that pass annotations of Responses on in Chat",
-        cause="an annotation without the object `url_citation` around its members",
-        does="It is a citation all the same.",
-        covered_by="tests/translation/test_citations.py::test_an_annotation_of_chat_may_be_flat",
     ),
 )  # fmt: skip

@@ -1,13 +1,15 @@
-"""Cases 405 to 409: variants of the cases from 295 on, as other reporters could have sent them."""
+"""Cases 405 to 409, and 411: variants of the cases from 295 on, as other reporters could have sent them."""
 
 from __future__ import annotations
 
+from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
-from tests.vectors.field.case import Case, Text, Thinking
+from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.content import litellm
+from tests.vectors.field.endings import OPEN
 from tests.vectors.field.error_members import DETAIL, METADATA, NO, failing
-from tests.vectors.field.shapes import chat, gemini, messages, ollama_turn, responses_turn, written
+from tests.vectors.field.shapes import anthropic, chat, gemini, messages, ollama_turn, responses_turn, written
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call
 
@@ -115,6 +117,26 @@ CASES = (
             responses_turn(
                 {"type": "response.audio.transcript.delta", "delta": "H", "response_id": "r"}, {"type": "response.audio.transcript.delta", "delta": "i", "response_id": "r"}, name="words of a sound", text="",
                 to={"openai-chat": written(Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=411, refs="#306: two calls of Gemini's or Claude's, of which one is open",
+        cause="a call of which nothing but its name came, next to a whole one, and the model stopped by itself",
+        does="The answer ended for its length: no client runs the open call with `{}`, or one half of what the model asked for as if it were all.",
+        forms=(
+            gemini(
+                gm.chunk(gm.partial(name="f")), gm.chunk(gm.call("g", {"y": 1})), gm.STOP, name="the first", calls=(Call("f", "", "truncated", id="call_1"), Call("g", '{"y":1}', id="call_2")), stop="length", repairs=OPEN,
+                to={"anthropic": messages(Use("call_1", "f", ""), Use("call_2", "g", '{"y":1}'), stop="max_tokens", usage=None)},
+            ),
+            gemini(
+                gm.chunk(gm.call("g", {"y": 1})), gm.chunk(gm.partial(name="f")), gm.STOP, name="the second", calls=(Call("g", '{"y":1}', id="call_1"), Call("f", "", "truncated", id="call_2")), stop="length", repairs=OPEN,
+                to={"anthropic": messages(Use("call_1", "g", '{"y":1}'), stop="max_tokens", usage=None, losses={"call_withheld": 1}, withheld=("",))},
+            ),
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":1}'), am.begin(1, "tool_use", id="b", name="g", input={}), am.finish("tool_use"), am.STOP, name="Claude",
+                calls=(Call("f", '{"x":1}', id="a"), Call("g", "", "truncated", id="b")), stop="length", repairs=OPEN,
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="length", losses={"call_withheld": 1}, withheld=("",))},
             ),
         ),
     ),
