@@ -209,6 +209,7 @@ PASSED = [
         ("ai-sdk", {"messages": [{"id": "1", "role": "user", "parts": [{"type": kind, "text": "t"}, {"type": "text", "text": "Q"}]}]})
         for kind in ("reasoning", "tool-f", "dynamic-tool", "custom", "source-document", "step-start")
     ],
+    ("anthropic", claude({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "Q"})),
     ("bedrock", {"messages": [{"role": "user", "content": [{"cachePoint": {"type": "default"}}, {"text": "Q"}]}]}),
 ]  # fmt: skip
 

@@ -35,9 +35,14 @@ from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.check import check_arguments
 
 
+def is_server_tool(kind: str) -> bool:
+    """Return whether a block of that type is a call of a tool that the server ran, or its result."""
+    return kind == "server_tool_use" or kind.endswith("_tool_result") or kind.startswith("mcp_")
+
+
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
     """A frame of a block of that kind as an aside."""
-    server = kind == "server_tool_use" or kind.endswith("_tool_result") or kind.startswith("mcp_")
+    server = is_server_tool(kind)
     what: AsideKind = "server_tool" if server else "unknown_event"
     return Aside(VENDOR, what, str(frame.get("type")), frame, block=number)
 

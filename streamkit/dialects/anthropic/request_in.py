@@ -19,6 +19,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from attrs import evolve
+
 from streamkit.conversation.messages import (
     CacheMark,
     Compaction,
@@ -35,7 +37,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made
+from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made, is_server_tool
 from streamkit.dialects.anthropic.wire import EDIT, OPTIONS, SUMMARIZE, VENDOR, WEB_SEARCH, without_defaults
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
@@ -239,7 +241,8 @@ class BlockReader(BlockParts):
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:
         if self._place != "assistant":
-            self.parts.append(unknown_part(VENDOR, kind, block, number))
+            part = unknown_part(VENDOR, kind, block, number)
+            self.parts.append(evolve(part, kind="server_tool", place="") if is_server_tool(kind) else part)
             return
         arguments = block.peek("input")
         text = block.text_of("input") if isinstance(arguments, dict) and arguments else None

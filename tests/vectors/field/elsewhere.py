@@ -840,7 +840,7 @@ CASES = (
         covered_by="tests/requests/test_models.py::test_a_model_is_the_same_in_whatever_way_its_id_is_written",
     ),
     Elsewhere(
-        number=416, refs="item 12 of issue 38; OpenAI: `image_url is only allowed in messages with role user`",
+        number=416, refs="OpenAI: `image_url is only allowed in messages with role user`",
         cause="an image of the system's, as Responses and Gemini take it, is written into a system message of Chat, which refuses it",
         does="It is a counted loss, as for the other dialects without a place for it.",
         covered_by="tests/requests/test_media_elsewhere.py::test_what_the_system_shows_is_a_loss_where_only_the_user_may_show_anything",
