@@ -63,7 +63,12 @@ def test_a_response_of_nothing_but_code_says_the_code_and_its_output(source, to)
 
 
 async def test_so_does_a_stream_and_one_that_says_anything_else_has_its_own_text_alone():
-    for parts, said in (CODE, "```python\nprint(42)\n```\n```\n42 boats\n```\n"), ((*CODE, {"text": "Many."}), "Many."):
+    blocks = "```python\nprint(42)\n```\n```\n42 boats\n```\n"
+    for parts, said in (
+        (CODE, blocks),
+        ((*CODE, {"text": "\n"}), f"\n{blocks}"),
+        ((*CODE, {"text": "Many."}), "Many."),
+    ):
         body = b"data: %b\r\n\r\n" % json.dumps(gemini(*parts)).encode()
         async with transcode(source_of([body]), "gemini", "openai-chat") as pipe:
             chunks = [json.loads(line[6:]) for line in b"".join([piece async for piece in pipe]).split(b"\n\n")[:-2]]

@@ -15,7 +15,6 @@ from tests.vectors.vector import Call
 
 CUT = Call("f", '{"x":', "truncated", id="a")
 HI = {"text": "Hi"}
-RAN = gm.chunk({"executableCode": {"language": "PYTHON", "code": "print(42)"}})
 
 
 def others(role: str) -> dict[str, object]:
@@ -109,16 +108,16 @@ CASES = (
         ),
     ),
     Case(
-        number=409, refs="#325, #326: BerriAI/litellm#34802 with a blank text; the words of a sound in Responses",
+        number=409, refs="majiayu000/litellm-rs#552, api7/aisix#518, in Responses; BerriAI/litellm#34802 with a blank text",
         cause="code that ran next to a text that is blank; `response.audio.transcript.delta`",
         does="The code is written where nothing else but white space is said, and the words of a sound are text.",
         forms=(
-            gemini(RAN, gm.chunk(gm.text("\n")), gm.STOP, name="code and a line end", text="\n", to={"openai-chat": written(Text("\n```python\nprint(42)\n```\n"), losses={"server_tool": 1})}),
             responses_turn(
                 {"type": "response.audio.transcript.delta", "delta": "H", "response_id": "r"}, {"type": "response.audio.transcript.delta", "delta": "i", "response_id": "r"}, name="words of a sound", text="",
                 to={"openai-chat": written(Text("Hi"))},
             ),
         ),
+        beside="tests/translation/test_spoken.py::test_so_does_a_stream_and_one_that_says_anything_else_has_its_own_text_alone",
     ),
     Case(
         number=411, refs="#306: two calls of Gemini's or Claude's, of which one is open",
