@@ -206,6 +206,8 @@ def check(stream: Stream, through: str) -> None:
     for kind, change in ALLOWED.items():
         if losses[kind]:
             want, seen = change(want), change(seen)
+    if lost_again.repairs["stop_conflict"]:  # a call that Responses says is incomplete ends a truncated turn
+        want, seen = any_stop(want), any_stop(seen)
     assert seen == want, Counter(losses)
 
 

@@ -99,7 +99,10 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
     assert again.fault == ""
     text = vector.text if target in REFUSING else vector.text + vector.refusal
     assert again.text() == text
-    assert again.reasoning == vector.reasoning
+    if report.losses["block_boundary"]:  # a blank line stands between two blocks in one string
+        assert again.reasoning.replace("\n\n", "") == vector.reasoning.replace("\n\n", "")
+    else:
+        assert again.reasoning == vector.reasoning
     numbers = {"number_out_of_range"} & vector.repairs.keys()  # argument text keeps its numbers, here too
     assert again.report.repairs.keys() <= numbers  # what the encoders write needs no tolerance
 

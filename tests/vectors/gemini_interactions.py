@@ -125,7 +125,7 @@ HEALTHY = [
     run("an image that the model made", begin(0, "model_output"), *said(0, "Hi"), delta(0, "image", **IMAGE), end(0), text="Hi", losses={OWN: {}, "gemini": {}, "cohere": {"media_output": 1}}),
     run("a document and a film, at URIs", begin(0, "model_output"), delta(0, "document", uri="gs://b/d", mime_type="application/pdf"), delta(0, "video", uri="https://a.example/f", resolution="low"), end(0), losses={OWN: {}, "openai-chat": {"media_output": 2}}),
     run("an image in a thought", begin(0, "thought"), delta(0, "thought_summary", content={"type": "image", **IMAGE}), end(0), *text(1, "Hi"), text="Hi", losses={OWN: {}, "gemini": {"metadata": 1}}),
-    run("citations", begin(0, "model_output"), *said(0, "Hi"), delta(0, "text_annotation_delta", annotations=CITED), end(0), text="Hi", losses={OWN: {}, "anthropic": {"citation": 1}}),
+    run("citations", begin(0, "model_output"), *said(0, "Hi"), delta(0, "text_annotation_delta", annotations=CITED), end(0), text="Hi", losses={OWN: {}, "anthropic": {"citation": 0}}),
     run("a text with its citations", begin(0, "model_output", content=[{"type": "text", "text": "Hi", "annotations": CITED}]), end(0), text="Hi", losses={OWN: {}}),
     run("a search that Google ran", begin(0, "google_search_call", id="s", signature=""), delta(0, "google_search_call", arguments={"queries": ["q"]}), end(0), begin(1, "google_search_result", call_id="s"), delta(1, "google_search_result", result=[{"search_suggestions": "<b>"}]), end(1), *text(2, "Hi"), text="Hi", losses={OWN: {}, "anthropic": {"server_tool": 6}}),
     run("a step of the user", begin(0, "user_input", content=[{"type": "text", "text": "Yo"}]), end(0), *text(1, "Hi"), text="Hi", losses={OWN: {}, "cohere": {"metadata": 2}}),
