@@ -175,7 +175,7 @@ HEALTHY = [
     turn("two parts of text", added(0, "message", content=[]), *spoken(0, "one"), *spoken(0, "two", place=1), done(0, "message", content=[part("one"), part("two")]), text="onetwo", losses={d: {"block_boundary": 1} for d in ("openai-chat", "ollama")}),
     turn("messages of two phases", *message(0, "one", phase="commentary"), *message(1, "two", phase="final_answer"), text="onetwo", losses={d: {"metadata": 2} for d in OTHERS}),
     turn("a refusal", *REFUSED, refusal="I won't", stop="refusal", losses={"anthropic": {"refusal_as_text": 1}, "ollama": {"refusal_as_text": 1}}),
-    turn("log probabilities and an annotation", *ANNOTATED, text="Hi", losses={d: {"logprobs": 1, "citation": 0} for d in OTHERS}),
+    turn("log probabilities and an annotation", *ANNOTATED, text="Hi", losses={d: {"logprobs": 1, "citation": int(d == "ollama")} for d in OTHERS}),
     turn("a tool of the server's", *SEARCHED, text="Hi", losses={d: {"server_tool": 4} for d in OTHERS}),
     turn("an image that the model made", *message(0, "Hi"), *PICTURE, text="Hi", losses={"openai-responses": {}, "anthropic": {"server_tool": 3, "media_output": 1}, "openai-chat": {"server_tool": 3, "metadata": 1}, "gemini": {"server_tool": 3, "metadata": 1, "media_output": 0}}),
     turn("a shell that the client runs", *message(0, "Hi"), *SHELL, text="Hi", stop="tool_calls", losses={d: {"client_tool": 1} for d in OTHERS}),
