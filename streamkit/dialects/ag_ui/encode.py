@@ -99,7 +99,7 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 def _is_refused(name: str, raw: Any) -> bool:
     """Whether readers refuse a run for this member of its end."""
-    return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in {"success", "interrupt"})
+    return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in ("success", "interrupt"))
 
 
 @define
