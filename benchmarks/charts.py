@@ -72,11 +72,7 @@ def reads(results: Results) -> Figure:
 
 
 PARTS = ("parse", "decode", "accumulate", "check", "encode")
-PART_LABELS = {
-    "machine": "machine, without a loop",
-    "stage": "stage, in a pipe of its own",
-    "together": "together, as the recipe drives them",
-}
+PART_LABELS = {"machine": "machine, without a loop", "stage": "stage, in a pipe of its own"}
 
 
 def parts(results: Results) -> Figure:

@@ -16,10 +16,10 @@ from benchmarks.inputs import CHAT
 from benchmarks.progress import bar
 from benchmarks.reads import CUTS, KIB
 from benchmarks.recipe import MODES, transcoded
-from benchmarks.stages import TARGET, machines, together
+from benchmarks.stages import TARGET, machines
 from streamkit.events import ToolCallFinished
 from streamkit.framing.sse import SSEParser
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.testing import drive_machine
 
 MIB = KIB * KIB
@@ -101,7 +101,7 @@ def listed(batches: list[list[str]]) -> str:
 
 
 def accumulating(rounds: int, size: int) -> list[dict[str, Any]]:
-    """Accumulate and check together, as multiples of the yardstick: as the recipe feeds them, and event by event."""
+    """Accumulate and check together, as multiples of the yardstick."""
     stream = inputs.chat("one call", content.one_call(size))
     text = stream.said.calls[0].arguments
     reads = CUTS["64 KiB"](stream)
@@ -110,27 +110,22 @@ def accumulating(rounds: int, size: int) -> list[dict[str, Any]]:
         for batch in decoded(machines(join=False), reads)
     ]
     rows = []
-    ways = {"as the recipe does": together, "event by event": machines}
-    with bar("accumulate and check", len(MODES) * len(ways) * rounds) as progress:
+    with bar("accumulate and check", len(MODES) * rounds) as progress:
         for mode in MODES:
-            for fed, way in ways.items():
-                make = way(join=mode == MODES[0])
-                batches = decoded(make, reads)
-                if accumulated(batches, make) != text or listed(fragments) != text:
-                    raise oracle.Wrong("one call: other arguments than went in")
-                tasks = {mode: lambda: accumulated(batches, make)}
-                found = timing.interleaved(tasks, lambda: listed(fragments), rounds=rounds, on_run=progress.update)[
-                    mode
-                ]
-                rows.append(
-                    {
-                        "mode": mode,
-                        "fed": fed,
-                        "characters": size,
-                        "milliseconds": found.seconds.median * 1e3,
-                        "times_list_join_loads": found.ratio.json(),
-                    }
-                )
+            make = machines(join=mode == MODES[0])
+            batches = decoded(make, reads)
+            if accumulated(batches, make) != text or listed(fragments) != text:
+                raise oracle.Wrong("one call: other arguments than went in")
+            tasks = {mode: lambda: accumulated(batches, make)}
+            found = timing.interleaved(tasks, lambda: listed(fragments), rounds=rounds, on_run=progress.update)[mode]
+            rows.append(
+                {
+                    "mode": mode,
+                    "characters": size,
+                    "milliseconds": found.seconds.median * 1e3,
+                    "times_list_join_loads": found.ratio.json(),
+                }
+            )
     return rows
 
 

@@ -19,7 +19,7 @@ from benchmarks.recipe import transcoded
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
 

@@ -1,8 +1,7 @@
 """The whole recipe and each of its parts, alone, as multiples of the floor: Chat to Anthropic.
 
 A *machine* is fed what the machine before it gave, without a loop; a *stage* is the same machine in a pipe of its own: the
-difference is the price of an async generator. *Together* is how the recipe drives them: framing and decoding as one machine,
-and runs of like deltas between machines where stages would pass them one by one.
+difference is the price of an async generator. In the recipe the machines call one another.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from streamkit.dialects import DIALECTS, decode, encode
 from streamkit.dialects.profiles import Encoding
 from streamkit.framing.sse import SSEParser
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Machine, Stage, allow_runs, machines_of
+from streamkit.machines import Machine
+from streamkit.pipeline import Stage
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
@@ -104,39 +104,12 @@ def stages(*, join: bool) -> Mapping[str, Stage[Any, Any]]:
     }
 
 
-def together(*, join: bool) -> Mapping[str, Callable[[], Machine[Any, Any]]]:
-    """The machines as one driver has them: told what the next one takes (``machines_of``)."""
-    report = StreamReport()
-    before = {part: stage for part, stage in stages(join=join).items() if part != "encode"}
-    write = machines(join=join)["encode"]
-    whole = [*machines_of(list(before.values()), report), write()]
-    allow_runs(whole)
-    makes: dict[str, Callable[[], Any]] = {
-        part: lambda stage=stage: stage.make(report) for part, stage in before.items()
-    }
-    makes["encode"] = write
-    return {part: _told(make, machine) for (part, make), machine in zip(makes.items(), whole, strict=True)}
-
-
-def _told(make: Callable[[], Any], example: Any) -> Callable[[], Any]:
-    """What ``make`` makes, told to give runs if the example was."""
-    if not getattr(example, "gives_runs", False):
-        return make
-
-    def made() -> Any:
-        machine = make()
-        machine.gives_runs = True
-        return machine
-
-    return made
-
-
 def measure_parts(rounds: int, events: int = EVENTS) -> list[dict[str, Any]]:
     """Each machine and each stage, for text and for four calls, at 64 KiB and at one event a read."""
     streams = [stream for stream in inputs.recipe_inputs(events) if stream.name in ("text", "four interleaved calls")]
     ways = ((WHOLE, "joined"), (WHOLE, "unjoined"), ("per event", "joined"))
     rows: list[dict[str, Any]] = []
-    total = len(streams) * len(ways) * (2 * len(stages(join=True)) + len(together(join=True))) * rounds
+    total = len(streams) * len(ways) * 2 * len(stages(join=True)) * rounds
     with bar("stages and machines", total) as progress:
         for stream in streams:
             for cut, mode in ways:
@@ -154,10 +127,6 @@ def _part_tasks(reads: list[bytes], *, join: bool) -> dict[Any, timing.Task]:
         stage = stages(join=join)[part]
         tasks["machine", part] = lambda make=make, items=items: drive_machine(make(), items)
         tasks["stage", part] = lambda stage=stage, items=items: staged(items, stage)
-        items = drive_machine(make(), items)
-    items = reads
-    for part, make in together(join=join).items():
-        tasks["together", part] = lambda make=make, items=items: drive_machine(make(), items)
         items = drive_machine(make(), items)
     return tasks
 

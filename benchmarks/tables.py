@@ -87,11 +87,11 @@ def recipe(results: Results) -> str:
     return table(("input", "reads", "deltas", "× floor", "µs an event", "events/s", "MB/s"), rows, text_columns=3)
 
 
-KINDS = ("machine", "stage", "together")
+KINDS = ("machine", "stage")
 
 
 def parts(results: Results) -> str:
-    """Machines, stages, and machines as the recipe drives them, for each input and cut."""
+    """Machines and stages, for each input and cut."""
     found: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in results["stages"]["parts"]:
         found.setdefault((row["input"], row["cut"], row["mode"], row["part"]), {})[row["kind"]] = row
@@ -99,7 +99,7 @@ def parts(results: Results) -> str:
         (*key, *(times(kinds[kind]["times_floor"]) if kind in kinds else "" for kind in KINDS))
         for key, kinds in found.items()
     )
-    head = ("input", "reads", "deltas", "part", "machine, × floor", "stage, × floor", "together, × floor")
+    head = ("input", "reads", "deltas", "part", "machine, × floor", "stage, × floor")
     return table(head, rows, text_columns=4)
 
 
@@ -146,11 +146,11 @@ def growth(results: Results) -> str:
 
 def accumulating(results: Results) -> str:
     rows = (
-        (row["mode"], row["fed"], f"{row['characters']:,}", number(row["milliseconds"]),
+        (row["mode"], f"{row['characters']:,}", number(row["milliseconds"]),
          times(row["times_list_join_loads"]))
         for row in results["growth"]["accumulating"]
     )  # fmt: skip
-    return table(("deltas", "fed", "characters", "ms", "× list, join, loads"), rows, text_columns=2)
+    return table(("deltas", "characters", "ms", "× list, join, loads"), rows, text_columns=1)
 
 
 def memory(results: Results) -> Iterator[str]:

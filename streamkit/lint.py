@@ -32,7 +32,7 @@ from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import REPAIRS, Status, StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 

@@ -1,8 +1,8 @@
-"""Where the time of a pipe goes: clocks around its links and its machines.
+"""Where the time of a pipe goes: clocks around its iterators and its machines.
 
-A **link** is what a stage pulls from: the source, or the generator of a stage. Built-in stages that share a driver are one
-link, so each of their machines has a clock as well. Time is counted once: what runs inside of another thing is taken off that.
-What is left of a driver is the row ``pipe``.
+A stage pulls from an **iterator**: the source, or the generator of a stage. Built-in stages that share a driver are one
+generator, so each of their machines has a clock as well. Time is counted once: what runs inside of another thing is taken off
+that. What is left of a driver is the row ``pipe``.
 
 A pipe that is not timed has none of this. In one that is, the same machines do the same: their driver gets them with their
 clocks around them.
@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from attrs import define
 
+from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
 #: Rows that are no stage's.
 SOURCE: Final = "source"
-FAST_PATH: Final = "fast path"
 PIPE: Final = "pipe"
 
 
@@ -39,48 +39,34 @@ class Profiler:
     def __init__(self) -> None:
         self._source, self._pipe = _Row(SOURCE), _Row(PIPE)
         self._stages: list[_Row] = []
-        self._links: list[_TimedLink] = []
+        self._iterators: list[_TimedIterator] = []
 
-    def source(self, link: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    def source(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """The pipe's source on a clock. No clock has ``aclose``: the pipe closes what it made itself."""
-        return self._timed(link, self._source)
+        return self._timed(iterator, self._source)
 
-    def stage(self, link: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
+    def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
         """The generator of a user's own ``stage`` on a clock."""
-        return self._timed(link, self._row(_name_of(stage)))
+        return self._timed(iterator, self._row(_name_of(stage)))
 
-    def driver(self, link: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """The generator that drives ``machines`` on a clock."""
-        return self._timed(link, self._pipe)
+        return self._timed(iterator, self._pipe)
 
     def machines(self, stages: Sequence[Any], machines: Sequence[Any]) -> list[Any]:
         """The machines of ``stages`` that share a driver, each on a clock."""
-        return [
-            _TimedMachine(machine, self._row(stage.name), self._pipe)
-            for stage, machine in zip(stages, machines, strict=True)
-        ]
-
-    def steps(self, next_step: Callable[[], Callable[[Any], bytes | None] | None]) -> Callable[[], Any]:
-        """The fast path (``fast_path/one_step.py``) on a clock: to look for a step, and the step."""
-        row = self._row(FAST_PATH)
-
-        def timed_next() -> Callable[[Any], bytes | None] | None:
-            step = _timed(row, self._pipe, next_step)
-            return None if step is None else partial(timed_step, step)
-
-        def timed_step(step: Callable[[Any], bytes | None], read: Any) -> bytes | None:
-            output: bytes | None = _timed(row, self._pipe, step, read)
-            if output is not None:  # else the read goes through the machines
-                row.items_in += 1
-                row.items_out += bool(output)
-            return output
-
-        return timed_next
+        timed: list[Any] = []
+        before = self._pipe
+        for stage, machine in zip(stages, machines, strict=True):
+            row = self._row(stage.name)
+            timed.append(_TimedMachine(machine, row, before, self._pipe))
+            before = row
+        return timed
 
     def timings(self) -> tuple[StageTiming, ...]:
         """The source, the stages in their order, and the loop that drives them, if they are built in."""
         rows = [self._source, *self._stages]
-        if any(link.row is self._pipe for link in self._links):
+        if any(timed.row is self._pipe for timed in self._iterators):
             rows.append(self._pipe)
         return tuple(StageTiming(row.name, max(0.0, row.seconds), row.items_in, row.items_out) for row in rows)
 
@@ -89,29 +75,29 @@ class Profiler:
         self._stages.append(row)
         return row
 
-    def _timed(self, link: AsyncIterator[Any], row: _Row) -> AsyncIterator[Any]:
-        if self._links:
-            self._links[-1].within = row
-        timed = _TimedLink(link, row)
-        self._links.append(timed)
+    def _timed(self, iterator: AsyncIterator[Any], row: _Row) -> AsyncIterator[Any]:
+        if self._iterators:
+            self._iterators[-1].within = row
+        timed = _TimedIterator(iterator, row)
+        self._iterators.append(timed)
         return timed
 
 
-class _TimedLink:
-    """A link whose time, but for what it waits for in the one before it, is counted in ``row``."""
+class _TimedIterator:
+    """An iterator whose time, without what it waits for in the one before it, is counted in ``row``."""
 
-    def __init__(self, link: AsyncIterator[Any], row: _Row) -> None:
+    def __init__(self, iterator: AsyncIterator[Any], row: _Row) -> None:
         self.row = row
-        self.within: _Row | None = None  # of the link that pulls from this one; None: the pipe's reader does
-        self._link = link
+        self.within: _Row | None = None  # of the iterator that pulls from this one; None: the pipe's reader does
+        self._iterator = iterator
 
-    def __aiter__(self) -> _TimedLink:
+    def __aiter__(self) -> _TimedIterator:
         return self
 
     async def __anext__(self) -> Any:
         began = perf_counter()
         try:
-            item = await anext(self._link)
+            item = await anext(self._iterator)
         finally:
             seconds = perf_counter() - began
             self.row.seconds += seconds
@@ -124,66 +110,136 @@ class _TimedLink:
         return item
 
 
-class _TimedMachine:
-    """A machine whose time is counted in ``row``. All that passes here, the counting too, is taken off its driver's."""
+class _TimedMachine(Link):
+    """A machine whose time is counted in ``row``, without that of the next one, which it calls."""
 
-    def __init__(self, machine: Any, row: _Row, within: _Row) -> None:
-        self._machine = machine
+    def __init__(self, machine: Any, row: _Row, before: _Row, pipe: _Row) -> None:
+        self._machine = link_of(machine)
+        self._encoder: Any = machine
         self._row = row
-        self._within = within
+        self._before = before  # of what calls it
+        self._pipe = pipe  # of the driver, which calls all of them at the end
+        self.joins, self.waits = self._machine.joins, self._machine.waits
+        if self._machine.push_run is not None:
+            self.push_run = partial(self._push_short, self._machine.push_run)
+        if self._machine.push_payload is not None:
+            self.push_payload = partial(self._push_short, self._machine.push_payload)
 
     @property
-    def fault(self) -> Exception | None:
-        """Asked at each read: by ``__getattr__`` it would take five times as long, which is the driver's."""
-        fault: Exception | None = self._machine.fault
-        return fault
+    def emit(self) -> Callable[[Any], object]:  # what leaves is counted
+        return self._machine.emit
+
+    @emit.setter
+    def emit(self, emit: Callable[[Any], object]) -> None:
+        row = self._row
+
+        def counted(item: Any) -> None:
+            row.items_out += 1
+            emit(item)
+
+        self._machine.emit = counted
+
+    @property
+    def emit_run(self) -> Callable[..., Any] | None:
+        return self._machine.emit_run
+
+    @emit_run.setter
+    def emit_run(self, emit: Callable[..., Any] | None) -> None:
+        self._machine.emit_run = emit and partial(self._emit_short, emit)
+
+    @property
+    def emit_payload(self) -> Callable[..., Any] | None:
+        return self._machine.emit_payload
+
+    @emit_payload.setter
+    def emit_payload(self, emit: Callable[..., Any] | None) -> None:
+        self._machine.emit_payload = emit and partial(self._emit_short, emit)
+
+    def _emit_short(self, emit: Callable[..., Any], *given: Any) -> None:
+        self._row.items_out += _frames_of(given[0])
+        emit(*given)
+
+    def _push_short(self, push: Callable[..., Any], *given: Any) -> None:
+        self._row.items_in += _frames_of(given[0])
+        self._time(self._before, push, *given)
+
+    @property
+    def holds(self) -> bool:
+        return self._machine.holds
+
+    @holds.setter
+    def holds(self, holds: bool) -> None:
+        self._machine.holds = holds
+
+    def hold(self) -> None:
+        self._machine.hold()
+
+    @property
+    def several(self) -> Callable[[], object] | None:  # the machine calls it
+        return self._machine.several
+
+    @several.setter
+    def several(self, several: Callable[[], object] | None) -> None:
+        self._machine.several = several
 
     def __getattr__(self, name: str) -> Any:
-        """What a driver asks a machine that failed, or its encoder."""
+        """What a driver asks an encoder."""
         return getattr(self._machine, name)
 
-    def feed(self, item: Any, /) -> Any:
-        entered = perf_counter()
-        self._row.items_in += _items_of(item)
-        return self._gives(entered, self._machine.feed, item)
+    def push(self, item: Any, /) -> None:
+        self._row.items_in += 1
+        self._do(self._before, self._machine.push, item)
 
-    def finish(self) -> Any:
-        return self._gives(perf_counter(), self._machine.finish)
+    def push_batch(self, batch: Any, /) -> None:
+        self._row.items_in += _items_of(batch)
+        self._do(self._before, self._machine.push_batch, batch)
 
-    def abandon(self) -> Any:
-        return self._gives(perf_counter(), self._machine.abandon)
+    def push_end(self) -> None:
+        self._do(self._pipe, self._machine.push_end)
 
-    def fail(self, error: Exception, /) -> Any:
+    def push_rest(self) -> None:
+        self._time(self._pipe, self._machine.push_rest)
+
+    def end_read(self) -> None:
+        self._do(self._pipe, self._machine.end_read)
+
+    def written(self) -> bytes:
         """An encoder's alone."""
-        return self._gives(perf_counter(), self._machine.fail, error)
+        output: bytes = self._time(self._pipe, self._encoder.written)
+        self._row.items_out += bool(output)
+        return output
 
-    def _gives(self, entered: float, work: Callable[..., Any], *given: Any) -> Any:
-        output = None
+    def fail(self, error: Exception, /) -> bytes:
+        """An encoder's alone."""
+        output: bytes = self._time(self._pipe, self._encoder.fail, error)
+        self._row.items_out += bool(output)
+        return output
+
+    def _do(self, caller: _Row, work: Callable[..., Any], *given: Any) -> None:
+        """Do ``work`` on the clock. Raises what stopped a stage's chain, which keeps that as its fault."""
+        self._time(caller, work, *given)
+        if self._machine.fault is not None:
+            raise self._machine.fault
+
+    def _time(self, caller: _Row, work: Callable[..., Any], *given: Any) -> Any:
+        """What ``work`` returns; its time is counted here, and taken off who called it."""
         began = perf_counter()
         try:
-            output = work(*given)
+            return work(*given)
         finally:
-            self._row.seconds += perf_counter() - began
-            if output:
-                self._row.items_out += _items_of(output)
-            self._within.seconds -= perf_counter() - entered
-        return output
+            seconds = perf_counter() - began
+            self._row.seconds += seconds
+            caller.seconds -= seconds
 
 
 def _items_of(flow: Any) -> int:
-    """How many things flow: of a list its members, and each one of a run; else one."""
-    return sum([getattr(each, "run_length", 1) for each in flow]) if isinstance(flow, list) else 1
+    """How many things flow: of a list its members; else one."""
+    return len(flow) if isinstance(flow, list) else 1
 
 
-def _timed(row: _Row, within: _Row, work: Callable[..., Any], *given: Any) -> Any:
-    """What ``work`` returns; its time is counted in ``row``, and taken off ``within``."""
-    began = perf_counter()
-    try:
-        return work(*given)
-    finally:
-        seconds = perf_counter() - began
-        row.seconds += seconds
-        within.seconds -= seconds
+def _frames_of(item: Any) -> int:
+    """How many frames went a short way: those of a run, or the one of a payload."""
+    return 1 if isinstance(item, bytes) else len(item.payloads)
 
 
 def _name_of(stage: Callable[..., Any]) -> str:

@@ -18,14 +18,14 @@ from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Chain, Pipe, Stage, StageFunction, machines_of, pipe
+from streamkit.machines import Chain
+from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
-from streamkit.tool_calls.accumulate import accumulate_tool_calls
-from streamkit.tool_calls.check import check_json
-from streamkit.translation.citations import carries, carry_citations
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
-from streamkit.translation.web_searches import carries_searches, carry_searches
+from streamkit.translation.web_searches import carry_searches
 
 
 def events_of(
@@ -50,7 +50,7 @@ def reading_machine(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> Cha
     """Bytes of a dialect to checked events as ``events_of`` reads them, for who is handed them one read after the other."""
     named, provider = source_named(dialect)
     report = report_for(provider, None)
-    return Chain(*machines_of(_reading(named, provider, options, join=True), report))
+    return Chain(*(stage.make(report) for stage in _reading(named, provider, options, join=True)))
 
 
 def reading_stages(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> list[Stage[Any, Any]]:
@@ -84,22 +84,32 @@ def _translating(
     stages: list[StageFunction[Any, Any]] = [*_reading(dialect, provider, options, join=join)]
     if offered and ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
-    if carries_searches(dialect.name, target.name, offered):
-        stages.append(carry_searches(dialect.name, target.name, limits=limits))
-    if carries(dialect.name, target.name):
-        stages.append(carry_citations(dialect.name, target.name, limits=limits))
+    carried = carry_searches(dialect, target, offered, limits=limits), carry_citations(dialect, target, limits=limits)
+    stages += [stage for stage in carried if stage is not None]
     return stages
 
 
 def _reading(dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool) -> list[Stage[Any, Any]]:
     """The stages from bytes to checked events."""
-    limits = options.limits
+    limits, schemas = options.limits, options.schemas()
     return [
         _parse(dialect, limits),
         decode_frames(dialect, limits, dialect.name),
         *in_text_stages(options, provider),
-        accumulate_tool_calls(limits=limits, policy=options.policy, make_id=options.make_id, join=join),
-        check_json(limits=limits, tools=options.schemas()),
+        Stage(
+            "accumulate_tool_calls",  # and ``check_json``, whose place is behind it
+            lambda report: ToolCallAccumulator(
+                limits=limits,
+                report=report,
+                policy=options.policy,
+                make_id=options.make_id,
+                join=join,
+                check=True,
+                tools=schemas,
+            ),
+            takes="wire events",
+            gives="events",
+        ),
     ]
 
 

@@ -6,9 +6,8 @@ closed tables, because the reference pages are generated from them and because a
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
@@ -214,27 +213,6 @@ class StageTiming:
     items_out: int
 
 
-@define
-class BatchMarks:
-    """Of the frames or events in one batch: where each ends in the events that came of them, and what was repaired where."""
-
-    ends: Sequence[int]
-    #: Number of the frame or event, kind, and how often.
-    repairs: list[tuple[int, str, int]] = field(factory=list)
-
-    def take_back(self, report: StreamReport, behind: int) -> int:
-        """Count no repair behind the event that ``behind`` others came after; gives how many frames or events stand there."""
-        events = self.events
-        kept = bisect_right(self.ends, events - behind - 1) + 1 if behind < events else 0
-        report.take_back(0, [(kind, times) for number, kind, times in self.repairs if number >= kept])
-        return len(self.ends) - kept
-
-    @property
-    def events(self) -> int:
-        """How many events came of the whole batch."""
-        return self.ends[-1] if self.ends else 0
-
-
 def _empty_counter() -> Counter[str]:
     """A counter that counted nothing: in a fifth of the time of ``Counter()``, and each stream has three."""
     return Counter.__new__(Counter)
@@ -274,23 +252,20 @@ class StreamReport:
     stops: tuple[Any, ...] = ()
     #: Whether the model said anything yet: text, reasoning, a call. Before that a client can be sent elsewhere.
     spoken: bool = False
-    #: Whether it said anything since somebody set this to None, who times what it says; None: what came since, if frames did,
-    #: is like what it said before, so that nobody had to look.
-    has_output: bool | None = None
+    #: Whether it said anything since somebody set this to False, who times what it says.
+    has_output: bool = False
     #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
     terminated: bool = False
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.
     completed: bool = False
     #: Where the time went, if the pipe was made with ``timings=True``; added once it was left. First the ``source``, then the
-    #: stages; ``fast path`` is what took whole reads past the built-in ones, ``pipe`` the loop that drives those.
+    #: stages; ``pipe`` the loop that drives those.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     #: Whether a repair is refused.
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)
     #: Whether the reading failed, so that what is refused from now on is not the first repair.
     failing: bool = field(default=False, eq=False, repr=False)
-    #: Of the batch that a machine is reading, where part of it may turn out to stand behind a fault.
-    marks: BatchMarks | None = field(default=None, eq=False, repr=False)
 
     def refuse_repairs(self) -> None:
         """Repair nothing from now on: the first repair of the stream is counted, and no other, and it raises NeedsRepair."""
@@ -300,26 +275,10 @@ class StreamReport:
         """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` lacks, and NeedsRepair where repairs are refused."""
         meaning = REPAIRS[kind]
         if self._refusing:
-            if not self.failing:  # a machine further on sees what came before, so that the last to refuse is right
-                self.repairs.clear()
+            if not self.failing:
                 self.repairs[kind] = 1
             raise NeedsRepair(kind, meaning)
         self.repairs[kind] += 1
-        if self.marks is not None:
-            self.marks.repairs.append((len(self.marks.ends), kind, 1))
-
-    def take_back(self, frames: int, repairs: Iterable[tuple[str, int]] = ()) -> None:
-        """Frames that stand behind a fault were read for nothing: neither they nor their repairs count."""
-        self.frames -= frames
-        for kind, times in repairs:
-            self.repairs[kind] -= times
-            if self.repairs[kind] <= 0:
-                del self.repairs[kind]
-
-    def fails(self, error: Exception) -> None:
-        """A machine failed: what was refused behind that place was not the first repair."""
-        if self._refusing and not self.failing and not isinstance(error, NeedsRepair):
-            self.repairs.clear()
 
     def lose(self, kind: str, times: int = 1, *, what: str = "") -> None:
         """Count something the output could not carry; ``what`` names it, where the kind does not say enough.
@@ -356,8 +315,8 @@ class StreamReport:
         """Note what broke the reading; the first error stays."""
         if self.error is None:
             self.error = error
-            if self._refusing and not isinstance(error, NeedsRepair):  # it came before what was refused
-                self.repairs.clear()
+            if self._refusing and not isinstance(error, NeedsRepair):
+                self.repairs.clear()  # what was counted came after the error: a repair before it would be the error
         self.clean = False
 
 

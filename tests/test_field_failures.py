@@ -14,7 +14,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import LOSSES, REPAIRS, StreamReport
 from streamkit.testing import cuts
 from tests.laws.running import CLOCK, machines, maker, read

@@ -10,14 +10,11 @@ import pytest
 from streamkit import accumulate_tool_calls, check_json, decode, encode, find_text_calls, parse_sse, split_thinking
 from streamkit.detect import detect
 from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
-from streamkit.pipeline import Chain, Stage, pipe
+from streamkit.pipeline import Stage, pipe
 from streamkit.report import StreamReport
-from streamkit.testing import drive_machine, source_of
+from streamkit.testing import source_of
 from streamkit.web.json_array import Entered
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
-from tests.laws.running import machines
-from tests.vectors.openai_chat import ROLE, STOP, said
-from tests.vectors.vector import sse
 
 
 class Doubler:
@@ -201,36 +198,6 @@ async def test_built_in_stages_share_the_pipes_report_and_can_be_used_again():
         await read(other)
     assert seen[0] is seen[1] is mine
     assert seen[2] is other.report is not mine
-
-
-@pytest.mark.parametrize("batches", [([1], [2, 3]), ([1, 13, 2],), ([],), ([1], [], [13])])
-async def test_a_chain_of_machines_is_the_same_as_their_stages(batches):
-    staged, fault = [], None
-    async with pipe(source(*batches), double, double) as stream:
-        try:
-            async for batch in stream:
-                staged += batch
-        except BrokenFrame as error:
-            fault = error
-    chain = Chain(Doubler(), Doubler())
-    chained = []
-    for batch in batches:
-        chained += chain.feed(batch)
-        if chain.fault is not None:
-            break
-    else:
-        chained += chain.finish()
-    assert chained == staged
-    assert type(chain.fault) is type(fault)
-
-
-def test_a_chain_that_failed_is_abandoned_once():
-    """Else the machines in front of the fault hand on what came behind it: here a reason, and the stream would end well."""
-    body = sse(ROLE, said("Hi"), b"{oops}", STOP).rstrip()
-    chain = Chain(*machines("openai-chat", StreamReport())[:3])
-    (events,) = drive_machine(chain, [body])
-    assert isinstance(chain.fault, BrokenFrame)
-    assert [type(event).__name__ for event in events] == ["ResponseStarted", "ChoiceStarted", "TextDelta"]
 
 
 class Counted:

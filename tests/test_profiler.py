@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 
 from streamkit import accumulate_tool_calls, check_json, collect, decode, encode, parse_sse, pipe, profiler, transcode
 from streamkit.dialects import DIALECTS
-from streamkit.errors import BrokenFrame
-from streamkit.events import TextDelta
-from streamkit.framing.frame import FrameRun
+from streamkit.errors import BrokenFrame, TooManyToolCalls
+from streamkit.limits import Limits
 from streamkit.pipeline import Stage
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, events_of, parse
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume import MemoryStore, Meta, keep
 from streamkit.testing import cut_at, source_of
-from streamkit.tool_calls.delta_run import DeltaRun
 from tests.corpora import CORPORA
 from tests.laws.running import CLOCK, OURS, facts_of, maker, recorded
-from tests.vectors.openai_chat import DONE, ROLE, STOP, said
+from tests.vectors.openai_chat import DONE, ROLE, STOP, call, calls, said
 from tests.vectors.vector import sse
 
 NO_CORPORA = pytest.mark.skipif(CORPORA is None, reason="no corpora: set STREAMKIT_CORPORA to their folder")
@@ -108,7 +106,7 @@ async def test_stages_that_share_a_driver_are_told_apart_and_waiting_is_the_sour
     assert await timed(waited_for(clock, [1], [2, 3]), slow("one", clock), slow("two", clock)) == (
         StageTiming("source", 2000, 0, 3),
         StageTiming("one", 12, 3, 7),
-        StageTiming("two", 13, 7, 15),
+        StageTiming("two", 17, 7, 15),  # each item by itself
         StageTiming("pipe", 0, 3, 15),
     )
 
@@ -175,7 +173,7 @@ async def test_a_stream_that_fails_is_timed_up_to_there(clock, batches):
                 pass
     one, two = stream.report.timings[1:3]
     assert (one.seconds, one.items_out) == (len(batches) + 100, 2)
-    assert (two.seconds, two.items_out) == (101, 4)
+    assert (two.seconds, two.items_out) == (102, 4)
 
 
 async def test_a_source_that_fails_was_waited_for(clock):
@@ -188,6 +186,14 @@ async def test_a_source_that_fails_was_waited_for(clock):
         async with pipe(failing(), slow("one", clock), timings=True) as stream:
             await anext(stream)
     assert stream.report.timings[:2] == (StageTiming("source", 7, 0, 0), StageTiming("one", 100, 0, 0))
+
+
+async def test_what_stops_one_machine_of_a_stage_stops_a_pipe_that_is_timed():
+    reads = [sse(calls(call(number, f"c{number}", "f", "{}"))) for number in range(3)]
+    options = ReadOptions(limits=Limits(tool_calls=2))
+    async with transcode(source_of(reads), "openai-chat", "anthropic", options, timings=True) as stream:
+        assert b"limit tool_calls" in b"".join([chunk async for chunk in stream])
+    assert type(stream.report.error) is TooManyToolCalls
 
 
 async def test_a_callable_that_is_no_plain_function_has_a_name_too():
@@ -211,7 +217,7 @@ def rows_of(report: StreamReport) -> dict[str, tuple[int, int]]:
 
 
 async def test_frames_and_events_are_counted_however_they_flow():
-    """In one read they come as runs, of which one thing stands for many."""
+    """One read brings many."""
     async with pipe(
         source_of([b"".join(TEXT)]),
         parse_sse(),
@@ -221,55 +227,12 @@ async def test_frames_and_events_are_counted_however_they_flow():
         encode("anthropic"),
         timings=True,
     ) as stream:
-        async for _ in stream:
-            pass
+        pieces = [piece async for piece in stream]
     rows = rows_of(stream.report)
     assert rows["parse_sse"] == (1, 23)
     assert rows["decode openai-chat"][0] == 23
     assert rows["accumulate_tool_calls"][0] == rows["decode openai-chat"][1] >= 23
-    assert rows["encode anthropic"][0] == rows["check_json"][1]
-
-
-def test_a_run_is_as_long_as_what_it_stands_for():
-    assert FrameRun([b"1", b"2"], 0, "", "", 8).run_length == 2
-    assert DeltaRun(TextDelta(""), ["a", "b", "c"]).run_length == 3
-
-
-async def test_reads_that_pass_the_stages_by_have_a_row_of_their_own():
-    async with transcode(source_of(TEXT), "openai-chat", "anthropic", timings=True) as stream:
-        async for _ in stream:
-            pass
-    rows = rows_of(stream.report)
-    taken = rows["fast path"][0]
-    assert taken > 10
-    assert rows["fast path"] == (taken, taken)
-    assert rows["source"] == (0, len(TEXT))
-    assert rows["parse openai-chat"][0] == len(TEXT) - taken
-
-
-async def test_looking_for_a_step_and_taking_one_is_the_fast_paths_time_and_not_the_drivers(clock):
-    def step(read):
-        clock.take(10)
-        return read or None
-
-    def next_step():
-        clock.take(1)
-        return step
-
-    async def driver(reads):
-        async for read in reads:
-            clock.take(100)
-            yield timed_next()(read)
-
-    clocks = profiler.Profiler()
-    timed_next = clocks.steps(next_step)
-    link = clocks.driver(driver(clocks.source(aiter(waited_for(clock, b"fits", b"")))))
-    assert [output async for output in link] == [b"fits", None]
-    assert clocks.timings() == (
-        StageTiming("source", 2000, 0, 2),
-        StageTiming("fast path", 22, 1, 1),
-        StageTiming("pipe", 200, 2, 2),
-    )
+    assert rows["encode anthropic"] == (rows["check_json"][1], len(pieces))
 
 
 async def test_frames_that_pass_within_one_dialect_are_one_stage():
@@ -291,7 +254,7 @@ async def test_every_recipe_that_reads_a_stream_can_be_timed():
         names = [row.name for row in stream.report.timings if row.name != "carry_citations"]
         assert names == [row.name for row in response.report.timings]
     assert [row.name for row in response.report.timings] == [
-        "source", "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "pipe"
+        "source", "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "pipe"
     ]  # fmt: skip
 
 
@@ -312,7 +275,7 @@ async def test_a_pipe_that_is_not_timed_has_no_clock(monkeypatch):
     async with transcode(source_of(TEXT), "openai-chat", "anthropic") as stream:
         assert [piece async for piece in stream]
     assert stream.report.timings == ()
-    assert type(stream._links[-1]).__name__ == "async_generator"  # iterated without a hop
+    assert type(stream._iterators[-1]).__name__ == "async_generator"  # iterated without a hop
 
 
 async def test_everything_is_closed_once_and_in_order():

@@ -40,12 +40,12 @@ RESULTS = MUTANTS / "results.json"
 #: The modules, and the tests that speak of each: those that run beside other modules' tests would take a day for all mutants.
 CALLS = [
     f"tests/tool_calls/test_{name}.py"
-    for name in ("accumulate", "accumulate_runs", "accumulate_again", "accumulate_rules", "perturbed", "joining")
+    for name in ("accumulate", "accumulate_again", "accumulate_rules", "perturbed", "joining")
 ]
 ENCODERS = [
     *(
         f"tests/dialects/test_{name}.py"
-        for name in ("encoded_bytes", "encoder_bookkeeping", "encoding_runs", "one_choice", "failed_turns")
+        for name in ("encoded_bytes", "encoder_bookkeeping", "one_choice", "failed_turns")
     ),
     *(f"tests/dialects/test_{name}.py" for name in ("claude_signatures", "signed_reasoning", "payloads")),
     *(f"tests/dialects/streams/test_{name}.py" for name in ("split_characters", "running_text")),

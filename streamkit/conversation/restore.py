@@ -21,14 +21,13 @@ import orjson
 from attrs import define, evolve, field, frozen
 
 from streamkit.conversation.messages import Part, Response, Tool, ToolCall
-from streamkit.errors import NeedsRepair
 from streamkit.events import Aside, Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed, portable_name
 from streamkit.text.printable import writable
-from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
 #: The member of a custom tool's arguments as a function.
@@ -119,8 +118,8 @@ class _FreeText:
         return call.arguments, COMPLETE, True
 
 
-class ToolRestorer(EventMachine):
-    """Machine of ``restore_tools``: ``list[Event]`` to ``list[Event]``."""
+class ToolRestorer(Link):
+    """Machine of ``restore_tools``: events to events."""
 
     def __init__(
         self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -131,29 +130,24 @@ class ToolRestorer(EventMachine):
         self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, by choice and call
         self._items: dict[tuple[int, int], ToolCallStarted] = {}  # those that may become items
 
-    def feed(self, events: list[Event], /) -> list[Event]:
-        out: list[Event] = []
-        try:
-            for event in events:
-                if isinstance(event, ToolCallStarted):
-                    started = self._started(event)
-                    if started.name in self._names.items:
-                        self._items[event.choice, event.call] = started
-                    else:
-                        out.append(started)
-                elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._items:
-                    pass  # its end has all of them
-                elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
-                    grown = self._free[event.choice, event.call].feed(event.fragment)
-                    if grown:
-                        out.append(evolve(event, fragment=grown))
-                elif isinstance(event, ToolCallFinished):
-                    out += self._finished(event)
-                else:
-                    out.append(event)
-        except NeedsRepair as error:
-            self.fault = error
-        return out
+    def push(self, event: Event, /) -> None:
+        if isinstance(event, ToolCallStarted):
+            started = self._started(event)
+            if started.name in self._names.items:
+                self._items[event.choice, event.call] = started
+            else:
+                self.emit(started)
+        elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._items:
+            pass  # its end has all of them
+        elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
+            grown = self._free[event.choice, event.call].feed(event.fragment)
+            if grown:
+                self.emit(evolve(event, fragment=grown))
+        elif isinstance(event, ToolCallFinished):
+            for made in self._finished(event):
+                self.emit(made)
+        else:
+            self.emit(event)
 
     def _started(self, event: ToolCallStarted) -> ToolCallStarted:
         name = self._names.client_name(event.name)

@@ -24,8 +24,6 @@ from streamkit.dialects import (
     openai_responses,
 )
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.fast_path.like_frames import decode_stage
-from streamkit.dialects.fast_path.one_step import one_step
 from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
 from streamkit.dialects.registry import Registry
@@ -114,12 +112,12 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
 
 def decode_frames(dialect: Dialect, limits: Limits, name: str) -> Stage[list[Frame], list[WireEvent]]:
     """The stage that ``decode`` gives, of a dialect that was looked up by ``name``."""
-    return decode_stage(f"decode {name}", lambda report: dialect.decoder(limits, report))
+    return Stage(f"decode {name}", lambda report: dialect.decoder(limits, report), takes="frames", gives="wire events")
 
 
 def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[list[Event]]:
     """The stage that ``encode`` gives, of a dialect that was looked up."""
-    return EncodeStage(name, lambda report: dialect.encoder(encoding, report), takes="events", one_step=one_step)
+    return EncodeStage(name, lambda report: dialect.encoder(encoding, report), takes="events")
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:

@@ -28,7 +28,7 @@ from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseSt
 from streamkit.framing.frame import Frame
 from streamkit.framing.sse import SSEParser
 from streamkit.limits import Limits
-from streamkit.pipeline import Machine
+from streamkit.machines import Machine
 from streamkit.report import StreamReport
 
 

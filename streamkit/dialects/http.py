@@ -24,7 +24,7 @@ from streamkit.dialects.profiles import Provider
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits
-from streamkit.pipeline import Machine
+from streamkit.machines import Machine
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 

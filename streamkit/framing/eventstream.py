@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from struct import Struct
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -36,6 +36,7 @@ from attrs import frozen
 from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong, NotThisDialect, UsageError
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
@@ -69,11 +70,12 @@ HeaderValue: TypeAlias = bool | int | bytes | str | Timestamp | UUID
 """What the ten types of header values are in Python."""
 
 
-class EventStreamParser:
+class EventStreamParser(Link):
     """The machine: bytes to frames, one for each message."""
 
+    fault: Exception | None = None
+
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        self.fault: StreamkitError | None = None
         #: All before this byte of the stream is whole messages.
         self.boundary = 0
         self._limits = limits
@@ -85,44 +87,39 @@ class EventStreamParser:
         self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
         self._event = "message"
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The messages that ``chunk`` completed, possibly none. After a fault nothing more is read."""
-        frames: list[Frame] = []
+    def push(self, chunk: bytes, /) -> None:
+        """Read the messages that ``chunk`` completed, possibly none. After a fault nothing more is read."""
         if self.fault is not None:
-            return frames
+            return
         self._report.bytes_in += len(chunk)
+        if self.several is not None:
+            self.several()
         if self._partial:
             self._partial += chunk
             if len(self._partial) < self._needed:
-                return frames
+                return
             chunk = bytes(self._partial)
             self._partial.clear()
-        try:
-            rest = self._read(chunk, frames)
-        except (BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong) as error:
-            self.fault = error
-        else:
-            self._partial += memoryview(chunk)[rest:]
-            self._look_at_beginning(ended=False)
-        self._report.frames += len(frames)
-        return frames
+        self._partial += memoryview(chunk)[self._read(chunk) :]
+        self._look_at_beginning(ended=False)
 
-    def finish(self) -> list[Frame]:
-        """The input ended: what there was of a last message. Sets a fault if this was no binary event stream."""
+    push_batch = push
+
+    def push_end(self) -> None:
+        """The input ended: hand on what there was of a last message. Raises NotThisDialect for no binary event stream."""
         if self.fault is None:
             self._look_at_beginning(ended=True)
-        return self.abandon()
+        self.push_rest()
 
-    def abandon(self) -> list[Frame]:
-        """The input failed: what there was of the message that was being read."""
+    def push_rest(self) -> None:
+        """The input failed: hand on what there was of the message that was being read."""
         torn = bytes(self._partial)
         self._partial.clear()
-        if self.fault is not None or not torn or (not self.boundary and not torn.strip(WHITE)):
-            return []
-        self._report.frames += 1
-        return [Frame(torn, self.boundary, terminated=False)]
+        if self.fault is None and torn and (self.boundary or torn.strip(WHITE)):
+            self._report.frames += 1
+            self.emit(Frame(torn, self.boundary, terminated=False))
 
-    def _read(self, chunk: bytes, frames: list[Frame]) -> int:
+    def _read(self, chunk: bytes) -> int:
         """Cut whole messages out of ``chunk``; gives the place of the one that is not whole."""
         at, size = 0, len(chunk)
         most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
@@ -132,15 +129,13 @@ class EventStreamParser:
             if crc32(chunk[at : at + 8]) != checksum:
                 if not self.boundary:
                     return at  # what it is instead is told once enough of it is there
-                raise self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
+                self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
             if length < head + OVERHEAD:
-                raise self._broken(
-                    f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size]
-                )
+                self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
             if head > most_headers:
-                raise HeadersTooLong(most_headers, offset=self.boundary)
+                self._stop(HeadersTooLong(most_headers, offset=self.boundary))
             if length - head - OVERHEAD > most_payload:
-                raise EventTooLong(most_payload, offset=self.boundary)
+                self._stop(EventTooLong(most_payload, offset=self.boundary))
             end = at + length
             if end > size:
                 self._needed = length
@@ -148,36 +143,42 @@ class EventStreamParser:
             begin = at + PRELUDE.size + head
             rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
             if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:  # that of the first 8 bytes goes on
-                raise self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
+                self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
             headers = chunk[at + PRELUDE.size : begin]
             if headers != self._raw_headers:
                 self._take_headers(headers)
-            frames.append(Frame(chunk[begin : end - 4], self.boundary, self._event, "", True, self._headers))
+            frame = Frame(chunk[begin : end - 4], self.boundary, self._event, "", True, self._headers)
             at = end
             self.boundary += length
+            self._report.frames += 1
+            self.emit(frame)
         return at
 
-    def _broken(self, reason: str, what: bytes) -> BrokenFrame:
-        return BrokenFrame(reason, what, offset=self.boundary)
+    def _broken(self, reason: str, what: bytes) -> NoReturn:
+        self._stop(BrokenFrame(reason, what, offset=self.boundary))
+
+    def _stop(self, fault: StreamkitError) -> NoReturn:
+        self.fault = fault
+        raise fault
 
     def _take_headers(self, raw: bytes) -> None:
         try:
             headers = parse_headers(raw)
         except ValueError as error:
-            raise self._broken(f"headers that can't be read: {error}", raw) from error
+            self._broken(f"headers that can't be read: {error}", raw)
         event = event_of(headers)
         if len(event) > self._limits.name_bytes:
-            raise NameTooLong(self._limits.name_bytes, offset=self.boundary)
+            self._stop(NameTooLong(self._limits.name_bytes, offset=self.boundary))
         self._raw_headers, self._headers, self._event = raw, MappingProxyType(headers), event
 
     def _look_at_beginning(self, *, ended: bool) -> None:
-        """Set a fault if the first bytes are no message, once there are enough of them to describe, whatever the cuts."""
+        """Raise NotThisDialect for first bytes of no message, once there are enough to describe, whatever the cuts."""
         if self.boundary or not self._partial:
             return
         start = bytes(self._partial[:BEGINNING_BYTES])
         if is_beginning(start) or not (len(start) == BEGINNING_BYTES or (ended and start.strip(WHITE))):
             return
-        self.fault = NotThisDialect("a binary event stream", describe_beginning(start))
+        self._stop(NotThisDialect("a binary event stream", describe_beginning(start)))
 
 
 def is_beginning(start: bytes) -> bool:

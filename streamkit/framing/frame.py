@@ -7,13 +7,13 @@ error page, a whole JSON body, a compressed body); it never decides whether to g
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
-from attrs import define, fields
+from attrs import define
 
 BOM: Final = b"\xef\xbb\xbf"
 #: ASCII white space: input of nothing else is blank.
@@ -51,27 +51,10 @@ class Frame:
         return self.data.decode("utf-8", "replace")
 
 
-@define(eq=False)
-class RepairedFrame(Frame):
-    """A frame for which ``repairs`` were counted, or for lines right before it that made none.
-
-    A class of its own, since one more value of every frame costs a fiftieth of parsing it.
-    """
-
-    repairs: Mapping[str, int] = NO_HEADERS
-
-    def __eq__(self, other: object) -> bool:
-        """Equal frames say the same, however it was written."""
-        values = {name: getattr(self, name) for name in _VALUES}
-        return isinstance(other, Frame) and values == {name: getattr(other, name) for name in _VALUES}
-
-    __hash__ = None  # as of every frame
-
-
 class FrameRun:
     """Whole SSE events that follow one another and differ in their payload alone, without an object for each.
 
-    It flows between machines that share a driver, to one that takes it (``pipeline.allow_runs``); no stage yields it.
+    It goes to a machine that has ``push_run``, which counts the frames as it reads them; no stage yields it.
     ``offset`` is the byte where the first one begins, and ``around`` how many bytes each has beside its payload.
     """
 
@@ -85,23 +68,13 @@ class FrameRun:
         self.around = around
         self._offsets: list[int] | None = None
 
-    @property
-    def run_length(self) -> int:
-        return len(self.payloads)
-
     def frame(self, number: int) -> Frame:
+        return Frame(self.payloads[number], self.offset_of(number), self.event, self.id)
+
+    def offset_of(self, number: int) -> int:
         if self._offsets is None:
-            sizes = (len(payload) + self.around for payload in self.payloads)
-            self._offsets = list(accumulate(sizes, initial=self.offset))
-        return Frame(self.payloads[number], self._offsets[number], self.event, self.id)
-
-
-_VALUES: Final = tuple(field.name for field in fields(Frame))
-
-
-def repairs_of(frame: Frame) -> Iterable[tuple[str, int]]:
-    """What was repaired in the framing of a frame: kind, and how often."""
-    return frame.repairs.items() if type(frame) is RepairedFrame else ()
+            self._offsets = [*accumulate(map(len, self.payloads), initial=self.offset)]
+        return self._offsets[number] + number * self.around
 
 
 class Beginning:

@@ -16,10 +16,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
-from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect, StreamkitError
+from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
 from streamkit.framing.frame import Beginning, Frame, describe_beginning
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 
@@ -40,11 +41,12 @@ _OBJECTIONS: Final[Mapping[Place, str]] = {
 _white: Final = cast("Callable[[bytes, int], re.Match[bytes]]", re.compile(rb"[ \t\n\r]*+").match)
 
 
-class JSONArrayParser:
+class JSONArrayParser(Link):
     """The machine: bytes to frames, one for each element."""
 
+    fault: Exception | None = None
+
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        self.fault: StreamkitError | None = None
         #: Where the last whole element ends. The closing bracket is not behind it: it stays to be put elsewhere.
         self.boundary = 0
         self._limit = limits.event_bytes
@@ -57,39 +59,42 @@ class JSONArrayParser:
         self._at = 0
         self._element_at = 0
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The elements that ``chunk`` completed, possibly none. After a fault nothing more is read."""
-        frames: list[Frame] = []
+    def push(self, chunk: bytes, /) -> None:
+        """Read the elements that ``chunk`` completed, possibly none. After a fault nothing more is read."""
         if self.fault is not None:
-            return frames
+            return
         self._report.bytes_in += len(chunk)
+        if self.several is not None:
+            self.several()
         if self._beginning.open:
             chunk = self._beginning.take(chunk)
             self._at = self._at or self._beginning.mark
-        self._read(chunk, frames)
+        self._read(chunk)
         self._at += len(chunk)
-        self._report.frames += len(frames)
-        return frames
+        if self.fault is not None:
+            raise self.fault
 
-    def finish(self) -> list[Frame]:
-        """The input ended: the element that was being read. Sets a fault if this was no such array."""
+    push_batch = push
+
+    def push_end(self) -> None:
+        """The input ended: read the element that was being read. Raises NotThisDialect if this was no such array."""
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
-        frames = self.abandon()
-        if self.fault is None and not frames and self._place in {"behind", "next"}:
+            raise self.fault
+        if self.fault is None and self._place in {"behind", "next"}:
             try:
                 self._report.repair("array_unclosed")
             except NeedsRepair as error:
                 self.fault = error
-        return frames
+                raise
+        self.push_rest()
 
-    def abandon(self) -> list[Frame]:
-        """The input failed: the element that was being read."""
-        if self.fault is not None or self._place != "element":
-            return []
-        self._place = "behind"
-        self._report.frames += 1
-        return [Frame(self._take(), self._element_at, "message", "", False)]
+    def push_rest(self) -> None:
+        """The input failed: read the element that was being read."""
+        if self.fault is None and self._place == "element":
+            self._place = "behind"
+            self._report.frames += 1
+            self.emit(Frame(self._take(), self._element_at, "message", "", False))
 
     def _take(self) -> bytes:
         """The partial element, copied out once."""
@@ -97,7 +102,7 @@ class JSONArrayParser:
         self._partial.clear()
         return element
 
-    def _read(self, chunk: bytes, frames: list[Frame]) -> None:
+    def _read(self, chunk: bytes) -> None:
         at = 0
         while self.fault is None:
             if self._place == "element":
@@ -110,9 +115,10 @@ class JSONArrayParser:
                 if not whole:
                     self._partial += piece
                     return
-                frames.append(Frame(self._take() + piece, self._element_at))
                 at, self._place = end, "behind"
                 self.boundary = self._at + at
+                self._report.frames += 1
+                self.emit(Frame(self._take() + piece, self._element_at))
                 continue
             at = _white(chunk, at).end()
             if at == len(chunk):

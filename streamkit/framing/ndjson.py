@@ -11,19 +11,21 @@ It refuses to parse: whether a line is whole JSON, and an object, is the decoder
 
 from __future__ import annotations
 
-from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, StreamkitError, UsageError
+from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageError
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Beginning, Frame, describe_beginning, escape_separators
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 
-class NDJSONParser:
+class NDJSONParser(Link):
     """The machine: bytes to frames, one for each line that is not blank."""
 
+    fault: Exception | None = None
+
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        self.fault: StreamkitError | None = None
         #: All before this byte of the stream is whole lines.
         self.boundary = 0
         self._limits = limits
@@ -35,11 +37,10 @@ class NDJSONParser:
         self._partial = bytearray()  # not a list of fragments: see SSEParser
         self._at = 0
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The lines that ``chunk`` completed, possibly none. After a fault nothing more is read."""
-        frames: list[Frame] = []
+    def push(self, chunk: bytes, /) -> None:
+        """Read the lines that ``chunk`` completed, possibly none. After a fault nothing more is read."""
         if self.fault is not None:
-            return frames
+            return
         self._report.bytes_in += len(chunk)
         if self._beginning.open:
             chunk = self._beginning.take(chunk)
@@ -48,27 +49,28 @@ class NDJSONParser:
         rest = lines.pop()
         if lines and self._partial:
             lines[0] = self._take() + lines[0]
-        self._read(lines, frames)
-        if rest and self.fault is None:
+        if len(lines) > 1 and self.several is not None:
+            self.several()
+        self._read(lines)
+        if rest:
             self._partial += rest
-            self._refuses(self._partial, ended=False)
-        self._report.frames += len(frames)
-        return frames
+            self._check(self._partial, ended=False)
 
-    def finish(self) -> list[Frame]:
-        """The input ended: the last line if it lacked its line end. Sets a fault if this was no such stream."""
+    push_batch = push
+
+    def push_end(self) -> None:
+        """The input ended: read the last line if it lacked its line end. Raises NotThisDialect for no such stream."""
         if self.fault is None:
             self._partial += self._beginning.release()
-            self._refuses(self._partial, ended=True)
-        return self.abandon()
+            self._check(self._partial, ended=True)
+        self.push_rest()
 
-    def abandon(self) -> list[Frame]:
-        """The input failed: the line that was being read, unless it is the first and can't be an object."""
+    def push_rest(self) -> None:
+        """The input failed: read the line that was being read, unless it is the first and can't be an object."""
         line = self._take()
-        if self.fault is not None or not self._object_seen or not line or line.isspace():
-            return []
-        self._report.frames += 1
-        return [Frame(line, self._at, "message", "", False)]
+        if self.fault is None and self._object_seen and line and not line.isspace():
+            self._report.frames += 1
+            self.emit(Frame(line, self._at, "message", "", False))
 
     def _take(self) -> bytes:
         """The partial line, copied out once."""
@@ -76,32 +78,33 @@ class NDJSONParser:
         self._partial.clear()
         return line
 
-    def _read(self, lines: list[bytes], frames: list[Frame]) -> None:
+    def _read(self, lines: list[bytes]) -> None:
         """Whole lines, without their LF."""
         at = self._at
         for line in lines:
             width = len(line) + 1
-            if (width > self._cap or not self._object_seen) and self._refuses(line, ended=True, offset=at):
-                return
+            if width > self._cap or not self._object_seen:
+                self._check(line, ended=True)
             if line[-1:] == b"\r":
                 line = line[:-1]  # noqa: PLW2901 - the CR is part of the line end
-            if line and not line.isspace():
-                frames.append(Frame(line, at))
-            at += width
+            begin, at = at, at + width
             self._at = self.boundary = at
+            if line and not line.isspace():
+                self._report.frames += 1
+                self.emit(Frame(line, begin))
 
-    def _refuses(self, line: bytes | bytearray, *, ended: bool, offset: int | None = None) -> bool:
-        """Set a fault if ``line``, perhaps only its beginning so far, is too long or is the first and no object."""
-        offset = self._at if offset is None else offset
+    def _check(self, line: bytes | bytearray, *, ended: bool) -> None:
+        """Raise if ``line``, perhaps only its beginning so far, is too long or is the first and no object."""
+        offset, limits = self._at, self._limits
         if not self._object_seen and (found := self._other_beginning(line, ended=ended)):
             self.fault = NotThisDialect("newline-delimited JSON", describe_beginning(found), offset=offset)
         elif len(line) - line.endswith(b"\r") > self._cap:
-            limits = self._limits
             if limits.line_bytes <= limits.event_bytes:
                 self.fault = LineTooLong(limits.line_bytes, offset=offset)
             else:
                 self.fault = EventTooLong(limits.event_bytes, offset=offset)
-        return self.fault is not None
+        if self.fault is not None:
+            raise self.fault
 
     def _other_beginning(self, line: bytes | bytearray, *, ended: bool) -> bytes:
         """What a first line begins with if not with ``{``; nothing as long as too little of it is there to describe.

@@ -18,30 +18,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal
 
-from streamkit.errors import (
-    EventTooLong,
-    LineTooLong,
-    NameTooLong,
-    NeedsRepair,
-    NotThisDialect,
-    StreamkitError,
-    UsageError,
-)
-from streamkit.framing.frame import (
-    BEGINNING_BYTES,
-    NO_HEADERS,
-    Beginning,
-    Frame,
-    FrameRun,
-    RepairedFrame,
-    cut_lines,
-    describe_beginning,
-)
+from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, NotThisDialect, UsageError
+from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, cut_lines, describe_beginning
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
@@ -54,7 +37,7 @@ _CR: Final = ord("\r")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: From so many lines in one read on, the path for events that are alike pays; so many are looked at together.
+#: From so many lines in one read on, ``_read_alike`` pays; and the most lines that it looks at together.
 _MANY: Final = 8
 _MOST: Final = 3 * 1024
 #: What stands in front of a data line, and the name that it gives: some dialects name each event, with few names in all. So
@@ -62,7 +45,6 @@ _MOST: Final = 3 * 1024
 _NAMES: Final = {b"": "message"}
 _MOST_NAMES: Final = 256
 _SHORT_NAME: Final = 64
-new = object.__new__
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 #: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
@@ -80,21 +62,35 @@ def has_comments_only(beginning: bytes) -> bool:
     return bool(lines) and all(line.startswith((b":", b"retry:", b"id:", b"event:")) for line in lines)
 
 
-class SSEParser:
+class SSEParser(Link):
     """The machine: bytes to frames.
 
-    Cost of a 329-byte event in units of ``orjson.loads`` of it (1.1 to 1.3 µs; CPython 3.11, two shared cores), at 64 KiB
-    reads: ``data`` alone 0.66, with CRLF 1.0, with an ``event`` line 1.5; one event a read 0.6.
+    Cost of a 329-byte event in units of ``orjson.loads`` of it (CPython 3.11, two shared cores), at 64 KiB reads: ``data``
+    alone 0.35, with CRLF 0.65, with an ``event`` line 0.5; one event a read 0.25, with CRLF 1.8.
     """
-
-    #: Whether the next machine takes ``FrameRun`` in the place of many frames.
-    gives_runs = False
 
     # What few streams change stands in the class: with over thirty attributes a parser takes 1.3 KiB more.
     #: Reconnection time in milliseconds, once the stream gave one.
     retry: int | None = None
+    fault: Exception | None = None
     #: The last event ID as of the last blank line.
     last_event_id = ""
+    _any_event = False
+    _is_idle = True  # whether nothing is pending: at the beginning, and behind an event
+    #: What stood in front of the payload of the last event that was a read by itself, how many bytes that is with what
+    #: stood behind it, and the name that it gives; -1 fits no read.
+    _head, _around, _name = b"", -1, "message"
+    _after_cr = False
+    _at = 0  # where the line that is being read begins
+    #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
+    _begin = _NONE
+    _size = 0
+    _data: bytes | None = None
+    _event = ""
+    _id = ""
+    _bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
+    #: Repairs since the last frame: they count with the next one, so that none counts whose frame stands behind a fault.
+    _repairs: Counter[str] | None = None
     _beginning: Beginning | None = None  # made where the first read is not one whole event
     _repaired_at = 0  # where the first of ``_repairs`` was
 
@@ -107,7 +103,6 @@ class SSEParser:
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        self.fault: StreamkitError | None = None
         #: All before this byte of the stream is whole: events with their blank line, comments, blank lines.
         self.boundary = 0
         self._limits = limits
@@ -118,95 +113,72 @@ class SSEParser:
         self._stray_errors = stray_errors
         #: Whether a bare object may be all there is.
         self._bare_body = bare_body
-        self._any_event = False
-        self._is_idle = True  # whether nothing is pending: at the beginning, and behind an event
-        #: What stood in front of the payload of the last event that was a read by itself, how many bytes that is with what
-        #: stood behind it, and the name that it gives; -1 fits no read.
-        self._head, self._around, self._name = b"", -1, "message"
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        self._after_cr = False
-        #: Where the line that is being read begins, and what earlier reads brought of it. Growing arrays, here and
-        #: below: in a list, fragments of two bytes take 43 each, and the limits would mean little.
-        self._at = 0
+        #: What earlier reads brought of the line that is being read, and data lines behind the first, each behind its LF.
+        #: Growing arrays: in a list, fragments of two bytes take 43 each, and the limits would mean little.
         self._partial = bytearray()
-        #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
-        self._begin = _NONE
-        self._size = 0
-        self._data: bytes | None = None
-        self._more = bytearray()  # the data lines after the first, each behind its LF
-        self._event = ""
-        self._id = ""
-        self._bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
-        #: Repairs since the last frame: they count with the next one, so that none counts whose frame stands behind a fault.
-        self._repairs: Counter[str] | None = None
+        self._more = bytearray()
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
+    def push(self, chunk: bytes, /) -> None:
+        """Read the events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
         if self._is_idle:  # one whole event and nothing else, as nearly every read is: a third of the time
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
-            if len(data) != size - self._around:
-                data = b"\n"  # for the lines, unless it is one
-                if type(chunk) is bytes and chunk.endswith(b"\n\n"):
-                    head, begun, behind = chunk.partition(b"data: ")
-                    name = self._names.get(head) or self._name_in(head)
-                    if name and begun:
-                        self._head, self._around, self._name = head + begun, len(head) + 8, name
-                        self._any_event = True
-                        data = behind[:-2]
-            # a number is looked for in a tenth of the time that bytes of its length take
-            if _LF not in data and _CR not in data and size <= self._cap:
+            # numbers of line ends: one is looked for in a tenth of the time that bytes take
+            if (
+                (len(data) + self._around == size or (data := self._payload_of(chunk)))
+                and size <= self._cap
+                and 10 not in data
+                and 13 not in data
+            ):
                 report, at = self._report, self._at
                 report.bytes_in += size
                 report.frames += 1
                 self._at = self.boundary = at + size
-                frame = new(Frame)  # its values set here: a tenth of the read less than by calling it
-                frame.data = data
-                frame.offset = at
-                frame.event = self._name
-                frame.id = self._id
-                frame.terminated = True
-                frame.headers = NO_HEADERS
-                return [frame]
-        frames: list[Frame] = []
+                emit = self.emit_payload
+                if emit is None:
+                    self.emit(Frame(data, at, self._name, self._id))
+                else:
+                    emit(data, at, self._name, self._id)
+                return
         if self.fault is not None:
-            return frames
+            return
+        self._is_idle = False
         self._report.bytes_in += len(chunk)
         if not self._any_event:  # the beginning is for input without any event
             chunk = self._begun(chunk)
         if self._after_cr and chunk:
             chunk = self._without_lf(chunk)
         if chunk:
-            try:
-                self._cut(chunk, frames)
-            except NeedsRepair as error:
-                self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
-        if frames:
-            self._any_event = True
-            self._report.frames += len(frames)
+            if self.several is not None:
+                self.several()
+            self._cut(chunk)
+        if self.fault is not None:
+            raise self.fault
         self._is_idle = (
-            self._any_event
-            and self._begin == _NONE
-            and not (self._partial or self._after_cr or self._repairs or self.fault)
+            self._any_event and self._begin == _NONE and not (self._partial or self._after_cr or self._repairs)
         )
-        return frames
 
-    @property
-    def most_bytes(self) -> int:
-        """The limit of an event that is a read by itself."""
-        return self._cap
+    push_batch = push
 
-    def framing_of(self, event: str) -> tuple[bytes, bytes] | None:
-        """What stands around the payload of an event of this name, in one like the last one; None if something is pending, or
-        if the last one was no read by itself or had another name.
-        """
-        return (self._head, b"\n\n") if self._is_idle and self._around > 0 and self._name == event else None
+    def _found(self, frame: Frame) -> None:
+        """Hand on a whole event; only now what was repaired of it counts."""
+        if self._repairs is not None:
+            self._count_repairs()
+        self._any_event = True
+        self._report.frames += 1
+        self.emit(frame)
 
-    def skip(self, size: int, events: int = 1) -> None:
-        """Somebody else read so many whole events of ``size`` bytes together, which were a read: they count."""
-        self._report.bytes_in += size
-        self._report.frames += events
-        self._at = self.boundary = self._at + size
+    def _payload_of(self, chunk: bytes) -> bytes:
+        """The payload of a read that may be one event, which begins otherwise than the last one; empty if it is none."""
+        if type(chunk) is bytes and chunk.endswith(b"\n\n"):
+            head, begun, behind = chunk.partition(b"data: ")
+            name = self._names.get(head) or self._name_in(head)
+            if name and begun:
+                self._head, self._around, self._name = head + begun, len(head) + 8, name
+                self._any_event = True
+                return behind[:-2]
+        return b""
 
     def _name_in(self, head: bytes) -> str | None:
         """The name that an ``event`` line gives which stands alone in front of a data line; None for more, or a long name."""
@@ -229,48 +201,41 @@ class SSEParser:
             self._at = self._at or self._beginning.mark
         return chunk
 
-    def finish(self) -> list[Frame]:
-        """The input ended: the last event if it lacked its blank line. Sets a fault if this was no event stream."""
+    def push_end(self) -> None:
+        """The input ended: read the last event if it lacked its blank line. Raises NotThisDialect for no event stream."""
         if self._is_idle and self._any_event:
-            return []
-        frames = self.abandon()
+            return
+        self.push_rest()
         kept = b"" if self._beginning is None else self._beginning.kept
         if self.fault is None and not self._any_event and kept and not has_comments_only(kept):
             self.fault = NotThisDialect("an event stream", describe_beginning(kept))
-        return frames
+            raise self.fault
 
-    def abandon(self) -> list[Frame]:
-        """The input failed: the event that was being read, as ``finish`` gives it."""
+    def push_rest(self) -> None:
+        """The input failed: read the event that was being read, as ``push_end`` does."""
         if self.fault is not None:
-            return []
-        try:
-            frames = self._last()
-            if self._repairs is not None:
-                frames = [self._repaired(frame, self._repairs) for frame in frames]
-                self._count_repairs()
-        except NeedsRepair as error:
-            self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
-            return []
-        self._report.frames += len(frames)
-        return frames
+            return
+        frame = self._last()
+        if frame is not None:
+            self._found(frame)
+        elif self._repairs is not None:
+            self._count_repairs()
 
-    def _last(self) -> list[Frame]:
+    def _last(self) -> Frame | None:
         line = (b"" if self._beginning is None else self._beginning.release()) + self._take()
         # Of a line without its end only a payload is taken: half a name or half an id would mislead.
-        frames: list[Frame] = []
         if self._bare is not None and line:
             self._add_data(line)
         elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
             self._begin = self._offset()
             self._field(line, self._begin)
-        elif line[:1] == b"{" and self._is_bare(self._offset(), any_event=False):
+        elif line[:1] == b"{" and self._is_bare(self._offset()):
             self._begin, self._data = self._offset(), line
-        if self._data is not None:
-            self._any_event = True
-            data = self._take_data()
-            if self._keep_last:
-                frames.append(Frame(data, self._begin, self._event or "message", self._id, False))
-        return frames
+        if self._data is None:
+            return None
+        self._any_event = True
+        data = self._take_data()
+        return Frame(data, self._begin, self._event or "message", self._id, False) if self._keep_last else None
 
     def _without_lf(self, chunk: bytes) -> bytes:
         """The last read ended with CR and so ended a line; an LF that follows it belongs to that line end."""
@@ -282,16 +247,16 @@ class SSEParser:
         self._at += 1
         return chunk[1:]
 
-    def _cut(self, chunk: bytes, frames: list[Frame]) -> None:
+    def _cut(self, chunk: bytes) -> None:
         runs, rest = cut_lines(chunk)
         if runs and self._partial:
             self._partial += runs[0][0][0]
             runs[0][0][0] = self._take()
         for lines, width in runs:
             if len(lines) < _MANY:
-                self._read(lines, width, frames)
+                self._read(lines, width)
             else:
-                self._read_lines(lines, width, frames)
+                self._read_lines(lines, width)
             if self.fault is not None:
                 return
         self._after_cr = chunk.endswith(b"\r")
@@ -306,13 +271,13 @@ class SSEParser:
         self._partial.clear()
         return line
 
-    def _read_lines(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
+    def _read_lines(self, lines: list[bytes], width: int) -> None:
         """Many whole lines: events that are alike together, others one by one, ever more before the next attempt."""
         first, plain = 0, _MANY
         while first < len(lines) and self.fault is None:
             count = 0
             if self._begin == _NONE and self._repairs is None:
-                count = self._read_alike(lines[first : first + _MOST], width, frames)
+                count = self._read_alike(lines[first : first + _MOST], width)
             first += count
             if count >= _MANY:
                 plain = _MANY
@@ -320,14 +285,14 @@ class SSEParser:
             end = first + plain
             while end < len(lines) and lines[end - 1]:
                 end += 1
-            self._read(lines[first:end], width, frames)
+            self._read(lines[first:end], width)
             first, plain = end, min(2 * plain, _MOST)
 
-    def _read_alike(self, lines: list[bytes], width: int, frames: list[Frame]) -> int:
+    def _read_alike(self, lines: list[bytes], width: int) -> int:
         """Read the events of one data line, and of the same name or none, that ``lines`` begin with, where nothing is
         pending; gives how many lines they have.
 
-        Many streams are nothing else. It agrees with ``_read``; with it an event costs a quarter less.
+        Many streams are nothing else. It reads them as ``_read`` does, in less time.
         """
         name = lines[0] if lines[0].startswith(b"event: ") else b""
         step = 3 if name else 2
@@ -348,15 +313,16 @@ class SSEParser:
             return 0
         event, around = name[7:].decode("utf-8", "replace") or "message", 6 + len(name) + step * width
         run = FrameRun(payloads, self._at, event, self._id, around)
-        if self.gives_runs:
-            cast("list[Any]", frames).append(run)
-            self._report.frames += count - 1
-        else:
-            frames += map(run.frame, range(count))
         self._at = self.boundary = self._at + count * around + sum(map(len, payloads))
+        self._any_event = True
+        if self.emit_run is not None:
+            self.emit_run(run)  # which counts its frames
+        else:
+            for number in range(count):
+                self._found(run.frame(number))
         return step * count
 
-    def _read(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
+    def _read(self, lines: list[bytes], width: int) -> None:
         """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""
         at, begin, used = self._at, self._begin, self._size
         for line in lines:
@@ -366,8 +332,7 @@ class SSEParser:
                 self.boundary = at
                 self.last_event_id = self._id
                 if self._data is not None:
-                    frame = Frame(self._take_data(), begin, self._event or "message", self._id)
-                    frames.append(frame if self._repairs is None else self._repaired(frame, self._repairs))
+                    self._found(Frame(self._take_data(), begin, self._event or "message", self._id))
                 begin, used, self._event = _NONE, 0, ""
                 continue
             if used + size > self._cap and self._refuses(line[0], size, used, at if begin == _NONE else begin):
@@ -381,12 +346,13 @@ class SSEParser:
                 begin = at
             if line[:6] == b"data: " and self._data is None:
                 self._data = line[6:]
-            elif self._bare is not None or (line[0] == _BRACE and self._is_bare(begin, any_event=bool(frames))):
+            elif self._bare is not None or (line[0] == _BRACE and self._is_bare(begin)):
                 if self._ends_bare(line):
-                    frame = Frame(self._take_data(), begin, self._event or "message", self._id)
-                    frames.append(frame if self._repairs is None else self._repaired(frame, self._repairs))
                     at += size + width
-                    begin, used, self._event, self.boundary = _NONE, 0, "", at
+                    self._count_repairs()  # where they are refused, nothing of it is whole
+                    self.boundary = at
+                    self._found(Frame(self._take_data(), begin, self._event or "message", self._id))
+                    begin, used, self._event = _NONE, 0, ""
                     continue
             else:
                 self._field(line, begin)
@@ -402,24 +368,23 @@ class SSEParser:
             self._repairs, self._repaired_at = Counter(), offset
         self._repairs[kind] += 1
 
-    def _repaired(self, frame: Frame, repairs: Mapping[str, int]) -> Frame:
-        """A whole event that was repaired: only now its repairs count."""
-        self._count_repairs()
-        return RepairedFrame(frame.data, frame.offset, frame.event, frame.id, frame.terminated, repairs=repairs)
-
     def _count_repairs(self) -> None:
         repairs, self._repairs = self._repairs, None
-        for kind in () if repairs is None else repairs.elements():
-            self._report.repair(kind)
+        try:
+            for kind in () if repairs is None else repairs.elements():
+                self._report.repair(kind)
+        except NeedsRepair as error:
+            self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
+            raise self.fault from error
 
-    def _is_bare(self, offset: int, *, any_event: bool) -> bool:
+    def _is_bare(self, offset: int) -> bool:
         """Whether a line that begins with a brace begins an event: an error body written raw into the stream.
 
         Only behind an event: a whole JSON body is no event stream (quirks.md 111), or is where the dialect says so.
         """
         if not self._stray_errors or self._data is not None:
             return False
-        if not (any_event or self._any_event or self._bare_body):
+        if not (self._any_event or self._bare_body):
             return False
         self._repair("sse_bare_json", offset)
         return True

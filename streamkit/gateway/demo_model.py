@@ -53,7 +53,7 @@ from streamkit.events import (
 )
 from streamkit.gateway.minimal_value import NoValue, minimal_object
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted, shortened

@@ -51,12 +51,10 @@ from streamkit.in_text.machine import InTextMachine
 from streamkit.in_text.parameters import STRING, OfferedTools, json_of, json_or_text, quoted
 from streamkit.in_text.thinking import BLANK_CHARS, unfinished
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
+from streamkit.pipeline import Stage, stage_within
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
 from streamkit.text.printable import writable
-from streamkit.tool_calls.delta_run import DeltaRun
-from streamkit.tool_calls.event_machine import stage_within
 from streamkit.tool_calls.schema import Tools
 from streamkit.tool_calls.text_buffer import TextBuffer
 
@@ -572,15 +570,9 @@ class TextCallFinder(InTextMachine):
             self._drain(reader, out)
         self._readers.clear()
 
-    def reads(self, run: DeltaRun) -> bool:
-        if self._failed or type(run.model) is not TextDelta:
-            return False
-        reader = self._reader(run.choice)
-        return reader is not None and not reader.passes(run.text, run.model.block)
-
-    def take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
-        model: Any = event.model if isinstance(event, DeltaRun) else event
-        kind = type(model)
+    def take(self, event: WireEvent, out: list[Any]) -> None:
+        model: Any = event
+        kind = type(event)
         if kind is ProviderFailed and not self._failed:
             self.release(out)  # what is held was said before
             self._failed = True
@@ -588,9 +580,7 @@ class TextCallFinder(InTextMachine):
             pass  # what follows an error is no answer
         elif kind is TextDelta:
             reader = self._reader(model.choice)
-            if reader is not None and isinstance(event, DeltaRun):
-                reader.code.feed(event.text)
-            elif reader is not None:
+            if reader is not None:
                 reader.feed(model)
                 self._drain(reader, out)
                 return

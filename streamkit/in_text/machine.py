@@ -1,84 +1,48 @@
-"""What the machines that read the text of an answer share: batches of events, and the end of reading at a fault."""
+"""What the machines that read the text of an answer share: what comes of one event, and the end of reading at a fault."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from streamkit.errors import StreamError
 from streamkit.events import WireEvent
-from streamkit.report import BatchMarks, StreamReport
-from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.machines import Link
+from streamkit.report import StreamReport
 
 
-class InTextMachine:
-    """Machine: ``list[WireEvent]`` to ``list[WireEvent]``, and runs of them if they are taken."""
-
-    gives_runs = False
+class InTextMachine(Link):
+    """Machine: wire events to wire events."""
 
     def __init__(self, report: StreamReport | None) -> None:
-        self.fault: StreamError | None = None
-        self.behind = 0  #: of the batch at which it failed, the events behind the one at fault
         self._report = report if report is not None else StreamReport()
-        self._marks: BatchMarks | None = None  # of the last batch
 
-    @property
-    def takes_runs(self) -> bool:
-        """Runs of deltas pass through."""
-        return self.gives_runs
-
-    def feed(self, events: list[Any], /) -> list[WireEvent]:
+    def push(self, event: WireEvent, /) -> None:
         out: list[Any] = []
-        ends: list[int] = []
-        self._marks = self._report.marks = BatchMarks(ends)
-        more = 0  # a run is one item of ``out``, and so many events more
-        left = self._apart(events)
         try:
-            for event in left:
-                self.take(event, out)
-                if type(event) is DeltaRun:
-                    begin, size = len(out) + more - 1, len(event.texts)
-                    ends.extend(range(begin + 1, begin + size + 1))
-                    more += size - 1
-                else:
-                    ends.append(len(out) + more)
-        except StreamError as error:
-            self._report.fails(error)
-            self.fault = error
+            self.take(event, out)
+        except StreamError:
             self.failed(out)
-            self.behind = sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
-        self._report.marks = None
-        return out
+            self._hand_on(out)
+            raise
+        self._hand_on(out)
 
-    def finish(self) -> list[WireEvent]:
-        self._marks = None
+    def push_end(self) -> None:
         out: list[Any] = []
         self.release(out)
-        return out
+        self._hand_on(out)
 
-    def abandon(self) -> list[WireEvent]:
-        return self.finish()
+    push_rest = push_end
 
-    def take_back(self, behind: int) -> int:
-        """As ``FrameDecoder.take_back``."""
-        return 0 if self._marks is None else self._marks.take_back(self._report, behind)
-
-    def _apart(self, events: list[Any]) -> Iterator[Any]:
-        """Events, and one by one the deltas of runs whose text is looked at: of each only what came before it may decide."""
-        for event in events:
-            if type(event) is DeltaRun and self.reads(event):
-                yield from event.deltas()
-            else:
-                yield event
+    def _hand_on(self, out: list[Any]) -> None:
+        if len(out) > 1 and self.several is not None:
+            self.several()
+        for event in out:
+            self.emit(event)
 
     # What a machine defines.
 
-    def reads(self, run: DeltaRun) -> bool:
-        """Whether the text of a run is looked at; else the run passes."""
-        raise NotImplementedError
-
     def take(self, event: Any, out: list[Any]) -> None:
-        """Read one event, and append what comes of it; a run passes behind that."""
+        """Read one event, and append what comes of it."""
         raise NotImplementedError
 
     def failed(self, out: list[Any]) -> None:

@@ -38,10 +38,8 @@ from streamkit.events import (
     WireEvent,
 )
 from streamkit.in_text.machine import InTextMachine
-from streamkit.pipeline import Stage
+from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
-from streamkit.tool_calls.delta_run import DeltaRun
-from streamkit.tool_calls.event_machine import stage_within
 
 #: Each opening tag and what closes it.
 TAGS: Final = {
@@ -101,10 +99,7 @@ class ThinkSplitter(InTextMachine):
         self._failed = False
         self._out: list[Any] = []
 
-    def reads(self, run: DeltaRun) -> bool:
-        return not self._failed and type(run.model) is TextDelta and run.choice not in self._settled
-
-    def take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
+    def take(self, event: WireEvent, out: list[Any]) -> None:
         self._out = out
         # what follows an error is no answer
         if self._failed or (type(event) is TextDelta and event.choice in self._settled):
@@ -120,15 +115,14 @@ class ThinkSplitter(InTextMachine):
 
     # -- events ----------------------------------------------------------------------------------------------------
 
-    def _other(self, event: WireEvent | DeltaRun) -> None:
-        model = event.model if isinstance(event, DeltaRun) else event
-        choice = getattr(model, "choice", None)
+    def _other(self, event: WireEvent) -> None:
+        choice = getattr(event, "choice", None)
         if choice is not None and choice not in self._settled:
             begun = self._open.get(choice)
             if isinstance(event, Aside) and begun is not None and begun.held and len(begun.queue) < QUEUED:
                 begun.queue.append(event)  # what it says may be of the text that is held
                 return
-            self._note(choice, model)
+            self._note(choice, event)
         elif type(event) is ProviderFailed:
             self._release_all()  # what is held was said before
             self._failed = True

@@ -19,7 +19,7 @@ from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport

@@ -21,10 +21,10 @@ from streamkit.conversation.messages import Turn as Message
 from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed, TextDelta, ToolCallFinished, ToolCallStarted
 from streamkit.http_errors import is_retryable
+from streamkit.machines import Chain
 from streamkit.mock.answer import Answer
 from streamkit.mock.script import answers_in, first_said, text_of
 from streamkit.mock.writing import Written
-from streamkit.pipeline import Chain, machines_of
 from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response
@@ -125,7 +125,7 @@ def read_answer(answer: Answer) -> ReadAnswer | None:
     report = StreamReport()
     if not answer.streamed:
         return _read_whole(answer, report)
-    reading = Chain(*machines_of(reading_stages(answer.dialect), report))
+    reading = Chain(*(stage.make(report) for stage in reading_stages(answer.dialect)))
     events = [*reading.feed(answer.body), *reading.finish()]
     ended = {event.id for event in events if isinstance(event, ToolCallFinished) and event.ended}
     return ReadAnswer(

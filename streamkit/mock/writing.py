@@ -42,6 +42,7 @@ from streamkit.events import (
 from streamkit.gateway.demo_model import DELTAS, texts
 from streamkit.http_errors import encode_error
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.machines import Chain
 from streamkit.mock.answer import Answer, AnswerEnd
 from streamkit.mock.steps import (
     SPOKEN,
@@ -61,7 +62,6 @@ from streamkit.mock.steps import (
     Wait,
     not_negative,
 )
-from streamkit.pipeline import Chain
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import BASE62
 from streamkit.tool_calls.accumulate import ToolCallAccumulator

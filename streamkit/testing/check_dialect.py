@@ -14,12 +14,12 @@ from attrs import define, evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import ReasoningDelta, RefusalDelta, ResponseFinished, StreamEnded, TextDelta, ToolCallFinished
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain, Stage, machines_of
+from streamkit.machines import Chain
+from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.testing.cuts import cuts, single_cuts
 from streamkit.testing.drive import drive_machine
@@ -115,10 +115,10 @@ def _numbered() -> Callable[[str], str]:
 
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
-    """Those of ``transcode``, which read like frames at once."""
+    """Those of ``transcode``."""
     return [
         Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report)),
-        decode_stage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
+        Stage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
         accumulate_tool_calls(make_id=_numbered()),
         check_json(),
     ]
@@ -130,7 +130,7 @@ def _read(dialect: Dialect, reads: list[bytes]) -> _Reading:
 
 def _run(stages: list[Stage[Any, Any]], items: list[Any]) -> _Reading:
     report = StreamReport()
-    chain = Chain(*machines_of(stages, report))
+    chain = Chain(*(stage.make(report) for stage in stages))
     events = [event for batch in drive_machine(chain, items) for event in batch]
     return _Reading(joined(events), chain.fault, report)
 

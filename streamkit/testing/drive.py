@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
-from streamkit.pipeline import Machine, StageFunction, pipe
+from streamkit.machines import Machine
+from streamkit.pipeline import StageFunction, pipe
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -18,30 +18,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 from attrs import evolve
 
-from streamkit.errors import (
-    ArgumentsTooLong,
-    MissingCallId,
-    NeedsRepair,
-    StreamArgumentsTooLong,
-    StreamError,
-    StreamkitError,
-    TooManyToolCalls,
-)
+from streamkit.errors import ArgumentsTooLong, MissingCallId, NeedsRepair, StreamArgumentsTooLong, TooManyToolCalls
 from streamkit.events import (
     OUTPUT,
     Aside,
     ChoiceStarted,
     Event,
     LastFrameBroken,
-    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
@@ -60,35 +49,33 @@ from streamkit.events import (
     WireEvent,
 )
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import SHORT, Call, Choice
+from streamkit.tool_calls.check import checked
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
 from streamkit.tool_calls.pairs import paired
-from streamkit.tool_calls.settled import SettledCalls
+from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.tool_calls.settled import FragmentRun, SettledCalls
 
 log = logging.getLogger("streamkit.tool_calls")
 
 
-class ToolCallAccumulator:
-    """Machine of ``accumulate_tool_calls``: ``list[WireEvent]`` to ``list[Event]``, and runs of them if they are taken."""
-
-    takes_runs = True
-    gives_runs = False
-    fault: StreamkitError | None = None
-    behind = 0  #: of the batch at which it failed, the events behind the one at fault
+class ToolCallAccumulator(Link):
+    """Machine of ``accumulate_tool_calls``: wire events to events."""
 
     # Of the class until they change: a machine is made in two fifths of the time.
     _calls = 0
     _vendor = ""
     _abandoned = False
+    _is_over = False  # nothing more is read
     _terminator: TerminatorSeen | None = None
     _debug = False
     _identity: Identity | None = None  #: made for the first call, as are its own ``_settled``
@@ -101,8 +88,12 @@ class ToolCallAccumulator:
         policy: Policy = TOLERANT,
         make_id: Callable[[str], str] = random_id,
         join: bool = False,
+        check: bool = False,
+        tools: ToolSchemas | None = None,
     ) -> None:
-        self.join = join
+        self.joins = self.waits = join
+        self.check = check  #: whether finished calls get their verdict here, instead of by a machine further on
+        self.tools = tools
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
@@ -110,61 +101,74 @@ class ToolCallAccumulator:
             self.report.refuse_repairs()
         self.make_id = make_id
         self._choices: dict[int, Choice] = {}
-        self._out: list[Event] = []
         self._failed = False
-        self._passes = False  #: the model has said something, and nothing failed
+        self._deltas: list[Any] = []  # that the read at hand brought, where they are joined
         self._settled = NONE_SETTLED
 
-    def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
-        found: Any = events
-        if len(found) == 1:  # as nearly always at one event a read: a third of the time
-            kind = type(found[0])
-            if kind is ToolCallDelta:
-                if (grown := self._settled.grown(found[0])) is not None:
-                    self.report.has_output = True
-                    return [grown]
-            elif self._passes and kind in PASSED_OUTPUT:
-                self.report.has_output = True
-                return found  # type: ignore[no-any-return]
-        report = self.report
-        out: list[Any] = []
-        self._out = out
-        left = iter(found)
-        for event in left:
-            kind = type(event)
-            if kind in PASSED and not self._failed:
-                out.append(event)
-            elif kind is ToolCallDelta and (grown := self._settled.grown(event)) is not None:
-                out.append(grown)
-            else:
-                try:
-                    if self._failed and kind in BEFORE_ERROR:
-                        report.repair("after_error")
-                    else:
-                        self._takes.get(kind, ToolCallAccumulator._carry)(self, event)
-                except StreamError as error:
-                    self._fails(error)
-                    self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
-        if not report.has_output and says_something(out):
+    def push(self, event: WireEvent, /) -> None:
+        kind = type(event)
+        if (kind is TextDelta or kind is ReasoningDelta) and not self._failed:  # most of what models say
+            report = self.report
             report.has_output = report.spoken = True
-        self._passes = report.spoken and not self._failed
-        return join_deltas(out) if self.join and len(out) > 1 else out
+            if self.holds:
+                self._deltas.append(event)
+            else:
+                self.emit(event)
+        else:
+            self._takes.get(kind, ToolCallAccumulator._carry)(self, event)
 
-    def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """What a fragment becomes about which nothing is to be decided; None, and nothing is done, if there may be."""
-        return self._settled.grown(delta)
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        """As ``push`` of a ``TextDelta``."""
+        if self._failed or self.holds or self.emit_text is None:
+            self.push(TextDelta(text, choice, block))
+            return
+        report = self.report
+        report.has_output = report.spoken = True
+        self.emit_text(text, choice, block)
 
-    def _fails(self, error: StreamError) -> None:
-        self.report.fails(error)
-        self.fault = error
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        """As ``push`` of a ``ReasoningDelta``."""
+        if self._failed or self.holds or self.emit_reasoning is None:
+            self.push(ReasoningDelta(text, choice, block, kind))
+            return
+        report = self.report
+        report.has_output = report.spoken = True
+        self.emit_reasoning(text, choice, block, kind)
 
-    def finish(self) -> list[Event]:
-        self._out = []
-        try:
-            self._end()
-        except StreamError as error:
-            self._fails(error)
-        return self._out
+    def push_end(self) -> None:
+        self._is_over = True
+        self._end()
+
+    def push_batch(self, batch: Sequence[WireEvent], /) -> None:
+        self.holds = self.joins and len(batch) > 1
+        super().push_batch(batch)
+
+    def hold(self) -> None:
+        self.holds = self.joins
+
+    def end_read(self) -> None:
+        self.holds = False
+        self._hand_on_deltas()
+
+    def _hand_on_deltas(self) -> None:
+        deltas, self._deltas = self._deltas, []
+        for event in deltas if len(deltas) < 2 else join_deltas(deltas):
+            self.emit(event)
+
+    def _give(self, event: Event) -> None:
+        """Hand on what is no delta, and the deltas in front of it first."""
+        if self._deltas:
+            self._hand_on_deltas()
+        self.emit(event)
+
+    def _grow(self, delta: Event) -> None:
+        """Hand on a delta, or keep it for the end of the read."""
+        if not self._is_over:
+            self.report.has_output = self.report.spoken = True
+        if self.holds:
+            self._deltas.append(delta)
+        else:
+            self.emit(delta)
 
     def _end(self) -> None:
         if not self._calls and not self._failed and len(self._choices) == 1:
@@ -175,7 +179,8 @@ class ToolCallAccumulator:
                 self.report.clean = True
                 finished = ResponseFinished(seen.reason, seen.native or None, number, seen.stop_sequence)
                 self.report.stops = (finished,)
-                self._out += finished, StreamEnded(clean=True)
+                self._give(finished)
+                self._give(StreamEnded(clean=True))
                 return
         if self._calls:
             self._settle_doubts()
@@ -186,11 +191,12 @@ class ToolCallAccumulator:
             depth = self.limits.json_depth
             stops = [stop_reason(number, choice, self.report, depth) for number, choice in self._choices.items()]
             self.report.stops = tuple(stops)
-            self._out += stops
+            for stop in stops:
+                self._give(stop)
         else:
             self._finish_calls(ended=False)
         self.report.clean = reason is None
-        self._out.append(StreamEnded(reason is None, reason))
+        self._give(StreamEnded(reason is None, reason))
 
     def _is_whole(self) -> bool:
         """Whether every choice has its stop reason, so that only what is of no account can still come."""
@@ -220,17 +226,15 @@ class ToolCallAccumulator:
         failing = [seen for choice in choices if choice.reasons and (seen := strongest(choice)).reason in FAILING]
         return bool(failing) and all(seen.ends_failed for seen in failing) and not any(map(calls_nobody, choices))
 
-    def abandon(self) -> list[Event]:
-        self._out = []
-        self._abandoned = self.report.failing = True
+    def push_rest(self) -> None:
+        self._is_over = self._abandoned = self.report.failing = True
         with suppress(NeedsRepair):  # in doubt, as it came
             self._settle_doubts()
         if self._is_whole():  # what fails behind the completion point takes nothing back (L3)
             self._end()
-            return self._out
+            return
         self.report.clean = False
         self._finish_calls(ended=False)
-        return self._out
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -265,7 +269,27 @@ class ToolCallAccumulator:
                 self.report.usage = event
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
-        self._out.append(event)
+        if kind is RefusalDelta:
+            self._grow(event)
+        elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
+            self._speak(event)
+        else:
+            self._give(event)
+
+    def _speak(self, event: Event) -> None:
+        """Hand on what the model said."""
+        if not self._is_over:
+            self.report.has_output = self.report.spoken = True
+        self._give(event)
+
+    def _fragment(self, delta: ToolCallDelta) -> None:
+        """What one frame said of a call: nearly always text of one about which nothing is to be decided."""
+        if (grown := self._settled.grown(delta)) is not None:
+            self._grow(grown)
+        elif self._failed:
+            self.report.repair("after_error")
+        else:
+            self._delta(delta)
 
     def _choice(self, number: int) -> Choice:
         choice = self._choices.get(number)
@@ -283,7 +307,7 @@ class ToolCallAccumulator:
         self.report.provider_error = (event.type, event.message)
         self.report.failure = event
         self._finish_calls(ended=False)
-        self._out.append(event)
+        self._give(event)
 
     def _ended(self, event: ToolCallEnded) -> None:
         self._settled.calls.clear()
@@ -301,46 +325,29 @@ class ToolCallAccumulator:
             self._settle_echo(choice, call, call.echo, ended=True)
         self._hand_on(choice, call)
 
-    # -- many deltas -----------------------------------------------------------------------------------------------
-
-    def _run(self, run: DeltaRun) -> None:
-        like = run.model
-        if self._failed:
-            for number in range(1, len(run.texts) + 1):
-                self.behind = len(run.texts) - number
-                self.report.repair("after_error")
-        elif isinstance(like, ToolCallDelta):
-            self._fragments(run, like)
-        else:
-            if isinstance(like, RefusalDelta):
-                self._choice(like.choice).refused = True
-            self._hand_on_run(run)
-
-    def _hand_on_run(self, run: DeltaRun) -> None:
-        if self.join and run.indices is None:
-            self._out.append(run.joined())
-        elif self.gives_runs and not self.join:
-            self._out.append(run)  # type: ignore[arg-type] # for machines that take runs
-        else:
-            self._out += run.deltas()
-
-    def _fragments(self, run: DeltaRun, like: ToolCallDelta) -> None:
-        grown = self._settled.grown_together(self._choice(like.choice), run, join=self.join)
+    def _fragments(self, run: FragmentRun) -> None:
+        """Many fragments: all of a call at once, if nothing is to be decided about any of them."""
+        choice = self._choices.get(run.choice)
+        grown = None if choice is None or self._failed else self._settled.grown_together(choice, run)
         if grown is None:
-            for number, delta in enumerate(run.deltas(), 1):
-                self.behind = len(run.texts) - number
-                self._delta(delta)
-        elif self.join:
-            self._out += grown
-        else:
-            self._hand_on_run(grown[0])
+            left = len(run.texts)
+            try:
+                for index, text in zip(run.indices, run.texts, strict=True):
+                    left -= 1  # each is that of a frame
+                    self._fragment(ToolCallDelta(index, None, None, text, run.choice))
+            except Exception:
+                self.report.frames -= left
+                raise
+            return
+        for arguments in grown:
+            self._grow(arguments)
 
     # -- one delta -------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: ToolCallDelta) -> None:
         choice = self._choices.get(delta.choice) or self._choice(delta.choice)
         if delta.id is None and delta.name is None and (grown := self._settled.add(choice, delta)) is not None:
-            self._out.append(grown)
+            self._grow(grown)
             return
         if self._identity is None:
             self._identity = Identity(self.limits, self.report, self.policy, self.make_id)
@@ -397,10 +404,10 @@ class ToolCallAccumulator:
         """What the call can't be announced with, since it was, or has another value of that name: a counted loss."""
         for name, value in (delta.extras or {}).items():
             if (call.extras or {}).get(name) != value:
-                self._out.append(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
+                self._give(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
         if delta.signature is not None and delta.signature != call.signature:
             blob = delta.signature.blob
-            self._out.append(Aside(self._vendor, "unknown_event", "late:signature", blob, call.choice))
+            self._give(Aside(self._vendor, "unknown_event", "late:signature", blob, call.choice))
 
     def _arguments(self, call: Call, delta: ToolCallDelta) -> None:
         fragment = delta.arguments or ""
@@ -466,6 +473,9 @@ class ToolCallAccumulator:
 
     def _whole(self, event: ToolCallWhole) -> None:
         """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
+        if self._failed:
+            self.report.repair("after_error")
+            return
         self._settled.calls.clear()
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
@@ -474,6 +484,9 @@ class ToolCallAccumulator:
 
     def _wholes(self, event: ToolCallsWhole) -> None:
         """All calls, said once more: each is the one with its id, its text, its index or its name, or it never came."""
+        if self._failed:
+            self.report.repair("after_error")
+            return
         self._settled.calls.clear()
         choice = self._choice(event.choice)
         ids: dict[int, set[str]] = {id(each): set() if each.id is None else {each.id} for each in choice.calls}
@@ -569,7 +582,7 @@ class ToolCallAccumulator:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
         name = call.name or ""
         cut = cut or (call.incomplete and not call.text.whole().strip())
-        self._out.append(
+        self._speak(
             ToolCallStarted(
                 call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made, cut=cut
             )
@@ -580,8 +593,8 @@ class ToolCallAccumulator:
         """Hand on the text of an announced call, and its end if the wire ended it."""
         if call.unsent.chars and (call.ended or not call.holds):
             text = call.unsent.take()
-            self._out.append(ToolCallArguments(call.ordinal, text, call.choice))  # type: ignore[arg-type] # announced
             call.sent = True
+            self._grow(ToolCallArguments(call.ordinal, text, call.choice))  # type: ignore[arg-type] # announced
         if call.ended and not call.finished:
             self._finish(call, ended=True)
 
@@ -591,9 +604,8 @@ class ToolCallAccumulator:
         if self._debug:
             log.debug("call %s: finished with %d characters%s", call.id, len(text), "" if ended else ", not ended")
         number: Any = call.ordinal  # it and the id are known, since the call was announced
-        self._out.append(
-            ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
-        )
+        finished = ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
+        self._give(checked(finished, self.limits, self.report, self.tools) if self.check else finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
         """The stream ends: announce what waited, finish what was open, in the order of mention."""
@@ -623,8 +635,8 @@ class ToolCallAccumulator:
 
     #: By its class, what reads a wire event that is not handed on as it is.
     _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {
-        DeltaRun: _run,
-        ToolCallDelta: _delta,
+        ToolCallDelta: _fragment,
+        FragmentRun: _fragments,
         ToolCallWhole: _whole,
         ToolCallsWhole: _wholes,
         ToolCallEnded: _ended,
@@ -643,11 +655,6 @@ NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 #: Reasons that say something else of a choice without calls.
 CORRECTED = FAILING | {"tool_calls"}
-#: What is handed on, and says nothing of calls or of the end.
-PASSED = frozenset({TextDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, Aside, MediaGenerated})
-#: Of these, what the model says.
-PASSED_OUTPUT = frozenset({TextDelta, ReasoningDelta})
-BEFORE_ERROR = frozenset({ToolCallDelta, ToolCallWhole, ToolCallsWhole})
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:
@@ -664,7 +671,6 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
     return not whole.name or call.name is None or whole.name == call.name
 
 
-SPOKEN = OUTPUT | {DeltaRun, ToolCallArguments}
 #: Kinds of asides that a model says or has done, unlike what servers say of the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 
@@ -694,6 +700,6 @@ def says_something(events: Sequence[Any]) -> bool:
     """Whether the model said anything: a start, a count of tokens or a stop reason is nothing that a client waits for."""
     for event in events:
         kind = type(event)
-        if kind in SPOKEN or (kind is Aside and event.kind in SPOKEN_ASIDES):
+        if kind in OUTPUT or kind is ToolCallArguments or (kind is Aside and event.kind in SPOKEN_ASIDES):
             return True
     return False

@@ -20,9 +20,9 @@ import orjson
 
 from streamkit.events import Event, ToolCallFinished, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
@@ -89,15 +89,26 @@ def refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-class JSONChecker(EventMachine):
-    """Machine of ``check_json``: ``list[Event]`` to ``list[Event]``."""
+def checked(
+    event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None
+) -> ToolCallFinished:
+    """A finished call with its verdict, which is counted."""
+    if not event.ended:
+        verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
+    elif event.kind == "custom":
+        verdict = Verdict("complete")  # free text: there is no JSON to check
+    else:
+        verdict = check_arguments(event.arguments, depth=limits.json_depth)
+        if tools is not None and verdict.kind in {"complete", "empty"}:
+            verdict = tools.check(event.name, event.arguments)
+    report.verdicts[verdict.kind] += 1
+    return ToolCallFinished(
+        event.call, event.id, event.name, event.arguments, event.choice, event.kind, event.ended, verdict
+    )
 
-    gives_runs = False
 
-    @property
-    def takes_runs(self) -> bool:
-        """Runs of deltas pass through."""
-        return self.gives_runs
+class JSONChecker(Link):
+    """Machine of ``check_json``: events to events."""
 
     def __init__(
         self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None, tools: ToolSchemas | None = None
@@ -106,25 +117,10 @@ class JSONChecker(EventMachine):
         self.tools = tools
         self.report = report if report is not None else StreamReport()
 
-    def feed(self, events: list[Event], /) -> list[Event]:
-        for event in events:
-            if type(event) is ToolCallFinished:
-                return [self._checked(event) if type(event) is ToolCallFinished else event for event in events]
-        return events
-
-    def _checked(self, event: ToolCallFinished) -> ToolCallFinished:
-        if not event.ended:
-            verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
-        elif event.kind == "custom":
-            verdict = Verdict("complete")  # free text: there is no JSON to check
-        else:
-            verdict = check_arguments(event.arguments, depth=self.limits.json_depth)
-            if self.tools is not None and verdict.kind in {"complete", "empty"}:
-                verdict = self.tools.check(event.name, event.arguments)
-        self.report.verdicts[verdict.kind] += 1
-        return ToolCallFinished(
-            event.call, event.id, event.name, event.arguments, event.choice, event.kind, event.ended, verdict
-        )
+    def push(self, event: Event, /) -> None:
+        if isinstance(event, ToolCallFinished):
+            event = checked(event, self.limits, self.report, self.tools)
+        self.emit(event)
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:

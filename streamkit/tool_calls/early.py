@@ -25,8 +25,8 @@ from attrs import define
 
 from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
-from streamkit.tool_calls.event_machine import EventMachine, stage_within
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
 from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
@@ -151,8 +151,8 @@ def _expected(allowed: Allowed, kind: str) -> str:
     return f"{' or '.join(names)} expected, not {'number' if kind == 'fraction' else kind}"
 
 
-class EarlySchemaChecker(EventMachine):
-    """Machine of ``check_schema_early``: ``list[Event]`` to ``list[Event]``."""
+class EarlySchemaChecker(Link):
+    """Machine of ``check_schema_early``: events to events."""
 
     def __init__(self, tools: ToolSchemas, views: dict[str, SchemaView], *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._tools = tools
@@ -160,26 +160,23 @@ class EarlySchemaChecker(EventMachine):
         self._depth = limits.json_depth
         self._open: dict[tuple[int, int], _Doubt] = {}  # by choice and call; none for a call that is doomed
 
-    def feed(self, events: list[Event], /) -> list[Event]:
-        out: list[Event] = []
-        for event in events:
-            out.append(event)
-            if isinstance(event, ToolCallStarted) and event.kind == "function" and event.name:
-                self._start(event, out)
-            elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
-                doubt = self._open[event.choice, event.call]
-                doom = doubt.feed(event.fragment)
-                if doom or doubt.is_spent:
-                    del self._open[event.choice, event.call]
-                if doom:
-                    out.append(ToolCallDoomed(event.call, event.choice, *doom))
-            elif isinstance(event, ToolCallFinished):
-                self._open.pop((event.choice, event.call), None)
-        return out
+    def push(self, event: Event, /) -> None:
+        self.emit(event)
+        if isinstance(event, ToolCallStarted) and event.kind == "function" and event.name:
+            self._start(event)
+        elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
+            doubt = self._open[event.choice, event.call]
+            doom = doubt.feed(event.fragment)
+            if doom or doubt.is_spent:
+                del self._open[event.choice, event.call]
+            if doom:
+                self.emit(ToolCallDoomed(event.call, event.choice, *doom))
+        elif isinstance(event, ToolCallFinished):
+            self._open.pop((event.choice, event.call), None)
 
-    def _start(self, event: ToolCallStarted, out: list[Event]) -> None:
+    def _start(self, event: ToolCallStarted) -> None:
         if event.name not in self._tools:
-            out.append(ToolCallDoomed(event.call, event.choice, (), UNKNOWN_TOOL))
+            self.emit(ToolCallDoomed(event.call, event.choice, (), UNKNOWN_TOOL))
             return
         view = self._views.get(event.name)
         if view is None:

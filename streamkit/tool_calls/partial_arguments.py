@@ -19,8 +19,8 @@ from attrs import define
 
 from streamkit.events import Event, ToolCallArguments, ToolCallFinished, ToolCallStarted
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.pipeline import Stage
-from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.partial_json import PartialJSON, Path
 
 
@@ -44,29 +44,34 @@ Seen: TypeAlias = Event | PartialArguments
 """What ``partial_arguments`` yields."""
 
 
-class ArgumentsWatcher(EventMachine):
-    """Machine of ``partial_arguments``: ``list[Event]`` to ``list[Event | PartialArguments]``."""
+class ArgumentsWatcher(Link):
+    """Machine of ``partial_arguments``: events to events, and a ``PartialArguments`` for a call that a read let grow."""
+
+    waits = True
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended") -> None:
         self._depth = limits.json_depth
         self._numbers: Literal["ended", "growing"] = numbers
         self._open: dict[tuple[int, int], PartialJSON] = {}  # by choice and call
+        self._grown: dict[tuple[int, int], list[str]] = {}  # what the read at hand brought of them
 
-    def feed(self, events: list[Event], /) -> list[Seen]:
-        out: list[Seen] = []
-        grown: dict[tuple[int, int], list[str]] = {}
-        for event in events:
-            if isinstance(event, ToolCallStarted) and event.kind == "function":
-                self._open[event.choice, event.call] = PartialJSON(depth=self._depth, numbers=self._numbers)
-            elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
-                grown.setdefault((event.choice, event.call), []).append(event.fragment)
-            elif isinstance(event, ToolCallFinished):
-                key = event.choice, event.call
-                if key in grown:
-                    out.append(self._partial(key, grown.pop(key)))
-                self._open.pop(key, None)
-            out.append(event)
-        return out + [self._partial(key, fragments) for key, fragments in grown.items()]
+    def push(self, event: Event, /) -> None:
+        if isinstance(event, ToolCallStarted) and event.kind == "function":
+            self._open[event.choice, event.call] = PartialJSON(depth=self._depth, numbers=self._numbers)
+        elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
+            self._grown.setdefault((event.choice, event.call), []).append(event.fragment)
+            self.holds = True
+        elif isinstance(event, ToolCallFinished):
+            key = event.choice, event.call
+            if key in self._grown:
+                self.emit(self._partial(key, self._grown.pop(key)))
+            self._open.pop(key, None)
+        self.emit(event)
+
+    def end_read(self) -> None:
+        grown, self._grown, self.holds = self._grown, {}, False
+        for key, fragments in grown.items():
+            self.emit(self._partial(key, fragments))
 
     def _partial(self, key: tuple[int, int], fragments: list[str]) -> PartialArguments:
         partial = self._open[key]

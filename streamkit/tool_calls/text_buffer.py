@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 from streamkit.tool_calls.object_scanner import ObjectScanner
 
 #: Fragments are joined every so often: a list of 14-character strings takes ten times their text (performance.md §6).
@@ -62,16 +60,6 @@ class LazyScanner:
     def append(self, fragment: str) -> None:
         self._pending.append(fragment)
         self._last = fragment
-
-    def grows_open(self, text: str) -> bool:
-        """Add ``text`` if neither the text then, nor any beginning of it, is a complete object; else False."""
-        if self._pending.chars:
-            self._scanner.feed(self._pending.take())
-        scanner = copy(self._scanner)
-        scanner.feed(text)
-        if scanner.open:
-            self._scanner, self._last = scanner, text
-        return scanner.open
 
     def append_to_end(self, text: str) -> int | None:
         """Add ``text``, or what of it makes a complete object of what was no whole value: so many characters.

@@ -30,7 +30,7 @@ from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport

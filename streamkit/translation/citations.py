@@ -12,22 +12,20 @@ Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Citation, Response, Text
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import CitationForm
-from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
+from streamkit.dialects.base import CitationForm, Dialect
+from streamkit.events import Aside, Event, ReasoningDelta, ResponseFinished, StreamEnded, TextDelta, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
-#: Events that close no block.
-BESIDE: Final = (UsageReported,)
 CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The longest piece of a text that is kept: all of it is read to count a place in it.
 PIECE_CHARS: Final = 1024
@@ -83,18 +81,13 @@ class _Choice:
     begins: dict[int, int] = field(factory=dict)  #: of each block
     last: int = 0  #: the block that was written last
     open: bool = False  #: whether it may go on
-    text: _KeptText | None = field(factory=_KeptText)  #: for dialects that count bytes; None: too long
+    text: _KeptText | None = None  #: for dialects that count bytes, if it is not too long
     waiting: list[Citation] = field(factory=list)  #: of the whole of the last block
     held: list[Citation] = field(factory=list)  #: for the end
 
-    def grow(self, event: TextDelta) -> None:
-        self.begins.setdefault(event.block, self.length)
-        self.last, self.open = event.block, True
-        self.length += len(event.text)
 
-
-class CitationCarrier(EventMachine):
-    """Machine of ``carry_citations``: ``list[Event]`` to ``list[Event]``."""
+class CitationCarrier(Link):
+    """Machine of ``carry_citations``: events to events."""
 
     def __init__(
         self,
@@ -111,49 +104,70 @@ class CitationCarrier(EventMachine):
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _Choice] = {}
+        self._last: _Choice | None = None  # the choice whose text came last, if the text is not kept
+        self._is_open = False  # a block of text may go on, or a citation waits for its end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations so far
         self._written_room = limits.held_chars
         self._text_room = limits.held_chars if self._bytes else 0  #: for the texts of all choices
-        self._out: list[Any] = []
 
-    def feed(self, events: list[Event], /) -> list[Event]:
-        out = self._out = []
-        for event in events:
-            if isinstance(event, TextDelta):
-                choice = self._choice(event.choice)
-                if choice.waiting and choice.last != event.block:
-                    self._close(choice, begins=event.block)
-                self._keep(choice, event.text)
-                choice.grow(event)
-            elif isinstance(event, Aside) and event.kind == "citation" and event.vendor == self._from.vendor:
+    def push(self, event: Event, /) -> None:
+        if type(event) is TextDelta:
+            self._measure(event.text, event.choice, event.block)
+        elif type(event) is Aside:
+            if event.kind == "citation" and event.vendor == self._from.vendor:
+                self._is_open = True
                 if self._take(event):
-                    continue
-            elif isinstance(event, StreamEnded | ResponseFinished):
-                self._end(event)
-            elif not (isinstance(event, BESIDE) or (isinstance(event, Aside) and event.kind in CONSTANT)):
+                    return
+            elif event.kind not in CONSTANT:
                 self._close_all()
-            out.append(event)
-        return out
+        elif isinstance(event, StreamEnded | ResponseFinished):
+            self._end(event)
+        elif self._is_open and type(event) is not UsageReported:
+            self._close_all()
+        self.emit(event)
 
-    def noting(self, like: Event, beside: Sequence[Any]) -> Callable[[str], None] | None:
-        """Return a function that notes the text of another delta like ``like``; None if this machine must see the delta.
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        """As ``push`` of a ``TextDelta``."""
+        measured = self._last  # as ``_measure``, a call less for text that goes on
+        if measured is not None and measured.number == choice and measured.last == block and measured.open:
+            measured.length += len(text)
+        else:
+            self._measure(text, choice, block)
+        if self.emit_text is not None:
+            self.emit_text(text, choice, block)
+        else:
+            self.emit(TextDelta(text, choice, block))
 
-        ``beside``: the other events of each delta.
-        """
-        if any(isinstance(event, Aside) and event.kind == "citation" for event in beside):
-            return None
-        if not isinstance(like, TextDelta):
-            return None if any(choice.open or choice.waiting for choice in self._choices.values()) else _pass
-        choice = self._choices.get(like.choice)
-        if choice is None or not choice.open or choice.waiting or choice.last != like.block:
-            return None
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        """As ``push`` of a ``ReasoningDelta``."""
+        if self._is_open:
+            self._close_all()
+        if self.emit_reasoning is not None:
+            self.emit_reasoning(text, choice, block, kind)
+        else:
+            self.emit(ReasoningDelta(text, choice, block, kind))
 
-        def note(text: str) -> None:
+    def _measure(self, text: str, number: int, block: int) -> None:
+        choice = self._choices.get(number) or self._choice(number)
+        if block != choice.last or not choice.open:
+            self._begin(choice, block)
+        if choice.text is not None:
             self._keep(choice, text)
-            choice.length += len(text)
+        choice.length += len(text)
+        self._last = choice if choice.text is None else None
 
-        return note
+    def _begin(self, choice: _Choice, block: int) -> None:
+        """Text of a block comes that did not come last."""
+        if choice.waiting and choice.last != block:
+            self._close(choice, begins=block)
+        choice.begins.setdefault(block, choice.length)
+        choice.last, choice.open = block, True
+        self._is_open = True
+
+    def _tell(self, asides: Sequence[Aside]) -> None:
+        for aside in asides:
+            self.emit(aside)
 
     def _keep(self, choice: _Choice, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""
@@ -169,7 +183,7 @@ class CitationCarrier(EventMachine):
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number)
+            choice = self._choices[number] = _Choice(number, text=_KeptText() if self._bytes else None)
         return choice
 
     # -- what comes ------------------------------------------------------------------------------------------------
@@ -189,7 +203,7 @@ class CitationCarrier(EventMachine):
                 self._report.lose("citation")
                 continue
             if self._to.unit == "none":
-                self._out += self._to.write([citation], choice.number)
+                self._tell(self._to.write([citation], choice.number))
             elif citation.start is None:
                 self._hold(choice.waiting, evolve(citation, block=event.block))
             else:
@@ -240,9 +254,11 @@ class CitationCarrier(EventMachine):
         self._write(choice, evolve(citation, start=start, end=end, block=choice.last))
 
     def _close_all(self) -> None:
+        self._is_open = False
         for choice in self._choices.values():
-            self._close(choice)
-            choice.open = False
+            if choice.open or choice.waiting:
+                self._close(choice)
+                choice.open = False
 
     def _close(self, choice: _Choice, *, begins: int | None = None) -> None:
         """The last block is whole, so what cites all of it has its place; what cites the block that ``begins`` waits on."""
@@ -265,7 +281,7 @@ class CitationCarrier(EventMachine):
                 if choice.held:
                     measured = [self._measured(choice, citation) for citation in choice.held]
                     self._released(choice.held)
-                    self._out += self._to.write(measured, choice.number)
+                    self._tell(self._to.write(measured, choice.number))
 
     # -- what goes -------------------------------------------------------------------------------------------------
 
@@ -274,13 +290,13 @@ class CitationCarrier(EventMachine):
         if self._to.unit == "bytes":
             self._hold(choice.held, citation)
         elif self._to.unit == "choice":
-            self._out += self._to.write([citation], choice.number)
+            self._tell(self._to.write([citation], choice.number))
         elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
             self._report.lose("citation")  # the block that it belongs to is closed
         else:
             begin = choice.begins[choice.last]
             moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
-            self._out += self._to.write([moved], choice.number)
+            self._tell(self._to.write([moved], choice.number))
 
     def _measured(self, choice: _Choice, citation: Citation) -> Citation:
         """A citation with its place in bytes, and its text if there is room; with neither where the text was not kept."""
@@ -295,41 +311,41 @@ class CitationCarrier(EventMachine):
         return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
 
 
-def _pass(_text: str) -> None:
-    """Note nothing: no citation has a place in reasoning or in arguments."""
-
-
 def _size(citation: Citation) -> int:
     """What it takes to hold a citation, in characters."""
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
-def carries(source: str, to: str) -> bool:
-    """Return whether citations of one dialect are carried into another: both have them.
+def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | None:
+    """How both dialects cite, where citations of one are carried into the other.
 
     The request need not offer a search: some providers search without one, and documents are cited without one.
     """
-    read, write = DIALECTS[source].citations, DIALECTS[to].citations
-    return read is not None and read.read is not None and write is not None and source != to
+    read, write = source.citations, to.citations
+    if read is None or read.read is None or write is None or source is to:
+        return None
+    return read, write
 
 
-def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """The stage in front of ``encode`` that writes the citations of one dialect in the words of another."""
-    read, write = DIALECTS[source].citations, DIALECTS[to].citations
-    if read is None or write is None:
-        raise ValueError(f"no citations are known of {source if read is None else to}")
+def carry_citations(
+    source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
+) -> Stage[list[Event], list[Event]] | None:
+    """The stage in front of ``encode`` that writes the citations of one dialect in the words of another, if it has any."""
+    forms = _forms(source, to)
+    if forms is None:
+        return None
     return stage_within(
-        "events", "carry_citations", lambda report: CitationCarrier(read, write, limits=limits, report=report)
+        "events", "carry_citations", lambda report: CitationCarrier(*forms, limits=limits, report=report)
     )
 
 
 def carry_citations_of(response: Response, to: str) -> None:
     """Carry the citations of a whole response, in place; nothing within one dialect."""
-    read, write = DIALECTS[response.dialect].citations, DIALECTS[to].citations
-    if read is None or write is None or not carries(response.dialect, to):
+    forms = _forms(DIALECTS[response.dialect], DIALECTS[to])
+    if forms is None:
         return
     for choice in response.choices:
-        carrier = CitationCarrier(read, write, report=response.report)
+        carrier = CitationCarrier(*forms, report=response.report)
         parts: list[Any] = []
         for part in choice.parts:
             fed: Any = TextDelta(part.text, choice.index, part.block) if isinstance(part, Text) else part

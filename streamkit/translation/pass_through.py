@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Final, cast
 
 from attrs import frozen
@@ -31,8 +31,8 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.errors import HeldTooLong
 from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
-from streamkit.framing.frame import Frame, repairs_of
-from streamkit.pipeline import Chain
+from streamkit.framing.frame import Frame
+from streamkit.machines import Chain, link_of
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
@@ -86,6 +86,7 @@ class PassThrough:
         self._report = report
         self._limit = limits.held_chars
         self._parser = dialect.parser(limits, report)
+        self._cutter = link_of(self._parser)
         self._decoder = cast("FrameDecoder", dialect.decoder(limits, report))
         self._accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=encoding.make_id)
         checker = JSONChecker(limits=limits, report=report, tools=tools)
@@ -100,6 +101,7 @@ class PassThrough:
         self._passed = 0  # bytes handed on
         self._last = b""  # the last of them that is not blank
         self._is_known = False  # a frame of the dialect was seen
+        self._has_payload = False  # the end broke off a frame that has one
         self._is_over = False  # the terminator was seen
         self._runs_calls = False  # a client would run what waits
         #: The byte from which on all waits: for a frame of the dialect; or, with the terminator or with a call that clients
@@ -121,13 +123,12 @@ class PassThrough:
         return self._report.clean is True or self._encoder.ended
 
     def feed(self, chunk: bytes, /) -> bytes:
-        frames = self._parser.feed(chunk)
         if not self._is_cut:
             if self._held or self._wait_at is not None:
                 self._held += chunk
             else:
                 self._chunk = bytes(chunk)
-        self._see(frames)
+        self._read(self._cutter.push_batch, chunk)
         self._look_at_parser()
         output = self._pass()
         if self._error is not None:
@@ -135,28 +136,27 @@ class PassThrough:
         return output
 
     def finish(self) -> bytes:
-        frames = self._parser.finish()
-        self._see(frames)
+        self._has_payload = False
+        self._read(self._cutter.push_end)
         self._look_at_parser()
         failure = None
         if self.fault is None:
             failure = self._note_end(self._watch.finish())
             if self._watch.fault is not None:
                 self._fails(self._watch.fault, self._parser.boundary)
-        return b"" if self.fault is not None else self._end(frames, failure)
+        return b"" if self.fault is not None else self._end(failure)
 
     def abandon(self) -> bytes:
         self._note_end(self._watch.abandon())
         return b""
 
     def fail(self, error: Exception) -> bytes:
-        frames: list[Frame] = []
+        self._has_payload = False
         if self.fault is None:  # the source's: what there is of the last frame is read, as at any end
-            frames = self._parser.abandon()
-            self._see(frames)
+            self._read(self._cutter.push_rest)
         failure = self._note_end(self._watch.abandon())
         if self.fault is None or self._report.clean:
-            return self._end(frames, failure, error)
+            return self._end(failure, error)
         self._withhold()
         return self._ended(error)
 
@@ -166,7 +166,7 @@ class PassThrough:
         A frame that was broken off is ended first: an error in its middle would be no frame, and nobody would see it.
         """
         torn = bytes(self._held[self._parser.boundary - self._passed :])
-        self._see(self._parser.finish())
+        self._read(self._cutter.push_end)
         failure = self._note_end(self._watch.finish()) or self._error_after
         self._last = bytes(self._held).rstrip()[-1:] or self._last
         has_end = (
@@ -179,44 +179,54 @@ class PassThrough:
 
     # -- frames ----------------------------------------------------------------------------------------------------
 
-    def _see(self, frames: list[Frame]) -> None:
-        """Read frames one by one, and note how far the bytes may pass."""
-        watch, report, rule, decoder = self._watch, self._report, self._rule, self._decoder
-        left = iter(frames if self.fault is None else ())
-        for frame in left:
-            offset = frame.offset
-            if self._wait_at is not None and self._holds_too_much(offset):
-                self._take_back([frame, *left])
-                return
-            if self._stop_at is None:
-                if self._error_end is not None:
-                    self._stop_at = self._error_end if self._is_array else offset
-                    self._error = self._error_after
-                elif rule is not None and not frame.data.startswith(rule.known):
-                    self._hold_against(rule, frame)
-            begin = offset if self._half_at is None else self._half_at
-            unseen = self._unseen() if report.repairs else (0, 0)
-            failure, events = None, watch.feed([frame])
-            for event in events:
-                if type(event) in _NOTED:
-                    failure = self._note(event) or failure
-            if watch.fault is not None:
-                at = getattr(watch.fault, "offset", None)
-                self._fails(watch.fault, at if at is not None and begin <= at <= offset else begin)
-                self._take_back(left)
-                return
-            self._half_at = decoder.held_from
-            self._settle(begin)
-            if self._stop_at is not None:
-                continue
-            if failure is not None:
-                self._failed(failure, frame, begin, unseen, says_something(events))
-            elif self._is_over:
-                continue
-            elif report.terminated:
-                self._wait_at, self._is_over = self._wait_at if self._runs_calls else begin, True
-            elif frame.terminated:
-                self._good = frame
+    def _read(self, work: Callable[..., None], *given: bytes) -> None:
+        """Have the parser cut frames, up to a fault: its own, or that of what was read."""
+        self._cutter.emit = self._see
+        try:
+            work(*given)
+        except Exception as error:
+            if error is not self.fault and error is not self._parser.fault:
+                raise
+        finally:
+            del self._cutter.emit  # or each would hold the other
+
+    def _see(self, frame: Frame) -> None:
+        """Read a frame, and note how far the bytes may pass. Raises the fault behind which nothing is read."""
+        if self.fault is not None:
+            raise self.fault
+        offset, decoder, report = frame.offset, self._decoder, self._report
+        if self._wait_at is not None and self._holds_too_much(offset):
+            report.frames -= 1
+            raise cast("Exception", self.fault)
+        self._has_payload = self._has_payload or bool(frame.data)
+        if self._stop_at is None:
+            if self._error_end is not None:
+                self._stop_at = self._error_end if self._is_array else offset
+                self._error = self._error_after
+            elif self._rule is not None and not frame.data.startswith(self._rule.known):
+                self._hold_against(self._rule, frame)
+        begin = offset if self._half_at is None else self._half_at
+        unseen = self._unseen() if report.repairs else (0, 0)
+        failure, events = None, self._watch.feed([frame])
+        for event in events:
+            if type(event) in _NOTED:
+                failure = self._note(event) or failure
+        if self._watch.fault is not None:
+            at = getattr(self._watch.fault, "offset", None)
+            self._fails(self._watch.fault, at if at is not None and begin <= at <= offset else begin)
+            raise self._watch.fault
+        self._half_at = decoder.held_from
+        self._settle(begin)
+        if self._stop_at is not None:
+            return
+        if failure is not None:
+            self._failed(failure, frame, begin, unseen, says_something(events))
+        elif self._is_over:
+            return
+        elif report.terminated:
+            self._wait_at, self._is_over = self._wait_at if self._runs_calls else begin, True
+        elif frame.terminated:
+            self._good = frame
 
     def _settle(self, begin: int) -> None:
         """Note whether the decoder knows the dialect by now, and whether the frame at ``begin`` makes clients run a call."""
@@ -236,11 +246,6 @@ class PassThrough:
         if not self._is_over:
             self._runs_calls = self._decoder.runs_calls
             self._wait_at = begin if self._runs_calls else None
-
-    def _take_back(self, behind: Iterable[Frame]) -> None:
-        """The parser read frames behind a fault, which do not count."""
-        for frame in behind:
-            self._report.take_back(1, repairs_of(frame))
 
     def _look_at_parser(self) -> None:
         """What its parser says of the bytes behind the last frame."""
@@ -376,10 +381,10 @@ class PassThrough:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _end(self, frames: list[Frame], failure: ProviderFailed | None, error: Exception | None = None) -> bytes:
+    def _end(self, failure: ProviderFailed | None, error: Exception | None = None) -> bytes:
         """What may pass at the end of the input, and what tells the client that the answer is not whole, if it is not.
 
-        ``frames``: those that the end broke off. ``failure``: what the provider says of it in the stop reasons alone.
+        ``failure``: what the provider says of it in the stop reasons alone.
         ``error``: what broke the input.
         """
         report, half_at, self._half_at = self._report, self._half_at, None
@@ -393,7 +398,7 @@ class PassThrough:
             self._withhold()
         output = self._pass()
         if self._stop_at is None and self._is_known:
-            output += self._rest(is_whole=bool(report.clean or is_shown), has_payload=any(f.data for f in frames))
+            output += self._rest(is_whole=bool(report.clean or is_shown), has_payload=self._has_payload)
         elif report.clean or is_shown:
             output += self._closed()
         if report.clean:

@@ -14,16 +14,16 @@ from typing import Any
 
 from streamkit.conversation.messages import Response, Tool
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import SearchForm
+from streamkit.dialects.base import Dialect, SearchForm
 from streamkit.events import Aside, Event
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Stage
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
 
-class SearchCarrier(EventMachine):
-    """Machine of ``carry_searches``: ``list[Event]`` to ``list[Event]``."""
+class SearchCarrier(Link):
+    """Machine of ``carry_searches``: events to events."""
 
     def __init__(
         self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -36,54 +36,52 @@ class SearchCarrier(EventMachine):
         self._to = to
         self._number = 0
 
-    def feed(self, events: list[Event], /) -> list[Event]:
-        out: list[Any] = []
-        for event in events:
-            if not isinstance(event, Aside) or event.vendor != self._vendor:
-                out.append(event)
-                continue
-            found, left = self._reader.take(event)
-            if left is not None:  # in front: what it cites belongs to the text that is open
-                out.append(left)
-            for searched in found:
-                out += self._to.write(searched, self._number, event.choice) if self._to.write is not None else ()
-                self._number += 1
-        return out
+    def push(self, event: Event, /) -> None:
+        if not isinstance(event, Aside) or event.vendor != self._vendor:
+            self.emit(event)
+            return
+        found, left = self._reader.take(event)
+        if left is not None:  # in front: what it cites belongs to the text that is open
+            self.emit(left)
+        for searched in found:
+            for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():
+                self.emit(aside)
+            self._number += 1
 
-    def finish(self) -> list[Event]:
+    def push_end(self) -> None:
         self._reader.finish()
-        return []
 
 
-def _forms(source: str, to: str) -> tuple[SearchForm, SearchForm] | None:
-    read, write = DIALECTS[source].searches, DIALECTS[to].searches
-    if read is None or read.reader is None or write is None or write.write is None or source == to:
+def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[SearchForm, SearchForm] | None:
+    """How both dialects tell searches, where those of one are to be told in the other: the request offers one.
+
+    Where clients read them in any case, none need be offered.
+    """
+    read, write = source.searches, to.searches
+    if read is None or read.reader is None or write is None or write.write is None or source is to:
+        return None
+    if not (write.unasked or any(tool.search is not None for tool in offered)):
         return None
     return read, write
 
 
-def carries_searches(source: str, to: str, offered: Sequence[Tool]) -> bool:
-    """Whether searches of one dialect are to be told in another: both tell them, and the request offers one.
-
-    Where clients read them in any case, none need be offered.
-    """
-    forms = _forms(source, to)
-    return forms is not None and (forms[1].unasked or any(tool.search is not None for tool in offered))
-
-
-def carry_searches(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """The stage in front of ``encode`` that tells the searches of one dialect in the words of another."""
-    forms = _forms(source, to)
+def carry_searches(
+    source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
+) -> Stage[list[Event], list[Event]] | None:
+    """The stage in front of ``encode`` that tells the searches of one dialect in the words of another, if it has to."""
+    forms = _forms(source, to, offered)
     if forms is None:
-        raise ValueError(f"no searches are carried from {source} to {to}")
+        return None
     return stage_within("events", "carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
 
 
-def carry_searches_of(response: Response, to: str) -> None:
+def carry_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> None:
     """The same for a whole response, in place."""
-    forms = _forms(response.dialect, to)
-    for choice in response.choices if forms is not None else ():
-        carrier = SearchCarrier(*forms, report=response.report)  # type: ignore[misc]  # asked above
+    forms = _forms(DIALECTS[response.dialect], DIALECTS[to], offered)
+    if forms is None:
+        return
+    for choice in response.choices:
+        carrier = SearchCarrier(*forms, report=response.report)
         parts: list[Any] = list(choice.parts)
-        choice.parts = [made for part in parts for made in carrier.feed([part])]  # type: ignore[misc]  # parts are no events
+        choice.parts = [made for part in parts for made in carrier.feed([part])]
         carrier.finish()

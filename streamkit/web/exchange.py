@@ -37,7 +37,7 @@ from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of
-from streamkit.translation.web_searches import carries_searches, carry_searches_of
+from streamkit.translation.web_searches import carry_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
@@ -253,8 +253,7 @@ class Exchange:
         """A whole answer of another dialect as the client knows its tools, and cites."""
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
         restore_response(answer, tools)
-        if carries_searches(answer.dialect, client, tools):
-            carry_searches_of(answer, client)
+        carry_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 
     # -- asking ----------------------------------------------------------------------------------------------------

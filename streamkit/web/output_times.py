@@ -50,8 +50,7 @@ class OutputTimes:
         if report.frames == self._frames or at is None:  # of a whole answer nothing is timed
             return
         self._frames = report.frames
-        is_output = report.has_output is not False and report.spoken
-        report.has_output = None
+        is_output, report.has_output = report.has_output, False
         if not is_output:
             return
         if self.first_at is None:

@@ -40,8 +40,6 @@ def stages(scale: float) -> dict[str, Any]:
         for part in ("parse", "decode", "accumulate", "check", "encode")
         for kind in ("machine", "stage")
     ]
-    parts += [_row(scale / 9, input=name, cut="64 KiB", mode=JOINED, kind="together", part="decode")
-              for name in ("text", "four interleaved calls")]  # fmt: skip
     framing = [_row(scale / 2, input="text", cut=cut, part="SSEParser") for cut in CUTS]
     return {"recipe": recipe, "parts": parts, "framing": framing}
 
@@ -77,13 +75,7 @@ def grown(scale: float) -> dict[str, Any]:
         "arguments": [_series(f"arguments, {mode}", "characters", growth.ARGUMENTS, scale, mode=mode) for mode in both],
         "lines": [_series("one line in 1 KiB reads", "bytes", growth.LINES, scale / 1000)],
         "accumulating": [
-            {
-                "mode": mode,
-                "fed": "event by event",
-                "characters": 2**20,
-                "milliseconds": 9.0,
-                "times_list_join_loads": spread(scale),
-            }
+            {"mode": mode, "characters": 2**20, "milliseconds": 9.0, "times_list_join_loads": spread(scale)}
             for mode in both
         ],
     }

@@ -152,7 +152,6 @@ def test_profile_adds_the_stages_to_the_json():
         ("parse openai-chat", 1, 24),
         ("decode openai-chat", 24, 25),
         ("accumulate_tool_calls", 25, 27),
-        ("check_json", 27, 27),
         ("pipe", 1, 27),
     ]
     assert all(0 < row["seconds"] < 60 for row in rows)
@@ -163,7 +162,7 @@ def test_profile_is_a_table_behind_the_picture(tmp_path):
     shown = run("inspect", "--profile", str(DEMO)).stdout
     assert shown.startswith(plain)
     assert [line.split()[0] for line in shown[len(plain) :].decode().splitlines()[:-1]] == [
-        "stage", "source", "parse", "decode", "accumulate_tool_calls", "check_json", "pipe"
+        "stage", "source", "parse", "decode", "accumulate_tool_calls", "pipe"
     ]  # fmt: skip
     html = tmp_path / "page.html"
     html.write_bytes(b"<html><body>no</body></html>")

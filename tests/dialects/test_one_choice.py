@@ -33,7 +33,6 @@ from streamkit.events import (
     Verdict,
 )
 from streamkit.report import StreamReport
-from streamkit.tool_calls.delta_run import DeltaRun
 from tests.laws.running import CLOCK, maker
 
 ONE_CHOICE = ("anthropic", "bedrock", "cohere", "ollama", "openai-responses")
@@ -48,15 +47,12 @@ LAST = [
 THEIRS: Sequence[Any] = [
     ChoiceStarted(1),
     TextDelta("theirs", 1),
-    DeltaRun(TextDelta("", 1), ["the", "irs"]),
     RefusalDelta("theirs", 1),
     ReasoningDelta("theirs", 1),
-    DeltaRun(ReasoningDelta("", 1), ["the", "irs"]),
     ReasoningSignature("theirs", "openai", 1),
     ReasoningOpaque("theirs", "openai", 1),
     ToolCallStarted(0, "c", "theirs", 1),
     ToolCallArguments(0, '{"theirs"', 1),
-    DeltaRun(ToolCallArguments(0, "", 1), [":", "1"]),
     ToolCallDoomed(0, 1, ("theirs",), "no"),
     ToolCallFinished(0, "c", "theirs", '{"theirs":1}', 1, verdict=Verdict("complete")),
     Aside("openai", "logprobs", "theirs", {"theirs": 1}, 1),

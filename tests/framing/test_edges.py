@@ -10,15 +10,7 @@ import pytest
 from streamkit import parse_sse, pipe
 from streamkit.errors import BrokenFrame, EventTooLong, LineTooLong, NeedsRepair, NotThisDialect, UsageError
 from streamkit.framing.eventstream import EventStreamParser, serialize_eventstream
-from streamkit.framing.frame import (
-    BEGINNING_BYTES,
-    BOM,
-    Beginning,
-    Frame,
-    RepairedFrame,
-    describe_beginning,
-    repairs_of,
-)
+from streamkit.framing.frame import BEGINNING_BYTES, BOM, Beginning, describe_beginning
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser, serialize_ndjson
 from streamkit.framing.sse import SSEParser, has_comments_only, serialize_sse
@@ -64,27 +56,6 @@ def test_a_repair_that_is_refused_at_the_end_is_named_explained_and_placed_too(k
     assert isinstance(fault, NeedsRepair)
     assert (fault.kind, fault.offset) == (kind, len(EVENT))
     assert REPAIRS[kind] in str(fault)
-
-
-@pytest.mark.parametrize("kind", STRAYS)
-def test_a_frame_carries_the_repairs_that_were_counted_for_it(kind):
-    parser = SSEParser(stray_errors=True)
-    first, second, third = parser.feed(EVENT + STRAYS[kind] + EVENT)
-    assert [dict(repairs_of(frame)) for frame in (first, second, third)] == [{}, {kind: 1}, {}]
-    assert [type(frame) for frame in (first, second, third)] == [Frame, RepairedFrame, Frame]
-
-
-def test_the_last_frame_carries_its_repairs_too():
-    parser = SSEParser(stray_errors=True)
-    parser.feed(EVENT + b"error: no")
-    [last] = parser.finish()
-    assert dict(repairs_of(last)) == {"sse_error_field": 1}
-
-
-def test_a_repaired_frame_is_equal_to_frames_alone():
-    assert RepairedFrame(b"1", repairs={"x": 1}) == Frame(b"1")
-    assert RepairedFrame(b"1", repairs={"x": 1}) != Frame(b"2")
-    assert RepairedFrame(b"1") != 1
 
 
 def test_an_object_is_an_event_only_behind_an_event_and_only_where_that_is_asked_for():

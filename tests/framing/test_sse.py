@@ -334,8 +334,8 @@ def test_the_cuts_change_nothing_not_even_a_fault(data, at, limits, stray_errors
 class PlainParser(SSEParser):
     """Without the path for streams of nothing but data."""
 
-    def _read_data_only(self, lines, width, frames):
-        return lines
+    def _read_alike(self, lines, width):
+        return 0
 
 
 @given(streams, places, limits)
@@ -357,9 +357,9 @@ def test_the_path_for_data_only_is_taken_and_left_at_the_first_other_line():
     read_by: list[int] = []
 
     class Noting(SSEParser):
-        def _read(self, lines, width, frames):
+        def _read(self, lines, width):
             read_by.append(len(lines))
-            super()._read(lines, width, frames)
+            super()._read(lines, width)
 
     frames = Noting().feed(b"data: x\n\n" * 20 + b": ping\n" + b"data: y\n\n" * 2)
     assert [frame.data for frame in frames] == [b"x"] * 20 + [b"y"] * 2

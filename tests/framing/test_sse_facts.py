@@ -73,12 +73,12 @@ class LineRecorder(SSEParser):
         super().__init__()
         self.lines: list[bytes] = []
 
-    def _read_data_only(self, lines, width, frames):
-        return lines
+    def _read_alike(self, lines, width):
+        return 0
 
-    def _read(self, lines, width, frames):
+    def _read(self, lines, width):
         self.lines += lines
-        super()._read(lines, width, frames)
+        super()._read(lines, width)
 
     def flushed(self) -> list[str]:
         last = self._take()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, FrameRun
+from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, StreamError, UsageError
+from streamkit.framing.frame import BEGINNING_BYTES
 from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, serialize_sse
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import STRICT
@@ -20,16 +22,21 @@ SSE = b"data: {}\n\n"
 EVENT = b"data: %b\n\n" % (b"x" * BEGINNING_BYTES)
 
 
-def frames_of(reads: list[bytes], *, gives_runs: bool, limits: Limits = DEFAULT_LIMITS):
-    """The frames, and all else that reading leaves behind; the runs are told one by one."""
-    report = StreamReport()
+def frames_of(reads: list[bytes], *, in_runs: bool, limits: Limits = DEFAULT_LIMITS):
+    """The frames, all else that reading leaves behind, and the runs if they are taken as such."""
+    report, frames, runs = StreamReport(), [], []
     parser = SSEParser(limits=limits, report=report, stray_errors=True)
-    parser.gives_runs = gives_runs
-    given = [frame for read in reads for frame in parser.feed(read)] + parser.finish()
-    runs = [one for one in given if type(one) is FrameRun]
-    frames = [
-        one for run in given for one in (map(run.frame, range(len(run.payloads))) if type(run) is FrameRun else [run])
-    ]
+
+    def take_run(run):
+        runs.append(run)
+        report.frames += len(run.payloads)
+        frames.extend(map(run.frame, range(len(run.payloads))))
+
+    parser.emit, parser.emit_run = frames.append, take_run if in_runs else None
+    with suppress(StreamError):
+        for read in reads:
+            parser.push(read)
+        parser.push_end()
     fault = type(parser.fault), str(parser.fault), getattr(parser.fault, "offset", None)
     left = (parser.boundary, parser.last_event_id, parser.retry, report.bytes_in, report.frames, dict(report.repairs))
     return (frames, fault, left if parser.fault is None else None), runs
@@ -51,16 +58,16 @@ def test_events_that_are_alike_are_read_together_as_one_by_one(pieces, data):
     places = data.draw(st.lists(st.integers(0, len(body)), max_size=4).map(sorted))
     reads = cut_at(body, places)
     for limits in (DEFAULT_LIMITS, Limits(line_bytes=40), Limits(event_bytes=30), Limits(name_bytes=20)):
-        found, runs = frames_of(reads, gives_runs=True, limits=limits)
-        assert not frames_of(reads, gives_runs=False, limits=limits)[1]
-        assert found == frames_of(reads, gives_runs=False, limits=limits)[0]
-        assert found == frames_of([body[at : at + 1] for at in range(len(body))], gives_runs=False, limits=limits)[0]
+        found, runs = frames_of(reads, in_runs=True, limits=limits)
+        assert not frames_of(reads, in_runs=False, limits=limits)[1]
+        assert found == frames_of(reads, in_runs=False, limits=limits)[0]
+        assert found == frames_of([body[at : at + 1] for at in range(len(body))], in_runs=False, limits=limits)[0]
         assert all(run.payloads for run in runs)
 
 
 def test_a_run_goes_as_far_as_events_are_alike():
     body = SSE + NAMED * 500 + b"event: b\ndata: {}\n\n" + NAMED * 500 + SSE * 500
-    (frames, _, _), runs = frames_of([body], gives_runs=True)
+    (frames, _, _), runs = frames_of([body], in_runs=True)
     assert [frame.offset for frame in frames[:3]] == [0, len(SSE), len(SSE + NAMED)]
     assert len(frames) == 1502
     assert sum(len(run.payloads) for run in runs) > 1400
@@ -200,12 +207,12 @@ def test_names_are_told_apart_from_read_to_read_and_beyond_those_that_are_kept()
     names = [f"name-{number % 400}" for number in range(1200)] + ["n" * 100, ""]
     reads = [f"event: {name}\ndata: {{}}\n\n".encode() for name in names]
     for cut in (reads, [bytearray(read) for read in reads]):
-        (frames, fault, _), _ = frames_of(cut, gives_runs=False)
+        (frames, fault, _), _ = frames_of(cut, in_runs=False)
         assert [frame.event for frame in frames] == [name or "message" for name in names]
         assert fault[0] is type(None)
 
 
 def test_a_name_that_one_stream_may_have_may_be_too_long_for_another():
     read = b"event: abcdef\ndata: {}\n\n"
-    assert frames_of([read], gives_runs=False)[0][0][0].event == "abcdef"
-    assert frames_of([read], gives_runs=False, limits=Limits(name_bytes=5))[0][1][0] is NameTooLong
+    assert frames_of([read], in_runs=False)[0][0][0].event == "abcdef"
+    assert frames_of([read], in_runs=False, limits=Limits(name_bytes=5))[0][1][0] is NameTooLong

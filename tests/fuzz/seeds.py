@@ -11,7 +11,7 @@ from streamkit import decode_request, decode_response, encode_request, encode_re
 from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamkitError
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.recording import End, Read, RecordedRequest, RecordedResponse, Recording
 from streamkit.recording.lines import lines_of
 from streamkit.report import StreamReport

@@ -31,7 +31,7 @@ from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.lint import Check
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.recording.lines import lines_of

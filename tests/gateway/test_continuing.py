@@ -221,10 +221,10 @@ async def test_its_profile_is_of_the_last_upstreams_part_and_of_all_that_was_wri
         await eventually(lambda: started.counted("streams_active") == 0)
     [line] = [record.fields["profile"] for record in caplog.records if record.msg == "request"]
     assert [name for name in line if name not in {"source", "pipe"}] == [
-        "parse mistral", "decode mistral", "accumulate_tool_calls", "check_json", "encode openai-chat", "mark_seams"
+        "parse mistral", "decode mistral", "accumulate_tool_calls", "encode openai-chat", "mark_seams"
     ]  # fmt: skip
     assert line["source"]["items_out"] == line["parse mistral"]["items_in"]
-    assert line["encode openai-chat"]["items_in"] > line["check_json"]["items_out"]
+    assert line["encode openai-chat"]["items_in"] > line["accumulate_tool_calls"]["items_out"]
 
 
 @pytest.mark.parametrize("dialect", SOURCES)

@@ -12,7 +12,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import ReasoningDelta, StopReasonSeen, TextDelta, ToolCallDelta, UsageReported
 from streamkit.gateway.demo_model import DELTAS, EXCERPT_CHARS, RESULTS, answer, recording
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
 from streamkit.translation.bodies import decode_request

@@ -176,8 +176,8 @@ async def test_the_line_of_a_stream(caplog):
 #: What each pair of dialects has between its source and what drives the stages.
 STAGES = {
     "anthropic": (
-        "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "check_json", "carry_citations",
-        "encode anthropic", "fast path",
+        "parse openai-chat", "decode openai-chat", "accumulate_tool_calls", "carry_citations",
+        "encode anthropic",
     ),
     "openai-chat": ("pass openai-chat through",),
 }  # fmt: skip

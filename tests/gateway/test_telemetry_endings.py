@@ -79,7 +79,7 @@ async def test_an_answer_that_others_go_on_with_is_a_span_for_each(spans):
 async def test_a_stage_that_raises_ends_its_spans(spans, monkeypatch, caplog, stream):
     """A fault of the gateway's own, behind the upstream's first bytes."""
     caplog.set_level(logging.CRITICAL, "streamkit.gateway")
-    monkeypatch.setattr("streamkit.tool_calls.accumulate.ToolCallAccumulator.feed", lambda *_: 1 / 0)
+    monkeypatch.setattr("streamkit.tool_calls.accumulate.ToolCallAccumulator.push", lambda *_: 1 / 0)
     async with (
         EvilUpstream(as_asked("anthropic")) as evil,
         traced(spans, upstream_at(evil, "anthropic", timeouts=PATIENT)) as running,

@@ -11,16 +11,7 @@ import pytest
 from aiohttp import web
 from attrs import evolve
 
-from streamkit import (
-    TOLERANT,
-    accumulate_tool_calls,
-    collect,
-    decode,
-    decode_response,
-    encode_response,
-    find_text_calls,
-    transcode,
-)
+from streamkit import TOLERANT, collect, decode_response, encode_response, find_text_calls, transcode
 from streamkit.dialects import DIALECTS
 from streamkit.errors import ArgumentsTooLong, UsageError
 from streamkit.events import (
@@ -40,13 +31,10 @@ from streamkit.in_text.json_value import JSONValue
 from streamkit.in_text.parameters import OfferedTools
 from streamkit.in_text.thinking import BLANK_CHARS
 from streamkit.limits import Limits
-from streamkit.pipeline import machines_of
 from streamkit.policy import TextCalls
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cuts, joined, source_of
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.web import Upstream, setup
 from tests.cli.command import run
 from tests.gateway.running import asking, upstream_at
@@ -176,14 +164,6 @@ def test_choices_are_apart():
     )
     assert [type(event) for event in out] == [TextDelta, ToolCallDelta, ToolCallEnded]
     assert (out[0], out[1].choice) == (TextDelta('{"name":"f"}', 0), 1)
-
-
-def test_runs_are_read_as_one_delta():
-    machine = finder("hermes")
-    machine.gives_runs = True
-    assert machine.takes_runs
-    run_of = DeltaRun(TextDelta(""), ["<tool_", 'call>{"name":"f"', "}</tool_call>"])
-    assert [type(event) for event in machine.feed([run_of])] == [ToolCallDelta, ToolCallEnded]
 
 
 def test_white_space_around_calls_is_dropped_and_elsewhere_kept():
@@ -579,13 +559,6 @@ async def test_every_dialect_writes_such_a_call(target):
     again = await collect(source_of([out]), target)
     assert [(call.name, call.arguments) for call in again.choices[0].tool_calls] == [("weather", '{"city": "Paris"}')]
     assert again.choices[0].stop_reason == "tool_calls"
-
-
-def test_the_stage_stands_between_decode_and_accumulate():
-    stages = [parse("openai-chat"), decode("openai-chat"), find_text_calls("hermes"), accumulate_tool_calls(join=True)]
-    machine = machines_of(stages, StreamReport())
-    assert [type(one).__name__ for one in machine][-2:] == ["TextCallFinder", "ToolCallAccumulator"]
-    assert machine[-2].gives_runs
 
 
 def test_the_command_line_looks_where_it_is_told_to(tmp_path):

@@ -7,16 +7,7 @@ import pytest
 from aiohttp import web
 from attrs import evolve
 
-from streamkit import (
-    STRICT,
-    TOLERANT,
-    accumulate_tool_calls,
-    collect,
-    decode,
-    decode_response,
-    split_thinking,
-    transcode,
-)
+from streamkit import STRICT, TOLERANT, collect, decode_response, transcode
 from streamkit.errors import UsageError
 from streamkit.events import (
     Aside,
@@ -29,12 +20,9 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.in_text.thinking import BLANK_CHARS, KIND, TAGS, ThinkSplitter, unfinished
-from streamkit.pipeline import machines_of
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cuts, source_of
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.web import Upstream, setup
 from tests.cli.command import run
 from tests.gateway.running import asking, upstream_at
@@ -158,15 +146,6 @@ def test_blocks_and_choices_are_apart():
     ]  # fmt: skip
 
 
-def test_runs_pass_once_the_text_has_begun_and_are_taken_apart_before():
-    machine = ThinkSplitter()
-    machine.gives_runs = True
-    assert machine.takes_runs
-    run = DeltaRun(TextDelta(""), ["<thi", "nk>a", "</think>", "b", "c"])
-    assert machine.feed([run]) == [ReasoningDelta("a"), TextDelta("b"), TextDelta("c")]
-    assert machine.feed([run]) == [run]
-
-
 def test_the_end_and_a_failure_hand_on_what_is_held():
     for end in "finish", "abandon":
         machine = ThinkSplitter()
@@ -225,13 +204,6 @@ def test_a_whole_answer_is_read_as_its_stream(form):
     whole = decode_response(body, form.provider or form.dialect, ReadOptions(policy=form.policy))
     assert (whole.choices[0].text, whole.choices[0].reasoning) == (form.text, form.reasoning)
     assert whole.report.repairs == form.repairs
-
-
-def test_the_stage_stands_between_decode_and_accumulate():
-    stages = [parse("openai-chat"), decode("openai-chat"), split_thinking(), accumulate_tool_calls(join=True)]
-    machine = machines_of(stages, StreamReport())
-    assert [type(one).__name__ for one in machine][-2:] == ["ThinkSplitter", "ToolCallAccumulator"]
-    assert machine[-2].gives_runs
 
 
 def test_the_command_line_says_how(tmp_path):

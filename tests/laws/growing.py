@@ -49,7 +49,7 @@ from streamkit.framing.value_count import counted_values
 from streamkit.gateway.record import Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain, machines_of
+from streamkit.machines import Chain
 from streamkit.policy import LENIENT, TOLERANT, TextCalls
 from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
@@ -518,7 +518,7 @@ def _checked(dialect: str, pieces: list[bytes]) -> object:
         check_schema_early(tools),
         check_json(tools=tools),
     ]
-    return _fed(Chain(*machines_of([*stages, partial_arguments()], report)), report, pieces)
+    return _fed(Chain(*(stage.make(report) for stage in [*stages, partial_arguments()])), report, pieces)
 
 
 def _linted(dialect: str, pieces: list[bytes]) -> object:

@@ -23,8 +23,8 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.machines import Chain
 from streamkit.mock.answer import Answer
-from streamkit.pipeline import Chain
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_response

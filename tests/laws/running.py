@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from attrs import define, frozen
 from streamkit.conversation.messages import Tool
 from streamkit.dialects import DIALECTS, decode, source_named
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.encode_stage import EncoderLink, ForeignEncoder
 from streamkit.errors import StreamError
 from streamkit.events import (
     ProviderFailed,
@@ -26,7 +27,7 @@ from streamkit.events import (
 )
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Chain, machines_of
+from streamkit.machines import Chain
 from streamkit.policy import TOLERANT, Policy
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import PassThrough, parse
@@ -35,8 +36,8 @@ from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
 from streamkit.tool_calls.value_text import plain_text
-from streamkit.translation.citations import carries, carry_citations
-from streamkit.translation.web_searches import carries_searches, carry_searches
+from streamkit.translation.citations import carry_citations
+from streamkit.translation.web_searches import carry_searches
 from tests.corpora import CORPORA, streams
 from tests.sampling import few
 from tests.vectors import VECTORS
@@ -83,7 +84,7 @@ def chain_of(
     offered: Sequence[Tool] = (),
     to: str | None = None,
 ) -> Chain:
-    """The same machines as a pipe makes them, which reads runs of like frames at once; ``to``: for a client's dialect."""
+    """The same machines as a pipe makes them, each calling the next; ``to``: for a client's dialect."""
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
@@ -91,12 +92,11 @@ def chain_of(
         accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
-    own = source_named(dialect)[0].name
-    if to is not None and carries_searches(own, to, offered):
-        stages.append(carry_searches(own, to, limits=limits))
-    if to is not None and carries(own, to):
-        stages.append(carry_citations(own, to, limits=limits))
-    return Chain(*machines_of(stages, report))
+    if to is not None:
+        ends = source_named(dialect)[0], DIALECTS[to]
+        carried = carry_searches(*ends, offered, limits=limits), carry_citations(*ends, limits=limits)
+        stages += [stage for stage in carried if stage is not None]
+    return Chain(*(stage.make(report) for stage in stages))
 
 
 def facts_of(report: StreamReport) -> dict[str, Any]:
@@ -202,37 +202,26 @@ def translate(
     report = StreamReport()
     encoding = Encoding(limits=limits, make_id=maker(), clock=CLOCK)
     if source == target and passing:
-        encoder: Any = PassThrough(DIALECTS[target], encoding, policy, report)
-        chain: Any = None
+        encoder: EncoderLink = ForeignEncoder(PassThrough(DIALECTS[target], encoding, policy, report))
+        chain = Chain(encoder)
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = chain_of(source, report, limits, join=join, policy=policy, to=target)
+        chain = Chain(chain_of(source, report, limits, join=join, policy=policy, to=target), encoder)
     output: list[bytes] = []
     try:
-        for chunk in reads:
-            _step(chain, encoder, chain.feed(chunk) if chain else chunk, output)
-        if chain:
-            _step(chain, encoder, chain.finish(), output)
-        output.append(encoder.finish())
-        if encoder.fault is not None:
-            raise encoder.fault
+        for work in [*(partial(chain.push_batch, chunk) for chunk in reads), chain.push_end]:
+            work()
+            output.append(encoder.written())
+            if chain.fault is not None:
+                raise chain.fault
     except StreamError as error:
-        if chain is not None and encoder.fault is None and (held := chain.abandon()):
-            output.append(encoder.feed(held))
-        output.append(encoder.fail(error))
-        if chain is not None and report.clean and encoder.ended:  # the stream was whole before this
+        chain.push_rest()
+        output += encoder.written(), encoder.fail(error)
+        if report.clean and encoder.ended:  # the stream was whole before this
             report.repair("fault_after_end")
         else:
             report.failed(error)
     return b"".join(output), report
-
-
-def _step(chain: Any, encoder: Any, item: Any, output: list[bytes]) -> None:
-    if item:
-        output.append(encoder.feed(item))
-    for machine in (encoder, chain):
-        if machine is not None and machine.fault is not None:
-            raise machine.fault
 
 
 #: Dialects that carry arguments as an object: what clients would split lines at is written otherwise.

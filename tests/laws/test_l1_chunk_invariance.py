@@ -15,7 +15,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import HeldTooLong, StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.policy import POLICIES, STRICT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of

@@ -203,7 +203,7 @@ def outcome(seed: int) -> str:
     if machine.fault is None:
         lines += map(_line, machine.finish() if rng.random() < 0.9 else machine.abandon())
     counted = {**report.repairs, **{f"-{kind}": times for kind, times in report.losses.items()}}
-    fault = "" if machine.fault is None else f" {type(machine.fault).__name__} {machine.behind}"
+    fault = "" if machine.fault is None else f" {type(machine.fault).__name__}"
     lines.append(f"   {dict(sorted(counted.items()))} {report.clean}{fault}")
     return "\n".join(lines)
 

@@ -44,7 +44,6 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.call import EXTRAS
 from streamkit.tool_calls.check import JSONChecker
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.identity import IDS
 
 MADE = "made"
@@ -625,12 +624,10 @@ def test_fragments_of_one_call_at_two_indices_keep_their_order(size, join):
     """quirks.md 14: a start numbered by the tool's place, its text by the call's order, then at both."""
     fragments = [d(5 * (number % 2), None, None, f"<{number}>") for number in range(60)]
     machine = ToolCallAccumulator(join=join)
-    machine.gives_runs = True
     out: list[Any] = machine.feed([ChoiceStarted(), d(5, "a", "f", '{"k": "0123456789'), d(0, None, None, "abc")])
     for at in range(0, 60, size):
         out += machine.feed(fragments[at : at + size])
-    flat = [one for event in out for one in (event.deltas() if type(event) is DeltaRun else [event])]
-    said = "".join([event.fragment for event in flat if type(event) is ToolCallArguments])
+    said = "".join([event.fragment for event in out if type(event) is ToolCallArguments])
     assert said == '{"k": "0123456789abc' + "".join([fragment.arguments for fragment in fragments])
 
 

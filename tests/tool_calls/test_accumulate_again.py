@@ -182,9 +182,9 @@ def test_the_stage_makes_its_machine_with_all_that_it_was_given():
     assert stage.name == "accumulate_tool_calls"
     assert (machine.limits, machine.policy, machine.report, machine.make_id) == (limits, policy, report, str.upper)
     assert machine.policy is policy
-    assert machine.join
-    assert not accumulate_tool_calls().make(report).join
-    assert not ToolCallAccumulator().join
+    assert machine.joins
+    assert not accumulate_tool_calls().make(report).joins
+    assert not ToolCallAccumulator().joins
 
 
 def test_the_second_of_two_equal_calls_is_dropped():

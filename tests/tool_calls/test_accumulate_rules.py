@@ -28,7 +28,6 @@ from streamkit.limits import Limits
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.delta_run import DeltaRun
 
 
 def d(
@@ -252,14 +251,6 @@ def test_a_choice_behind_a_failure_is_none():
     machine = machine_of()
     machine.feed([FAILURE])
     assert machine.feed([ChoiceStarted(1)]) == []
-
-
-def test_what_stands_behind_a_refused_repair_within_a_run_is_counted():
-    machine = machine_of(Policy(refuse_repairs=True))
-    machine.feed([FAILURE])
-    machine.feed([DeltaRun(TextDelta(""), ["a", "b", "c"])])
-    assert isinstance(machine.fault, NeedsRepair)
-    assert machine.behind == 2
 
 
 def test_a_repair_that_is_refused_at_the_end_is_a_fault_but_where_the_input_failed():

@@ -19,7 +19,8 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.limits import Limits
-from streamkit.pipeline import Chain, pipe
+from streamkit.machines import Chain
+from streamkit.pipeline import pipe
 from streamkit.tool_calls import early, schema_view
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json

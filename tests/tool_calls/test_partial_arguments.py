@@ -19,7 +19,8 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.limits import Limits
-from streamkit.pipeline import Chain, pipe
+from streamkit.machines import Chain
+from streamkit.pipeline import pipe
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.partial_arguments import ArgumentsWatcher, PartialArguments, partial_arguments
 from streamkit.tool_calls.partial_json import MISSING, GrowingText, PartialJSON

@@ -90,7 +90,7 @@ async def test_a_streamed_search_is_told_and_no_call(source, to):
 @pytest.mark.parametrize(("source", "to"), PAIRS)
 def test_so_is_one_of_a_whole_answer(source, to):
     answer = decode_response(encode_response(searched(source, FOUND), source), source)
-    carry_searches_of(answer, to)
+    carry_searches_of(answer, to, SEARCH)
     read = decode_response(encode_response(answer, to), to)
     assert [without_titles(search) for search in found(read)] == [without_titles(FOUND)]
     assert (read.text, read.tool_calls, answer.report.losses["server_tool"]) == (TEXT, [], 0)
@@ -116,7 +116,7 @@ def test_several_searches_stay_apart_and_one_that_failed_says_so():
     for source, to in PAIRS:
         if source != "gemini":
             answer = searched(source, *told)
-            carry_searches_of(answer, to)
+            carry_searches_of(answer, to, SEARCH)
             again = decode_response(encode_response(answer, to), to)
             assert [without_titles(search) for search in found(again)] == [without_titles(search) for search in told]
 
@@ -124,7 +124,7 @@ def test_several_searches_stay_apart_and_one_that_failed_says_so():
 def test_where_no_search_was_offered_and_where_there_is_no_place_it_is_a_counted_loss():
     for to in ("openai-chat", "gemini"):
         answer = searched("anthropic", FOUND)
-        carry_searches_of(answer, to)
+        carry_searches_of(answer, to, SEARCH)
         encode_response(answer, to)
         assert answer.report.losses["server_tool"] > 0
 
@@ -177,7 +177,7 @@ def test_what_another_provider_ran_does_not_go_to_the_server_of_the_dialect():
     for dialect, members, where in [("anthropic", {"max_tokens": 9}, "messages"), ("openai-responses", {}, "input")]:
         other = "openai-responses" if dialect == "anthropic" else "anthropic"
         answer = searched(other, FOUND)
-        carry_searches_of(answer, dialect)
+        carry_searches_of(answer, dialect, SEARCH)
         written = orjson.loads(encode_response(answer, dialect))
         said = [{"role": "assistant", "content": written["content"]}] if dialect == "anthropic" else written["output"]
         body = {

@@ -6,7 +6,7 @@ import pytest
 
 from streamkit import transcode
 from streamkit.events import OUTPUT, Aside, ToolCallArguments, ToolCallDelta
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
 from streamkit.tool_calls.accumulate import SPOKEN_ASIDES

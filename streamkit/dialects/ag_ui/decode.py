@@ -16,8 +16,7 @@ Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
@@ -95,14 +94,38 @@ FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata"
 #: Types of an outcome that is no success, of agents that do not send RUN_ERROR.
 FAILED: Final = frozenset({"error", "failed", "failure"})
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
-#: Where deltas differ (``fast_path/like_frames.py``). Those of arguments wait, and say nothing at once.
-HOLES: Final = re.compile(rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 #: The first word of events of version 0, whose messages have no ids.
 THINKING: Final = "THINKING"
 #: Events between two chunks of one message or call, and the error that ends neither.
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
+#: The method that reads each event.
+READERS: Final[Mapping[str, str]] = {
+    "RUN_STARTED": "_run_started",
+    "RUN_FINISHED": "_run_finished",
+    "RUN_ERROR": "_run_error",
+    "TEXT_MESSAGE_START": "_message_start",
+    "TEXT_MESSAGE_CONTENT": "_message_content",
+    "TEXT_MESSAGE_END": "_message_end",
+    "TEXT_MESSAGE_CHUNK": "_message_chunk",
+    "TOOL_CALL_START": "_call_start",
+    "TOOL_CALL_ARGS": "_call_arguments",
+    "TOOL_CALL_END": "_call_end",
+    "TOOL_CALL_CHUNK": "_call_chunk",
+    "TOOL_CALL_RESULT": "_call_result",
+    "REASONING_MESSAGE_START": "_message_start",
+    "REASONING_MESSAGE_CONTENT": "_message_content",
+    "REASONING_MESSAGE_END": "_message_end",
+    "REASONING_MESSAGE_CHUNK": "_message_chunk",
+    "REASONING_ENCRYPTED_VALUE": "_encrypted_value",
+    "THINKING_TEXT_MESSAGE_START": "_message_start",
+    "THINKING_TEXT_MESSAGE_CONTENT": "_message_content",
+    "THINKING_TEXT_MESSAGE_END": "_message_end",
+    # a span says nothing but that there is reasoning in it
+    **dict.fromkeys(("REASONING_START", "REASONING_END", "THINKING_START", "THINKING_END"), "_span"),
+    **dict.fromkeys(BESIDE, "_kept"),
+}
 #: Whether a message is text, not reasoning, and its id.
 Key: TypeAlias = tuple[bool, str]
 
@@ -140,42 +163,16 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
     dialect = VENDOR
     vendor = VENDOR
     error_types = ERROR_CODES
-    opaque_holes = HOLES
+    _run: str | None = None
+    _blocks = 0
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = self._over = False
-        self._run: str | None = None
+        self._over = False
+        self._chunked: Message | Call | None = None  # what chunks began, which has no event for its end
         self._messages: dict[Key, Message] = {}
-        self._blocks = 0
         self._calls: dict[str, Call] = {}
         self._latest: dict[str, str] = {}  # the id of the latest message of a kind, or call, by the event's first word
-        self._chunked: Message | Call | None = None  # what chunks began, which has no event for its end
-        self._by_type: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "RUN_STARTED": self._run_started,
-            "RUN_FINISHED": self._run_finished,
-            "RUN_ERROR": self._run_error,
-            "TEXT_MESSAGE_START": self._message_start,
-            "TEXT_MESSAGE_CONTENT": self._message_content,
-            "TEXT_MESSAGE_END": self._message_end,
-            "TEXT_MESSAGE_CHUNK": self._message_chunk,
-            "TOOL_CALL_START": self._call_start,
-            "TOOL_CALL_ARGS": self._call_arguments,
-            "TOOL_CALL_END": self._call_end,
-            "TOOL_CALL_CHUNK": self._call_chunk,
-            "TOOL_CALL_RESULT": self._call_result,
-            "REASONING_MESSAGE_START": self._message_start,
-            "REASONING_MESSAGE_CONTENT": self._message_content,
-            "REASONING_MESSAGE_END": self._message_end,
-            "REASONING_MESSAGE_CHUNK": self._message_chunk,
-            "REASONING_ENCRYPTED_VALUE": self._encrypted_value,
-            "THINKING_TEXT_MESSAGE_START": self._message_start,
-            "THINKING_TEXT_MESSAGE_CONTENT": self._message_content,
-            "THINKING_TEXT_MESSAGE_END": self._message_end,
-            # a span says nothing but that there is reasoning in it
-            **dict.fromkeys(("REASONING_START", "REASONING_END", "THINKING_START", "THINKING_END"), self._span),
-            **dict.fromkeys(BESIDE, self._kept),
-        }
 
     @property
     def begun(self) -> Collection[str]:
@@ -183,20 +180,20 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        handler = self._by_type.get(kind)
-        if handler is None:
+        if kind not in READERS:
             self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
+        reader = getattr(self, READERS[kind])
         if document["type"] is not kind:  # the text of an object
             document = {**document, "type": kind}
         if self._over:
-            self.behind_end(handler, document)
+            self.behind_end(reader, document)
             return
         if self._chunked is not None and kind not in PASSING_CHUNKS:
             self._end_chunks(document, kind)
         before = self.before_frame()
-        handler(document)
+        reader(document)
         if kind in MEMBERS:
             self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
         self.after_frame(before)

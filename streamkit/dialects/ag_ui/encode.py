@@ -12,7 +12,7 @@ Source: ui-protocols.md §2.1 to §2.5, §7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
@@ -201,14 +201,6 @@ class AgUiEncoder(OneChoiceEncoder):
         if event.text:
             message = self._message(kind, (what, event.block))
             self.write(b"%b%b}\n\n" % (message.written(CONTENTS), dumps(event.text)))
-
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        what = "text" if isinstance(last, TextDelta) else "reasoning"
-        message = self._open
-        if message is None or self._messages.get((what, last.block)) is not message or last.choice != self._choice:
-            return None
-        head = message.written(CONTENTS)
-        return lambda text: b"%b%b}\n\n" % (head, dumps(text)) if text else b""
 
     def _message(self, kind: MessageKind, key: tuple[str, int]) -> Message:
         """The message of a block, open: a new one, or the one that it has, which goes on."""

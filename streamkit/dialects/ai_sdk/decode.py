@@ -12,9 +12,8 @@ Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from attrs import define, field
 
@@ -91,8 +90,6 @@ MEMBERS: Mapping[str, Members] = {
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
 #: Chunks that no other dialect has.
 OWN = READERS.keys() - {"start", "error", "abort", "finish"}
-#: Where deltas differ. Those of arguments wait, and say nothing at once.
-HOLES = re.compile(rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
 @define
@@ -136,7 +133,6 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     dialect = "ai-sdk"
     vendor = VENDOR
-    opaque_holes: ClassVar = HOLES
 
     _id: str | None = None
     _finished = False

@@ -11,7 +11,7 @@ Source: ui-protocols.md §1.2 to §1.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import orjson
@@ -172,13 +172,6 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def reasoning(self, event: ReasoningDelta) -> None:
         self.write(self._delta(self._open("reasoning", event.block), event.text))
-
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        kind = "text" if isinstance(last, TextDelta) else "reasoning"
-        part = self._part
-        if part is None or part.kind != kind or part.block != last.block or last.choice != self._choice:
-            return None
-        return lambda text: self._delta(part, text)
 
     def signature(self, event: ReasoningSignature) -> None:
         """Keep it for the end of its part, of which a reader keeps the last metadata; one without a part is one of its own."""

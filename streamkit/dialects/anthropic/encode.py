@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import orjson
 
@@ -32,7 +32,7 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, NumberedBlocks
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 
 #: Before a delta of a block, by its index.
@@ -43,6 +43,8 @@ START = b'event: content_block_start\ndata: {"type":"content_block_start","index
 DELTAS = DELTA + b"%b}\n\n"
 STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
+TEXT = DELTA + b'{"type":"text_delta","text":%b}}\n\n'
+THINKING = DELTA + b'{"type":"thinking_delta","thinking":%b}}\n\n'
 #: An unsigned thinking block still needs the member; a client replays it as it is.
 STARTS: Mapping[str, bytes] = {
     "text": b'{"type":"text","text":""}',
@@ -51,29 +53,22 @@ STARTS: Mapping[str, bytes] = {
 }
 
 
-class BlockWriter(NumberedBlocks):
-    """Writes the events of blocks by ``write``, and before the first of them calls ``begin``."""
+class BlockWriter(BlockQueue):
+    """Writes the events of blocks."""
 
     starts: ClassVar = STARTS
 
     arguments_template: ClassVar = ARGUMENTS
 
     def write_start(self, block: Block) -> None:
-        self.number(block)
+        self.give_index(block)
         self.write(START % (block.index, block.start))
-
-    def around(self, block: Block) -> tuple[bytes, bytes]:
-        return DELTA % block.index, b"}\n\n"
 
     def write_fragment(self, block: Block, fragment: str) -> None:
         self.write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
 
     def write_delta(self, block: Block, delta: bytes) -> None:
         self.write(DELTAS % (block.index, delta))
-
-    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
-        before, behind = self.around(block)
-        self.write(before + (behind + before).join(deltas) + behind)
 
     def write_stop(self, block: Block) -> None:
         """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
@@ -123,6 +118,7 @@ class AnthropicEncoder(BlockEncoder):
     """Writes one choice of a response as Anthropic events."""
 
     vendor = native = VENDOR
+    writer = BlockWriter
     signer = VENDOR
     inexact_stops = INEXACT_STOPS
     text_delta = b'{"type":"text_delta","text":%b}'
@@ -133,13 +129,10 @@ class AnthropicEncoder(BlockEncoder):
     _message_delta: Mapping[str, Any] = {}
     _beside_delta: Mapping[str, Any] = {}
 
-    def make_blocks(self) -> BlockQueue:
-        return BlockWriter(self.begin, self._parts.append, self.encoding.limits)
-
     # -- the message -----------------------------------------------------------------------------------------------
 
     def _event(self, name: bytes, payload: bytes) -> None:
-        self._parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
+        self.parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
@@ -151,9 +144,23 @@ class AnthropicEncoder(BlockEncoder):
                 dumps(event.id or self.encoding.make_id("msg_")),
                 dumps(event.model or self.encoding.profile.model),
             )
-        self._parts.append(b'event: message_start\ndata: {"type":"message_start","message":%b}\n\n' % message)
+        self.parts.append(b'event: message_start\ndata: {"type":"message_start","message":%b}\n\n' % message)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        blocks = self._blocks
+        if (choice, block) == blocks.goes_on:  # as nearly always
+            self.parts.append(TEXT % (blocks.current.index, dumps(text)))  # type: ignore[union-attr] # it is open
+        else:
+            super().push_text(text, choice, block)
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        blocks = self._blocks
+        if (choice, block, kind) == blocks.goes_on:
+            self.parts.append(THINKING % (blocks.current.index, dumps(text)))  # type: ignore[union-attr] # it is open
+        else:
+            super().push_reasoning(text, choice, block, kind)
 
     def text(self, event: TextDelta) -> None:
         """Write a piece of text."""
@@ -162,8 +169,6 @@ class AnthropicEncoder(BlockEncoder):
             for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
                 self._blocks.text(key, citation)
         self._blocks.text(key, self.text_delta % dumps(event.text))
-
-    again = BlockEncoder.again
 
     def redacted(self, data: str, number: int) -> None:
         start = dumps({"type": "redacted_thinking", "data": data})
@@ -211,6 +216,7 @@ class AnthropicEncoder(BlockEncoder):
             self._blocks.text(key, delta)
         else:
             self._blocks.hold(len(delta))
+            self._blocks.goes_on = None
             if self._citations is None:
                 self._citations = {}
             self._citations.setdefault(key, []).append(delta)
@@ -229,7 +235,7 @@ class AnthropicEncoder(BlockEncoder):
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
         usage = dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS))
-        self._parts.append(END % (delta, usage, self._beside()))
+        self.parts.append(END % (delta, usage, self._beside()))
 
     def _beside(self) -> bytes:
         """What stands beside the delta, behind a comma."""

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Response
 from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.values import count_of
+from streamkit.dialects.members.values import count_of, counts_of
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
@@ -123,11 +123,14 @@ def encode_message(
     }
 
 
+COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
-    raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
-    fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
-    read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
+    if None in raw.values():
+        raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
+    fresh, output, read, written = counts_of(raw, COUNTS)
     whole = with_cache(fresh, read, written)
     details = raw.get("output_tokens_details")
     thinking = count_of(details, "thinking_tokens") if type(details) is dict else None

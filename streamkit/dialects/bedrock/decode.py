@@ -13,7 +13,6 @@ Source: dialects.md §6.1, §7.6.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
@@ -59,8 +58,6 @@ from streamkit.events import (
     ToolCallDelta,
 )
 from streamkit.framing.frame import Frame
-from streamkit.limits import Limits
-from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
 
 #: What is read of each message; blocks that only Bedrock understands are kept whole.
@@ -72,6 +69,15 @@ OF_EVENTS: Mapping[str, Members] = {
     "messageStop": Members("stopReason", "additionalModelResponseFields", PADDING),
     "metadata": KEPT,
     KEEP_ALIVE: Members(PADDING),
+}
+#: The method that reads each message.
+READERS: Mapping[str, str] = {
+    "messageStart": "_message_start",
+    "contentBlockStart": "_block_start",
+    "contentBlockDelta": "_block_delta",
+    "contentBlockStop": "_block_stop",
+    "messageStop": "_message_stop",
+    "metadata": "_metadata",
 }
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
@@ -87,8 +93,6 @@ REASONING = ("text", "signature", "redactedContent")
 #: Members of a start, or of a delta, of the tools that the provider runs itself.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
-#: Where deltas differ (``fast_path/like_frames.py``); ``p`` is padding.
-HOLES: Final = re.compile(rb'"(?:text|input)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")')
 
 
 @define
@@ -126,35 +130,24 @@ class BedrockDecoder(BlockDecoder[Block]):
     dialect = "bedrock"
     vendor = VENDOR
     signer = SIGNER
-    opaque_holes = HOLES
     call_kind = "toolUse"
     block_type = Block
-
-    def __init__(self, limits: Limits, report: StreamReport) -> None:
-        super().__init__(limits, report)
-        self._native: NativeDecoder | None = None
-        self._by_event = {
-            "messageStart": self._message_start,
-            "contentBlockStart": self._block_start,
-            "contentBlockDelta": self._block_delta,
-            "contentBlockStop": self._block_stop,
-            "messageStop": self._message_stop,
-            "metadata": self._metadata,
-        }
+    _native: NativeDecoder | None = None
 
     def take(self, frame: Frame) -> None:
         """One message. An unknown one may come at any time, and a torn one was not checked."""
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
-        elif event in self._by_event and self._native is None:
+        elif event in READERS and self._native is None:
             document = self.load(frame)
             if document is not None:
                 self.recognised = True
+                reader = getattr(self, READERS[event])
                 if self._stopped and event != "metadata":
-                    self.behind_end(self._by_event[event], document)
+                    self.behind_end(reader, document)
                 else:
-                    self.read_and_keep(self._by_event[event], document, OF_EVENTS[event], f"{event}.")
+                    self.read_and_keep(reader, document, OF_EVENTS[event], f"{event}.")
                 self.read_error(document)
         elif event == CHUNK and not self._started:
             self._chunk(frame)

@@ -13,7 +13,7 @@ Source: dialects.md §6.1, §7.1, §7.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -39,13 +39,10 @@ from streamkit.dialects.bedrock.wire import (
 )
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import is_base64
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
-from streamkit.limits import Limits
-from streamkit.report import StreamReport
 
 
 def headers(event: str) -> bytes:
@@ -59,29 +56,26 @@ START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delt
 
 
 class BlockWriter(BlockQueue):
-    """Writes block events through ``write(headers, payload)``."""
+    """Writes the messages of blocks."""
 
     starts: ClassVar = {"text": b"", "refusal": b"", "thinking": b""}
     arguments_template: ClassVar = b'{"toolUse":{"input":%b}}'
 
-    def __init__(self, write: Callable[[bytes, bytes], None], limits: Limits) -> None:
-        super().__init__(limits)
-        self._write = write
-        self._next_index = 0
+    def _message(self, head: bytes, payload: bytes) -> None:
+        self.write(serialize_message(head, payload))
 
     def write_start(self, block: Block) -> None:
-        block.index = self._next_index
-        self._next_index += 1
+        self.give_index(block)
         if block.start:
-            self._write(START, b'{"contentBlockIndex":%d,"start":%b}' % (block.index, block.start))
+            self._message(START, b'{"contentBlockIndex":%d,"start":%b}' % (block.index, block.start))
 
     def write_delta(self, block: Block, delta: bytes) -> None:
-        self._write(DELTA, b'{"contentBlockIndex":%d,"delta":%b}' % (block.index, delta))
+        self._message(DELTA, b'{"contentBlockIndex":%d,"delta":%b}' % (block.index, delta))
 
     def write_stop(self, block: Block) -> None:
         if block.signature:
             self.write_delta(block, b'{"reasoningContent":{"signature":%b}}' % orjson.dumps(block.whole_signature()))
-        self._write(STOP, b'{"contentBlockIndex":%d}' % block.index)
+        self._message(STOP, b'{"contentBlockIndex":%d}' % block.index)
 
 
 dumps = orjson.dumps
@@ -99,19 +93,14 @@ class BedrockEncoder(BlockEncoder):
     """Writes one choice of a response as messages of ConverseStream."""
 
     vendor = VENDOR
+    writer = BlockWriter
     signer = SIGNER
     inexact_stops = INEXACT_STOPS
     text_delta = b'{"text":%b}'
     thinking_delta = b'{"reasoningContent":{"text":%b}}'
-
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._begun = 0.0
-        self._fields: dict[str, Any] = {}
-        self._metadata: dict[str, Any] = {}
-
-    def make_blocks(self) -> BlockQueue:
-        return BlockWriter(self._event, self.encoding.limits)
+    _begun = 0.0
+    _fields: Mapping[str, Any] = {}
+    _metadata: Mapping[str, Any] = {}
 
     def joined(self, parts: list[bytes]) -> bytes:
         return b"".join(parts)  # a checksum covers each byte, and nobody cuts these at line ends
@@ -148,7 +137,7 @@ class BedrockEncoder(BlockEncoder):
         elif event.type == EXTRA_FIELDS:
             self._fields = event.raw
         elif event.type.startswith(METADATA) and len(self._metadata) < FEW:
-            self._metadata[event.type.removeprefix(METADATA)] = event.raw
+            self._metadata = {**self._metadata, event.type.removeprefix(METADATA): event.raw}
         elif (name := unknown_event(event)) is not None and name not in {CHUNK, *EVENTS}:
             self._event(headers(name), dumps(event.raw))
         else:
@@ -178,9 +167,10 @@ class BedrockEncoder(BlockEncoder):
             last["additionalModelResponseFields"] = fields
         self._event(HEADERS["messageStop"], dumps(last))
         if self._usage is not None or self._metadata:
+            metadata = dict(self._metadata)
             latency = max(0, round(1000 * (self.encoding.clock() - self._begun)))
-            counts = encode_counts(self._usage, self._metadata, latency, self.report)
-            self._event(HEADERS["metadata"], dumps({**counts, **self._metadata}))
+            counts = encode_counts(self._usage, metadata, latency, self.report)
+            self._event(HEADERS["metadata"], dumps({**counts, **metadata}))
 
     def error(self, event: ProviderFailed) -> None:
         for _ in (*self._metadata, *self._fields):  # for an end that does not come

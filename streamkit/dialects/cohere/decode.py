@@ -11,7 +11,6 @@ Source: dialects.md §0.3, §6.2, §7.6.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -59,8 +58,6 @@ BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logp
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
 #: Kinds of content that are text.
 TEXT_KINDS: Final = ("text", "thinking")
-#: Where deltas differ (``fast_path/like_frames.py``).
-HOLES: Final = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
 def _of_message(**members: Members) -> Members:
@@ -87,6 +84,21 @@ MEMBERS: Final[Mapping[str, Members]] = {
     DEBUG: KEPT,
 }
 EVENTS: Final = frozenset(MEMBERS.keys() - {DEBUG})
+#: The method that reads each event.
+READERS: Final[Mapping[str, str]] = {
+    "message-start": "message_start",
+    "content-start": "content_start",
+    "content-delta": "content_delta",
+    "content-end": "content_end",
+    "tool-plan-delta": "tool_plan",
+    "tool-call-start": "call_start",
+    "tool-call-delta": "call_delta",
+    "tool-call-end": "call_end",
+    "citation-start": "citation",
+    "citation-end": "pass_over",
+    "message-end": "message_end",
+    DEBUG: "debug",
+}
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -112,38 +124,24 @@ class CohereDecoder(FrameDecoder):
 
     dialect = "cohere"
     vendor = VENDOR
-    opaque_holes = HOLES
     #: Where a call stands in the payload.
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
+
+    _id: str | None = None
+    _block_index = 0  # of the latest delta or start
+    _block_count = 0
+    _plan: int | None = None  # number of the tool plan
+    _call_index = 0
+    _next_call = 0  # one more than the highest index so far
+    _call_count = 0
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._ended = False
-        self._id: str | None = None
         self._blocks: dict[int, Block] = {}  # open ones
-        self._block_index = 0  # of the latest delta or start
         self._used: set[int] = set()  # indices of blocks that were closed
-        self._block_count = 0
-        self._plan: int | None = None  # number of the tool plan
         self._calls: dict[int, int] = {}  # by index, the number of the latest call
-        self._call_index = 0
-        self._next_call = 0  # one more than the highest index so far
         self._open_calls: set[int] = set()  # indices
-        self._call_count = 0
-        self._by_type = {
-            "message-start": self.message_start,
-            "content-start": self.content_start,
-            "content-delta": self.content_delta,
-            "content-end": self.content_end,
-            "tool-plan-delta": self.tool_plan,
-            "tool-call-start": self.call_start,
-            "tool-call-delta": self.call_delta,
-            "tool-call-end": self.call_end,
-            "citation-start": self.citation,
-            "citation-end": lambda _document: None,  # a citation comes whole with its start
-            "message-end": self.message_end,
-            DEBUG: self._debug,
-        }
 
     def done(self) -> None:
         if not self._ended:
@@ -151,20 +149,20 @@ class CohereDecoder(FrameDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        handler = self._by_type.get(kind)
-        if handler is None:
+        if kind not in READERS:
             if (named := self.named_by_its_line(document, EVENTS)) is not None:
                 self.decode(named)
             else:
                 self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
-        if self.frame.event == "message":
+        if self.event == "message":
             self.report.repair("event_name_missing")
+        reader = getattr(self, READERS[kind])
         if self._ended:
-            self.behind_end(handler, document)
+            self.behind_end(reader, document)
         else:
-            self.read_and_keep(handler, document, MEMBERS[kind], f"{kind}.")
+            self.read_and_keep(reader, document, MEMBERS[kind], f"{kind}.")
         self.read_error(document)
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
@@ -172,7 +170,7 @@ class CohereDecoder(FrameDecoder):
         is_message = not has_value(document.get("type")) and text_of(document.get("message")) is not None
         return is_message or super().is_bare_error(document)
 
-    def _debug(self, document: dict[str, Any]) -> None:
+    def debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         self.out.append(Aside(VENDOR, "metadata", DEBUG, document))
 
@@ -321,6 +319,9 @@ class CohereDecoder(FrameDecoder):
         self.ensure_started()
         if citation := self.fields(self.message(document).get("citations")):
             self.out.append(Aside(VENDOR, "citation", CITATION, citation))
+
+    def pass_over(self, document: dict[str, Any]) -> None:
+        """The end of a citation, which came whole with its start."""
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ Source: dialects.md §6.2, §7.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -31,12 +31,12 @@ from streamkit.events import (
     TextDelta,
     ToolCallStarted,
 )
-from streamkit.limits import Limits
 
 dumps = orjson.dumps
 MESSAGE_END = "message-end."
 #: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
+EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
 #: Events of a fragment, around what differs, and a delta of the tool plan, around its text.
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
@@ -44,7 +44,7 @@ PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
 class BlockWriter(BlockQueue):
-    """Writes the events of blocks through ``event(name, members)``, and deltas, which are members of theirs, as bytes."""
+    """Writes the events of blocks; deltas are members of theirs."""
 
     starts: ClassVar = {
         "text": b'{"type":"text","text":""}',
@@ -55,12 +55,10 @@ class BlockWriter(BlockQueue):
 
     arguments_template: ClassVar = b'"delta":{"message":{"tool_calls":{"function":{"arguments":%b}}}}'
 
-    def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
-        super().__init__(limits)
-        self._event = event
-        self._write = write
-        self._contents = 0
-        self._calls = 0
+    _contents = _calls = 0
+
+    def _event(self, name: bytes, members: bytes) -> None:
+        self.write(EVENT % (name, name, members))
 
     def write_start(self, block: Block) -> None:
         kind = block.key[0]
@@ -80,7 +78,7 @@ class BlockWriter(BlockQueue):
         if kind == "plan":
             self._event(b"tool-plan-delta", delta)
         else:
-            self._write((CALL_DELTA if kind == "call" else CONTENT_DELTA) % (block.index, delta))
+            self.write((CALL_DELTA if kind == "call" else CONTENT_DELTA) % (block.index, delta))
 
     def write_stop(self, block: Block) -> None:
         kind = block.key[0]
@@ -92,6 +90,7 @@ class CohereEncoder(BlockEncoder):
     """Writes one choice of a response as Cohere events."""
 
     vendor = VENDOR
+    writer = BlockWriter
     text_delta = b'"delta":{"message":{"content":{"text":%b}}}'
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
@@ -99,15 +98,11 @@ class CohereEncoder(BlockEncoder):
     _behind_call = False  # the next text stands behind a call
     _message_end: Mapping[str, Any] = {}
 
-    def make_blocks(self) -> BlockWriter:
-        return BlockWriter(self._event, self.write, self.encoding.limits)
-
     # -- the message -----------------------------------------------------------------------------------------------
 
     def _event(self, name: bytes, members: bytes) -> None:
-        if not self._started:
-            self.begin()
-        self._frame(name, b'{"type":"%b",%b}' % (name, members))
+        self.begin()
+        self.write(EVENT % (name, name, members))
 
     def _frame(self, name: bytes, payload: bytes) -> None:
         self.write(b"event: %b\ndata: %b\n\n" % (name, payload))
@@ -137,11 +132,6 @@ class CohereEncoder(BlockEncoder):
             self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
         else:
             super().reasoning(event)
-
-    again = BlockEncoder.again
-
-    def template(self, like: TextDelta | ReasoningDelta) -> bytes:
-        return PLAN_DELTA if isinstance(like, ReasoningDelta) and self._is_plan(like) else super().template(like)
 
     def _is_plan(self, event: ReasoningDelta) -> bool:
         return event.kind == "summary" and self._vendor == VENDOR

@@ -19,7 +19,7 @@ from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.framing import GeminiParser
 from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding
-from streamkit.errors import BrokenFrame, StreamkitError
+from streamkit.errors import BrokenFrame
 from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -30,7 +30,7 @@ class ArrayWriter:
     """The machine: bytes of an event stream, in whole frames, to bytes of an array."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        self.fault: StreamkitError | None = None
+        self.fault: Exception | None = None
         # Its findings are left aside: the stream was read before, and they would be counted twice.
         self._parser = GeminiParser(limits=limits, report=StreamReport())
         self._separator = b"["

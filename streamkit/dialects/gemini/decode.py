@@ -17,7 +17,6 @@ Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -81,8 +80,6 @@ ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
-#: Where chunks differ (``fast_path/like_frames.py``).
-HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 #: The position of a candidate in its frame, of a part in the candidate, and the parts that that has.
 Place: TypeAlias = tuple[int, int, list[Any]]
 
@@ -130,7 +127,6 @@ class GeminiDecoder(FrameDecoder):
     dialect = "gemini"
     vendor = VENDOR
     error_types = ERROR_TYPES
-    opaque_holes = HOLES
     frame_name = "frame"  # of a list of something else, of another event stream
 
     _extras: Mapping[str, Any] = {}
@@ -205,7 +201,7 @@ class GeminiDecoder(FrameDecoder):
         if type(candidate) is not dict and type(candidate := self.alone(candidate)) is not dict:
             self.keep_invalid(candidate)
             return
-        if (index := candidate.get("index")) is not None:
+        if type(index := candidate.get("index")) is not int or index not in self._candidates:
             index = self.index(index)
         if index is None:  # Vertex leaves out 0
             if position:
@@ -218,7 +214,7 @@ class GeminiDecoder(FrameDecoder):
         if type(parts := content.get("parts")) is not list:
             parts = self.contents(parts)
             self._arguments_of = {}  # whose order may be another than that of the text
-        if parts and "role" in content and is_other_role(content["role"]):
+        if parts and content.get("role", "model") != "model" and is_other_role(content["role"]):
             self.keep_other_role(content, index)
             content, parts = {}, []
         for number, part in enumerate(parts):

@@ -26,7 +26,6 @@ from streamkit.dialects.vocabulary.google import VENDOR, encode_error, signature
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
-    Event,
     MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
@@ -63,6 +62,7 @@ class GeminiEncoder(EventEncoder):
     """Writes the chunks of a stream: one candidate for each choice."""
 
     vendor = VENDOR
+    waits = True
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
@@ -72,12 +72,10 @@ class GeminiEncoder(EventEncoder):
         self._blocked: Any = None  #: the feedback to a prompt that was blocked
         self._stops: list[ResponseFinished] = []
 
-    def feed(self, events: list[Event], /) -> bytes:
-        output = super().feed(events)
-        if self._text is None:
-            return output
-        self._write_text()  # nothing waits for the next read
-        return output + self._take_parts()
+    def end_read(self) -> None:
+        if self._text is not None:
+            self._write_text()  # nothing waits for the next read
+        self.holds = False
 
     # -- chunks ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ class GeminiEncoder(EventEncoder):
         if self._text is not None:
             self._write_text()
         self._keep_order(event.choice)
-        self._text = event
+        self._text, self.holds = event, True
 
     reasoning = text
 

@@ -10,25 +10,22 @@ Bytes that passed in one framing are continued in the same one: see ``continued`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-from streamkit.framing.frame import BEGINNING_BYTES, BOM, WHITE, Frame
+from streamkit.framing.frame import BEGINNING_BYTES, BOM, WHITE
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.sse import SSEParser
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.machines import Link
 from streamkit.report import StreamReport
-
-if TYPE_CHECKING:
-    from streamkit.errors import StreamkitError
 
 #: What ends an event, as Google writes it.
 EVENT_END = b"\r\n\r\n"
 
 
-class GeminiParser:
+class GeminiParser(Link):
     """The machine: bytes to frames, by one of two machines, which the first byte decides."""
-
-    gives_runs = False
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
         self._limits = limits
@@ -47,42 +44,64 @@ class GeminiParser:
         return 0 if self._parser is None else self._parser.boundary
 
     @property
-    def fault(self) -> StreamkitError | None:
+    def emit(self) -> Callable[[Any], object]:  # that of the machine
+        return self._emit
+
+    @emit.setter
+    def emit(self, emit: Callable[[Any], object]) -> None:
+        self._emit = emit
+        if self._parser is not None:
+            self._parser.emit = emit
+
+    @emit.deleter
+    def emit(self) -> None:
+        del self._emit
+        if self._parser is not None:
+            del self._parser.emit
+
+    @property
+    def fault(self) -> Exception | None:  # that of the machine
         """What broke the reading."""
         return None if self._parser is None else self._parser.fault
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that a chunk completes."""
+    @fault.setter
+    def fault(self, fault: Exception | None) -> None:
         if self._parser is not None:
-            return self._parser.feed(chunk)
+            self._parser.fault = fault
+
+    def push(self, chunk: bytes, /) -> None:
+        """Read the frames that a chunk completes."""
+        if self._parser is not None:
+            self._parser.push(chunk)
+            return
         self._held += chunk
         start = self._held[:BEGINNING_BYTES].removeprefix(BOM).lstrip(WHITE)
-        if len(self._held) < BEGINNING_BYTES and (not start or BOM.startswith(start)):
-            return []
-        return self._begin(start)
+        if len(self._held) >= BEGINNING_BYTES or (start and not BOM.startswith(start)):
+            self._begin(start)
 
-    def finish(self) -> list[Frame]:
-        """The frames at the end of the input."""
-        return [*self._begin(b""), *self._chosen().finish()]
+    push_batch = push
 
-    def abandon(self) -> list[Frame]:
-        """The frames at the end of an input that failed."""
-        return [*self._begin(b""), *self._chosen().abandon()]
+    def push_end(self) -> None:
+        """Read the frames at the end of the input."""
+        self._begin(b"").push_end()
 
-    def _chosen(self, start: bytes = b"") -> SSEParser | JSONArrayParser:
+    def push_rest(self) -> None:
+        """Read the frames at the end of an input that failed."""
+        self._begin(b"").push_rest()
+
+    def _begin(self, start: bytes) -> SSEParser | JSONArrayParser:
+        """Hand the bytes that were held to the machine that ``start`` asks for."""
         if self._parser is None:
             if start.startswith(b"["):
                 self._parser = JSONArrayParser(limits=self._limits, report=self._report)
             else:
                 self._parser = SSEParser(limits=self._limits, report=self._report, stray_errors=True, bare_body=True)
-                self._parser.gives_runs = self.gives_runs
+            self._parser.emit, self._parser.several = self.emit, self.several
+            self._parser.emit_run, self._parser.emit_payload = self.emit_run, self.emit_payload
+            if held := self._held:
+                self._held = b""
+                self._parser.push(held)
         return self._parser
-
-    def _begin(self, start: bytes) -> list[Frame]:
-        """Hand the bytes that were held to the machine that ``start`` asks for."""
-        held, self._held = self._held, b""
-        parser = self._chosen(start)
-        return parser.feed(held) if held else []
 
 
 def continued(parser: object, last: bytes, frame: bytes) -> bytes | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.values import count_of
+from streamkit.dialects.members.values import counts_of
 from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, is_count, output_counts
 from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import StopReason, UsageReported
@@ -64,11 +64,15 @@ VALIDATED = "VALIDATED"
 JSON, PLAIN = "application/json", "text/plain"
 
 
+COUNTS: Final = (
+    *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
+    *("cachedContentTokenCount", "totalTokenCount"),
+)
+
+
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
     """The counts so far of ``usageMetadata``; None if it has none. Thoughts are counted beside the candidates."""
-    prompt, tools = count_of(raw, "promptTokenCount"), count_of(raw, "toolUsePromptTokenCount")
-    candidates, thoughts = count_of(raw, "candidatesTokenCount"), count_of(raw, "thoughtsTokenCount")
-    cached, total = count_of(raw, "cachedContentTokenCount"), count_of(raw, "totalTokenCount")
+    prompt, tools, candidates, thoughts, cached, total = counts_of(raw, COUNTS)
     whole = prompt if tools is None else _sum(prompt, tools)
     output = candidates if thoughts is None else _sum(candidates, thoughts)
     if whole is output is cached is total is None:

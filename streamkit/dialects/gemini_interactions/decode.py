@@ -12,7 +12,6 @@ Source: dialects.md §5.5, ui-protocols.md §4.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -106,8 +105,6 @@ MEMBERS: Final[Mapping[str, Members]] = of_events(
 )
 #: A call keeps the members of its step itself.
 CALL_START: Final = Members("event_type", "event_id", "index", "step")
-#: Where deltas differ (``fast_path/like_frames.py``).
-HOLES: Final = re.compile(rb'"(?:text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
 @define
@@ -139,7 +136,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
     error_types = ERROR_TYPES
     envelope = frozenset({"event_type", "error"})
     signer = google.VENDOR
-    opaque_holes = HOLES
     call_kind = CALL
     block_type = Block
 
@@ -155,9 +151,9 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("event_type"))
-        if not kind and self.frame.event in STREAMED:
+        if not kind and self.event in STREAMED:
             self.report.repair("event_type_missing")
-            kind = self.frame.event
+            kind = self.event
         if kind in OLDER:
             self.recognised = True
             if not (document := self._renewed(kind, document)):

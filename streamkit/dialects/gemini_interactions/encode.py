@@ -29,7 +29,7 @@ from streamkit.dialects.gemini_interactions.wire import (
 )
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, NumberedBlocks
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
@@ -59,26 +59,18 @@ STEP_FRAMES: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class StepWriter(NumberedBlocks):
-    """Writes the events of steps by ``write``, and before the first of them calls ``begin``."""
+class StepWriter(BlockQueue):
+    """Writes the events of steps."""
 
     starts: ClassVar = STARTS
     arguments_template: ClassVar[bytes] = b'{"type":"arguments_delta","arguments":%b}'
 
     def write_start(self, block: Block) -> None:
-        self.number(block)
+        self.give_index(block)
         self.write(START % (block.index, block.start))
 
-    def around(self, block: Block) -> tuple[bytes, bytes]:
-        return DELTA_EVENT % block.index, b"}\n\n"
-
     def write_delta(self, block: Block, delta: bytes) -> None:
-        before, behind = self.around(block)
-        self.write(before + delta + behind)
-
-    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
-        before, behind = self.around(block)
-        self.write(before + (behind + before).join(deltas) + behind)
+        self.write(DELTA_EVENT % block.index + delta + b"}\n\n")
 
     def write_stop(self, block: Block) -> None:
         if block.signature:
@@ -91,6 +83,7 @@ class InteractionsEncoder(BlockEncoder):
     """Writes one choice of a response as events of an interaction."""
 
     vendor = native = VENDOR
+    writer = StepWriter
     signer = google.VENDOR
     inexact_stops = INEXACT_STOPS
     text_delta = b'{"type":"text","text":%b}'
@@ -100,12 +93,9 @@ class InteractionsEncoder(BlockEncoder):
     _waits = False  # for what only a client of this dialect does
     _beside: Mapping[str, Any] = {}  # members of the interaction at its end
 
-    def make_blocks(self) -> BlockQueue:
-        return StepWriter(self.begin, self._parts.append, self.encoding.limits)
-
     def _event(self, name: str, **members: Any) -> None:
         payload = dumps({"event_type": name, **members})
-        self._parts.append(b"event: %b\ndata: %b\n\n" % (name.encode(), payload))
+        self.parts.append(b"event: %b\ndata: %b\n\n" % (name.encode(), payload))
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True

@@ -11,7 +11,6 @@ Source: dialects.md §1.6, §1.7, §6.3.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from typing import Any, ClassVar
 
@@ -30,10 +29,6 @@ from streamkit.report import StreamReport
 
 #: What is read of a thinking.
 THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
-#: As Chat's, but for the index of a call, which is not the number of its call here; ``p`` is padding.
-HOLES = re.compile(
-    rb'"(?:content|text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-)
 
 
 @define
@@ -51,16 +46,17 @@ class MistralDecoder(ChatDecoder):
     dialect = "mistral"
     vendor = VENDOR
     is_varied: ClassVar = True
+    in_fragments: ClassVar = False
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
-    opaque_holes = HOLES
+
+    _signature_chars = 0  # of all signatures of calls
+    _empty_parts = 0  # parts of text that are a signature only
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._calls: dict[int, _Calls] = {}
         self._call_signatures: dict[int, deque[Opaque]] = {}  # of the next calls of a choice
-        self._signature_chars = 0  # of all of them
-        self._empty_parts = 0  # parts of text that are a signature only
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
         """Return whether a payload is an error: flat, the faults of a request, or the message of a proxy."""

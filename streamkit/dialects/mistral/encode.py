@@ -74,6 +74,7 @@ class MistralEncoder(ChatEncoder):
     """Writes the choices of a response as Mistral's chunks."""
 
     vendor: ClassVar = VENDOR
+    push_text, push_reasoning = EventEncoder.push_text, EventEncoder.push_reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)

@@ -8,13 +8,11 @@ Source: dialects.md §4.1, §4.2, §4.4.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
@@ -44,10 +42,6 @@ MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: Where lines differ (``fast_path/like_frames.py``). The time of a line means nothing once the response has started.
-HOLES = re.compile(
-    rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-)
 #: A last line that begins with all of a text that is so long repeats it; a shorter one may do so by chance.
 REPEATED_CHARS: Final = 16
 
@@ -67,16 +61,12 @@ class OllamaDecoder(FrameDecoder):
     vendor = VENDOR
     error_types = ERROR_TYPES
     error_forms = (str,)
-    opaque_holes = HOLES
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._done = False
         self._calls: list[int] = []  # the hash of each call's text, by which a repeated one is found
-
-    def text_of_run(self, model: Any) -> RunningText:
-        return self.texts.of(isinstance(model, TextDelta))
 
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""

@@ -9,12 +9,12 @@ Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar, TypeAlias, cast
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
+from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
 from streamkit.dialects.openai_chat.images import IMAGES, read_images
 from streamkit.dialects.openai_chat.reasoning_names import (
     BLOCK_ID,
@@ -25,10 +25,10 @@ from streamkit.dialects.openai_chat.reasoning_names import (
     maker_of,
     thinking_blocks,
 )
-from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, ChoiceSoFar
+from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.streams.running_text import RunningText
+from streamkit.dialects.streams.frame_decoder import LEARN_AT, FrameDecoder
+from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
@@ -51,6 +51,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.settled import FragmentRun
 
 #: Fields that are read here, or mean nothing downstream (``obfuscation`` is padding).
 CHUNK_FIELDS = frozenset(
@@ -68,6 +69,15 @@ DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
 #: Members of a delta that more is asked about than whether they have a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: Members of a chunk that say nothing once the response has started, and the choices.
+ANYWAY = frozenset({"object", "created", "model", "obfuscation", "choices"})
+#: Members of a choice that say something beside its delta.
+SAYING = ("finish_reason", "logprobs", "usage", "error")
+#: Roles that say nothing but that the model speaks, or that it goes on.
+OWN_ROLES = ("assistant", None)
+#: Members of a delta that are reasoning as plain text.
+PLAIN = frozenset({"reasoning_content", "reasoning"})
+TEXT_NAMES = PLAIN | {"content"}
 #: What is written between two blocks in one string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
@@ -76,17 +86,6 @@ FUNCTION = Members("name", "arguments", "input")
 TEXT_PART = Members("type", "text")
 THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
 DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
-#: Where deltas differ. Reasoning may come twice in one chunk; ``obfuscation`` is padding.
-HOLES = re.compile(
-    rb'"(?:content|reasoning_content|reasoning_text|cot_summary|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
-    rb'|"created"\s*:\s*(?P<number>\d+)'
-    rb'|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-    rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
-    rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
-)
-#: Where a message stands, whose text may be all that was said, once more; and where the delta behind it stands.
-MESSAGE = re.compile(rb'"message"\s*:\s*(?=\{)')
-DELTA_BEHIND = b',"delta":'
 #: An item of a list, and the step that leads to it.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: ``extra_content`` that says of a content that it is a thought, and nothing more.
@@ -127,7 +126,26 @@ class ChatDecoder(FrameDecoder):
     is_varied: ClassVar[bool] = False
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
-    opaque_holes = HOLES
+    #: Whether an entry with an index and arguments is a fragment of the call at that index, and nothing more.
+    in_fragments: ClassVar[bool] = True
+    # What stands beside the delta of a chunk that says nothing else.
+    _goes_on = False  # a chunk that has the same beside its delta says nothing else either, and is of
+    _state: ChoiceSoFar  # this choice
+    _beside: Callable[[dict[str, Any]], Any]  # gives what it is of a chunk,
+    _beside_delta: Callable[[dict[str, Any]], Any]  # and of a choice
+    _said_beside: Any = None
+    _said_beside_delta: Any = None
+    _around: tuple[Any, ...] = ()  # all of that
+    _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
+    _is_doubled = False  # a message repeats each delta
+    # The same of a delta whose only text has changed.
+    _delta_names: Sequence[str] = ()
+    _delta_tried: Sequence[str] = ()
+    _running: RunningText | None = None  # where its text goes
+    _delta_text = ""
+    _delta_others: Callable[[dict[str, Any]], Any] | None = None
+    _said_by_others: Any = None
+    _always_in_delta: Sequence[tuple[str, Any]] = ()
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -138,7 +156,8 @@ class ChatDecoder(FrameDecoder):
         #: The names of the last chunk and of the last choice, and those of them that nobody reads. Gain: they are nearly
         #: always those of the one before, and compared in half of the time in which each is looked for.
         self._names: list[str] = []
-        self._unread: list[str] = []
+        self._unread: Callable[[dict[str, Any]], Any] | None = None  # gives the values of these
+        self._constant: Any = None  # the last such values, if they say nothing
         self._is_suspect = False  # so are names of the last chunk; and
         self._may_fail = False  # a choice of this one has an error
         self._choice_names: list[str] = []
@@ -155,23 +174,11 @@ class ChatDecoder(FrameDecoder):
         else:
             super().take_other(frame)
 
-    @staticmethod
-    def may_repeat(payload: bytes) -> bool:
-        """Whether there is a message that is not, to the letter, what the delta behind it says, as Writer repeats each."""
-        found = MESSAGE.search(payload)
-        if found is None:
-            return False
-        message, _, delta = payload[found.end() :].partition(DELTA_BEHIND)
-        return not delta.startswith(message) or MESSAGE.search(delta) is not None
-
-    def usage(self, raw: dict[str, Any]) -> WireEvent | None:
-        """Token counts of a ``usage`` object, if they go on counting."""
-        counts = decode_usage(raw, self.vendor)
-        return counts if counts.input_total and self._knows_input else None
-
     def done(self) -> None:
         """End the stream, at ``[DONE]``."""
         self.recognised = self.ended = True
+        self._goes_on = False
+        self._set_most()
         if not self.frame.terminated:
             self.unterminated()
         self._start()
@@ -185,6 +192,27 @@ class ChatDecoder(FrameDecoder):
     def decode(self, document: dict[str, Any]) -> None:
         """Read one chunk. Raises TooManyChoices, TooManyBlocks, TooManyToolCalls, StreamArgumentsTooLong."""
         chunk = document
+        if (
+            self._goes_on
+            and [*chunk] == self._names
+            and self._beside(chunk) == self._said_beside
+            and type(choices := chunk["choices"]) is list
+            and len(choices) == 1
+            and type(choice := choices[0]) is dict
+            and [*choice] == self._choice_names
+            and self._beside_delta(choice) == self._said_beside_delta
+            and type(delta := choice["delta"]) is dict
+            and (not self._is_doubled or choice["message"] == delta)
+            and self.again(delta)
+        ):  # as nearly all, it says nothing new but its delta
+            self._alike += 1
+            if self._alike in LEARN_AT and not self._is_doubled:
+                self.learn(chunk, "choices", 0, "delta")
+        else:
+            self._decode(chunk)
+
+    def _decode(self, chunk: dict[str, Any]) -> None:
+        """Any chunk, looked at from all sides."""
         choices = chunk.get("choices")
         if [*chunk] != self._names or type(choices) is not list or not choices:
             choices = self.items(choices)
@@ -194,16 +222,141 @@ class ChatDecoder(FrameDecoder):
             self._see_id(chunk.get("id"), choices)
         for position, choice in enumerate(choices):
             self._choice(choice, position)
-        for name in self._unread:  # constant ones are in the extras
-            value = chunk[name]
-            if value is not None and self._extras.get(name) != value and has_value(value):
-                self.out.append(Aside(self.vendor, "metadata", name, value))
+        if self._unread is not None and (values := self._unread(chunk)) != self._constant:
+            self._keep_unread_members(chunk, values)
         if chunk.get("usage") is not None or "x_groq" in chunk:
             self._tell_usage(chunk)
-        if self._is_suspect or self._may_fail or self.frame.event == "error":
+        if self._is_suspect or self._may_fail or self.event == "error":
             self._may_fail = False
             if not self.read_error(chunk):
                 self.read_error(chunk, alone=True)
+        elif len(choices) == 1 and not self._goes_on:
+            self._remember(chunk, choices[0])
+
+    def _keep_unread_members(self, chunk: dict[str, Any], values: Any) -> None:
+        """Keep members of a chunk that nobody reads; constant ones are in the extras."""
+        before = len(self.out)
+        for name in self._names:
+            value = chunk[name]
+            if name in self.chunk_fields or value is None:
+                continue
+            if self._extras.get(name) != value and has_value(value):
+                self.out.append(Aside(self.vendor, "metadata", name, value))
+        self._constant = values if len(self.out) == before else None
+
+    # -- chunks that say nothing but a delta, and differ in nothing else ---------------------------------------------
+
+    def _remember(self, chunk: dict[str, Any], choice: Any) -> None:
+        """Note what stands beside the delta of a chunk, if it says nothing: then a chunk with the same says only its delta."""
+        index = choice.get("index") if type(choice) is dict else None
+        state = self._choices.get(index) if type(index) is int else None
+        if state is None or type(choice.get("delta")) is not dict or chunk.get("id") != self._id or "x_groq" in chunk:
+            return
+        if self.ended:  # each chunk behind the end is counted
+            return
+        is_doubled = choice.get("message") is not None
+        if has_value(chunk.get("usage")) or any(value not in NOTHING for value in map(choice.get, SAYING)):
+            return
+        if is_doubled and choice["message"] != choice["delta"]:
+            return
+        if self._unread is not None and self._unread(chunk) != self._constant:
+            return
+        self._state, self._goes_on, self._is_doubled = state, True, is_doubled
+        names = [name for name in chunk if name not in ANYWAY]
+        self._beside = itemgetter(*names) if names else type  # which is the same of all chunks
+        aside = {"delta", "message"} if is_doubled else {"delta"}
+        self._beside_delta = itemgetter(*[name for name in choice if name not in aside])
+        self._said_beside, self._said_beside_delta = self._beside(chunk), self._beside_delta(choice)
+        around = self._names, self._choice_names, self._said_beside, self._said_beside_delta
+        if around != self._around:  # what was learned stands around the delta of another chunk
+            self._around, self._template = around, None
+        self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
+
+    def _tell_always(self, in_delta: Sequence[tuple[str, Any]]) -> None:
+        """What stands ``in_delta`` beside the text, and beside each delta, and is an aside each time."""
+        for place, value in (*in_delta, *self._always):
+            self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
+
+    def again(self, delta: dict[str, Any]) -> bool:
+        if not self._goes_on or not delta:
+            return False
+        names, state = [*delta], self._state
+        if names == self._delta_names and (
+            self._delta_others is None or self._delta_others(delta) == self._said_by_others
+        ):
+            text, running = delta[self._delta_text], self._running
+            if type(text) is str and text and running is not None and not self.out:  # text like the last one
+                recent = running.recent
+                recent.append(text)  # as ``append``, a call less
+                if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+                    running.fold()
+                if running is state.text:
+                    self.emit_text(text, state.number, 0)  # type: ignore[misc] # there is one, or there is no ``_running``
+                else:
+                    self.emit_reasoning(text, state.number, state.block, "raw")  # type: ignore[misc]
+                if self._always or self._always_in_delta:
+                    self._tell_always(self._always_in_delta)
+                return True
+        if "error" in delta:
+            return False
+        if not self._is_steady:
+            self._see_id(self._id, [{"delta": delta}])
+        role = delta.get("role")
+        if role == "assistant":
+            state.speaks = True
+        if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
+            self._read_spoken(delta, state, state.number, 0)
+            if names != self._delta_tried:
+                self._remember_delta(delta, names, role)
+        if self._always:
+            self._tell_always(())
+        return True
+
+    def _remember_delta(self, delta: dict[str, Any], names: list[str], role: Any) -> None:
+        """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
+        texts = [name for name in names if name in TEXT_NAMES and type(delta[name]) is str and delta[name]]
+        others = [name for name in names if name not in texts]
+        saying = [name for name in others if name != "role" and delta[name] not in NOTHING]
+        self._delta_tried = names
+        if len(texts) == 1 and READ_OTHERWISE.isdisjoint(saying) and (role == "assistant" or self._is_steady):
+            state = self._state
+            self._delta_names, self._delta_text = names, texts[0]
+            self._delta_others = itemgetter(*others) if others else None
+            self._said_by_others = self._delta_others(delta) if self._delta_others is not None else None
+            self._always_in_delta = [(f"delta.{name}", delta[name]) for name in saying]
+            self._running = state.text if texts[0] == "content" else state.thought
+            if self.emit_text is None or state.in_thought:
+                self._running = None
+
+    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
+        state = self._state
+        if not (deltas and self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
+            return 0
+        at, out = 0, cast("list[object]", self.out)
+        while at < len(deltas):
+            read = self._alike_from(deltas, at, state, state.number)
+            at += read
+            if not read or (out and type(out[-1]) is FragmentRun):  # those behind one that is refused are not read
+                break
+        return at
+
+    def _alike_from(self, deltas: Sequence[dict[str, Any]], at: int, state: ChoiceSoFar, choice: int) -> int:
+        """Read as many deltas from number ``at`` on as have only text, or reasoning, or fragments; gives how many."""
+        name = next(iter(deltas[at]), "")
+        if name == "content":
+            texts = _texts(deltas, at, name)
+            self._say_text("".join(texts), state, choice)
+            return len(texts)
+        if name in PLAIN and state.block == state.signed[0] + 1:
+            texts = _texts(deltas, at, name)
+            self._say_thought("".join(texts), state, choice)
+            return len(texts)
+        if name == "tool_calls" and state.called_before is None and state.called is not None and self.in_fragments:
+            run = _fragments(deltas, at, choice, self.limits.index)
+            if run.texts:
+                self.out.append(run)  # type: ignore[arg-type] # no stage yields it
+            return len(run.texts)
+        return 0
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
         """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
@@ -211,6 +364,7 @@ class ChatDecoder(FrameDecoder):
             self._no_chunk(chunk)
             return False
         self.recognised = True
+        is_first = bool(choices) and not self._started
         if not choices:
             if not self._started and error_in(chunk) is None:
                 self._head.update(chunk)
@@ -219,8 +373,14 @@ class ChatDecoder(FrameDecoder):
         else:
             self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
             self._start()
-        self._names = [*chunk] if self._started else []
-        self._unread = [name for name in self._names if name not in self.chunk_fields]
+        names = [*chunk] if self._started else []
+        if names != self._names:
+            self._names, self._goes_on = names, False
+            unread = [name for name in names if name not in self.chunk_fields]
+            self._unread = itemgetter(*unread) if unread else None
+            self._constant = (
+                self._unread(chunk) if self._unread is not None and is_first else None
+            )  # they are the extras
         self._is_suspect = not SUSPECT.isdisjoint(chunk)
         return True
 
@@ -267,14 +427,8 @@ class ChatDecoder(FrameDecoder):
         has_choice = has_role = False
         for choice in choices:
             if type(choice) is dict:
-                has_choice, delta = True, choice.get("delta")
-                if (
-                    type(delta) is dict
-                    and "role" in delta
-                    and text_of(delta["role"])
-                    and not is_other_role(delta["role"])
-                ):
-                    has_role = True
+                has_choice, role = True, details_of(choice, "delta").get("role")
+                has_role = has_role or role == "assistant" or (text_of(role) is not None and not is_other_role(role))
         if value == self._id:
             self._is_steady = has_choice and not has_role
         elif self._is_steady and has_role and text_of(value) and len(choices) == 1:
@@ -282,7 +436,7 @@ class ChatDecoder(FrameDecoder):
             state = self._choices.get(index if type(index) is int else 0)  # none where each choice has an id of its own
             if state is not None and state.ended:  # the server ran the calls, and asked the model again
                 self.report.repair("response_restarted")
-                self._id = text_of(value)
+                self._id, self._goes_on = text_of(value), False
             elif state is not None:
                 self.restarted(self._id, value)
 
@@ -306,14 +460,15 @@ class ChatDecoder(FrameDecoder):
             state = self._begin_choice(index, delta or message or {})
         if spoken := message or delta:
             state.spoke = True
-            if "role" in spoken and (role := text_of(spoken["role"])):
-                state.speaks = not is_other_role(role)
-            if not state.speaks:
-                self.keep_other_role(spoken, index)
+            role = spoken.get("role")
+            if role == "assistant":
+                state.speaks = True
+            if (role not in OWN_ROLES or not state.speaks) and self._keep_other(spoken, state, index):
+                pass
             elif message and message != delta:
                 self._read_message(message, delta or {}, index, position, ends=bool(native))
-            elif state.in_thought or not self._read_plain(spoken, state, index, position):
-                self._read_delta(spoken, index, position)
+            else:
+                self._read_spoken(spoken, state, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
@@ -325,9 +480,18 @@ class ChatDecoder(FrameDecoder):
         if "usage" in choice and (usage := details_of(choice, "usage")):
             self.tell_counts(decode_usage(usage, self.vendor))
 
+    def _keep_other(self, spoken: dict[str, Any], state: ChoiceSoFar, index: int) -> bool:
+        """Whether a delta or a message is none of the model's, by its role or by the last one: then it is kept aside."""
+        self._delta_names = self._delta_tried = ()
+        if role := text_of(spoken.get("role")):
+            state.speaks = not is_other_role(role)
+        if not state.speaks:
+            self.keep_other_role(spoken, index)
+        return not state.speaks
+
     def _keep_unread_of(self, choice: dict[str, Any], index: int) -> None:
         if [*choice] != self._choice_names:
-            self._choice_names = [*choice]
+            self._choice_names, self._goes_on = [*choice], False
             self._choice_unread = [(name, f"choices.{name}") for name in choice if name not in CHOICE_FIELDS]
         for name, place in self._choice_unread:
             if (value := choice[name]) is not None and (value or has_value(value)):
@@ -356,8 +520,10 @@ class ChatDecoder(FrameDecoder):
 
     # -- deltas and messages ---------------------------------------------------------------------------------------
 
-    def text_of_run(self, model: Any) -> RunningText | None:
-        return self.texts.of((type(model), model.choice)) if isinstance(model, TEXTS) else None
+    def _read_spoken(self, delta: dict[str, Any], state: ChoiceSoFar, choice: int, position: int) -> None:
+        """Read a delta, or a message that is one, of the model's."""
+        if state.in_thought or not self._read_plain(delta, state, choice, position):
+            self._read_delta(delta, choice, position)
 
     def _read_plain(self, delta: dict[str, Any], state: ChoiceSoFar, choice: int, position: int) -> bool:
         """Read a delta of text, plain reasoning, calls and unknown members; False, and nothing is read, if it has others.
@@ -371,7 +537,7 @@ class ChatDecoder(FrameDecoder):
             kind = type(value)
             if name == "content" and kind is str:
                 text = value
-            elif name in {"reasoning_content", "reasoning"} and kind is str and thought is None:
+            elif name in PLAIN and kind is str and thought is None:
                 thought = value
             elif name == "tool_calls" and kind is list:
                 calls = value
@@ -380,21 +546,12 @@ class ChatDecoder(FrameDecoder):
             elif has_value(value):
                 others = others or []
                 others.append((name, value))
-        out = self.out
         if thought:
-            block = state.signed[0] + 1
-            if block == state.block or not self._is_boundary(thought, choice, block):
-                out.append(ReasoningDelta(thought, choice, block))
-            state.block = block
-            if state.thought is None:
-                state.thought = state.begin(ReasoningDelta)
-            state.thought.append(thought)
+            self._say_thought(thought, state, choice)
         if text:
-            out.append(TextDelta(text, choice))
-            if state.text is None:
-                state.text = state.begin(TextDelta)
-            state.text.append(text)
+            self._say_text(text, state, choice)
         if calls or others:
+            out = self.out
             before = len(out)
             if calls:
                 self._read_list(calls, state, choice, position)
@@ -403,8 +560,26 @@ class ChatDecoder(FrameDecoder):
                 state.remember(out[before:], by_delta=True)
         return True
 
+    def _say_text(self, text: str, state: ChoiceSoFar, choice: int) -> None:
+        if text:
+            self.out.append(TextDelta(text, choice))
+            if state.text is None:
+                state.text = state.begin(TextDelta)
+            state.text.append(text)
+
+    def _say_thought(self, thought: str, state: ChoiceSoFar, choice: int) -> None:
+        if thought:
+            block = state.signed[0] + 1
+            if block == state.block or not self._is_boundary(thought, choice, block):
+                self.out.append(ReasoningDelta(thought, choice, block))
+            state.block = block
+            if state.thought is None:
+                state.thought = state.begin(ReasoningDelta)
+            state.thought.append(thought)
+
     def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
         """Read a delta of any kind; gives what it says."""
+        self._delta_names = self._delta_tried = ()  # it may sign, or open a thought
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))
@@ -790,3 +965,55 @@ class ChatDecoder(FrameDecoder):
         self.out.append(delta)
         if not FUNCTION.names.issuperset(function):
             self.keep_unread(function, FUNCTION, delta.choice, where="function.")
+
+
+def _texts(deltas: Sequence[dict[str, Any]], at: int, name: str) -> list[str]:
+    """The texts of as many deltas from number ``at`` on as have one and nothing else."""
+    texts: list[Any] = [delta.get(name) for delta in deltas[at:]]
+    if {*map(type, texts)} == {str} and {*map(len, deltas[at:])} == {1}:  # all at once: a third of the time
+        return texts
+    alike = [type(text) is str and len(delta) == 1 for text, delta in zip(texts, deltas[at:], strict=True)]
+    return texts[: alike.index(False)]
+
+
+def _fragments(deltas: Sequence[dict[str, Any]], at: int, choice: int, most: int) -> FragmentRun:
+    """The fragments of calls of as many deltas from number ``at`` on as have one, at an index up to ``most``."""
+    found: Any = deltas[at:]
+    try:  # all at once: half of the time
+        lists = [delta["tool_calls"] for delta in found]
+        calls = [called[0] for called in lists]
+        functions = [call["function"] for call in calls]
+        indices, texts = [call["index"] for call in calls], [function["arguments"] for function in functions]
+        sizes = [{*map(len, values)} for values in (found, lists, calls, functions)]
+        kinds = [{*map(type, values)} for values in (lists, calls, functions, indices, texts)]
+        is_plain = sizes == [{1}, {1}, {2}, {1}] and kinds == [{list}, {dict}, {dict}, {int}, {str}]
+        if is_plain and "" not in texts and min(indices) >= 0 and max(indices) <= most:
+            return FragmentRun(indices, texts, choice)
+    except (KeyError, IndexError, TypeError):
+        pass
+    indices, texts = [], []
+    for delta in found:
+        fragment = _fragment(delta, most)
+        if fragment is None:
+            break
+        indices.append(fragment[0])
+        texts.append(fragment[1])
+    return FragmentRun(indices, texts, choice)
+
+
+def _fragment(delta: dict[str, Any], most: int) -> tuple[int, str] | None:
+    """The index and the text of a delta that is one fragment of a call and nothing else."""
+    calls = delta.get("tool_calls")
+    if (
+        len(delta) != 1
+        or type(calls) is not list
+        or len(calls) != 1
+        or type(call := calls[0]) is not dict
+        or len(call) != 2
+    ):
+        return None
+    index, function = call.get("index"), call.get("function")
+    if type(index) is not int or not 0 <= index <= most or type(function) is not dict or len(function) != 1:
+        return None
+    text = function.get("arguments")
+    return (index, text) if type(text) is str and text else None

@@ -9,8 +9,9 @@ Source: dialects.md §1.8, §0.4.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar, Final, Literal
 
 import orjson
 from attrs import define, field
@@ -53,6 +54,7 @@ dumps = orjson.dumps
 BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
 BEHIND: Final = b',"finish_reason":null}]}\n\n'
 CHUNK: Final = BEFORE + b"%b" + BEHIND
+TEXT: Final = BEFORE + b'{"content":%b}' + BEHIND
 #: With the chunk in front that says the role.
 FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
 #: With a fragment of a call.
@@ -75,11 +77,20 @@ class _Choice:
     order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
 
 
+@cache
+def _members(names: tuple[str, ...]) -> bytes:
+    """A template of an object with these members."""
+    return b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])
+
+
 class ChatEncoder(EventEncoder):
     """Writes the chunks of a stream."""
 
     #: Whose extras, asides, counts and errors are written as they came.
     vendor: ClassVar[str] = VENDOR
+    #: The choice and the block of text, and of reasoning its kind, that more is written of at once.
+    _goes_on: tuple[Any, ...] | None = None
+    _running: OneString  # that reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
@@ -105,7 +116,7 @@ class ChatEncoder(EventEncoder):
 
     def choice_started(self, event: ChoiceStarted) -> None:
         """Open a choice, whose role comes with its first delta."""
-        self._choices[event.choice] = _Choice()
+        self._choices[event.choice], self._goes_on = _Choice(), None
 
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
         choice = self._choices[number]
@@ -125,6 +136,24 @@ class ChatEncoder(EventEncoder):
 
     # -- what the model says ---------------------------------------------------------------------------------------
 
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        if (choice, block) == self._goes_on:  # as nearly always
+            self.parts.append(TEXT % (self._head, choice, dumps(text)))
+        else:
+            self.push(TextDelta(text, choice, block))
+            if self._spoke and not self.ended:
+                self._goes_on = choice, block
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        if (choice, block, kind) == self._goes_on:
+            self._running.before(text)
+            self.parts.append(CHUNK % (self._head, choice, self._thought_delta(text)))
+        else:
+            self.push(ReasoningDelta(text, choice, block, kind))
+            self._running = self._choices[choice].thought
+            if not (self.ended or self._running.is_due):
+                self._goes_on = choice, block, kind
+
     def text(self, event: TextDelta) -> None:
         self._place(event, 1)
         self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
@@ -142,31 +171,16 @@ class ChatEncoder(EventEncoder):
 
     def _thought(self, choice: int, text: str) -> None:
         """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows after a signature."""
-        written = dumps(text)
+        self._delta(choice, self._thought_delta(text))
+
+    def _thought_delta(self, text: str) -> bytes:
         names = self._client.reasoning_fields
-        self._delta(choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), written) for name in names))
-
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        names = ("content",) if isinstance(last, TextDelta) else self._client.reasoning_fields
-        between = (b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])).split(b"%b")
-        between[0] = BEFORE % (self._head, last.choice) + between[0]
-        between[-1] += BEHIND
-        if isinstance(last, TextDelta):
-            return lambda text: dumps(text).join(between)
-        thought = self._choices[last.choice].thought
-        if thought.is_due:
-            return None
-
-        def write(text: str) -> bytes:
-            thought.before(text)
-            return dumps(text).join(between)
-
-        return write
+        return _members(names) % ((dumps(text),) * len(names))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
         choice = self._choices[event.choice]
-        kind = type(event)
+        kind, self._goes_on = type(event), None
         block = choice.blocks.get(kind)
         if block != event.block:
             choice.blocks[kind] = event.block
@@ -182,7 +196,7 @@ class ChatEncoder(EventEncoder):
 
     def signature(self, event: ReasoningSignature) -> None:
         """Write a signature: of a text as ``extra_content``, of reasoning as a detail."""
-        choice = self._choices[event.choice]
+        choice, self._goes_on = self._choices[event.choice], None
         if not self._client.reasoning_details:
             self.lose("reasoning_signature")
             return
@@ -225,7 +239,7 @@ class ChatEncoder(EventEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choices[event.choice]
-        choice.order = 2
+        choice.order, self._goes_on = 2, None
         if not event.name or event.cut:
             return  # withheld when it ends
         index = choice.calls[event.call] = len(choice.calls)
@@ -307,6 +321,7 @@ class ChatEncoder(EventEncoder):
 
     def terminate(self) -> None:
         """Write token counts, where the client asked for them, and ``[DONE]``."""
+        self._goes_on = None
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
             usage = b'"usage":' + dumps(encode_usage(self._usage, self.report, self.vendor))
@@ -317,4 +332,5 @@ class ChatEncoder(EventEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:
+        self._goes_on = None
         self.write(b'data: {"error":%b}\n\n' % dumps(encode_error(event, self.vendor)))

@@ -46,7 +46,7 @@ UNSIGNED: Final = (-1, "")
 class ChoiceSoFar:
     """What one choice had so far, and so what is new of a whole message. The texts are the decoder's."""
 
-    _choice: int
+    number: int
     _texts: Texts
     #: Where the text of deltas goes, and their reasoning, once one came.
     text: RunningText | None = None
@@ -74,18 +74,18 @@ class ChoiceSoFar:
     @property
     def thought_chars(self) -> int:
         """Return the characters of reasoning in earlier deltas."""
-        text = self._texts.begun((ReasoningDelta, self._choice))
+        text = self._texts.begun((ReasoningDelta, self.number))
         return 0 if text is None else text.chars
 
     def has_thought(self, whole: str) -> bool:
         """Whether this is all reasoning of earlier deltas."""
-        text = self._texts.begun((ReasoningDelta, self._choice))
+        text = self._texts.begun((ReasoningDelta, self.number))
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
         """A first delta of a kind of text comes."""
         self._begun = self._by_delta = True
-        return self._texts.of((kind, self._choice))
+        return self._texts.of((kind, self.number))
 
     def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
         """Note that these events came."""
@@ -93,7 +93,7 @@ class ChoiceSoFar:
         self._by_delta = self._by_delta or by_delta
         for event in events:
             if isinstance(event, TEXTS):
-                self._texts.of((type(event), self._choice)).append(event.text)
+                self._texts.of((type(event), self.number)).append(event.text)
             elif isinstance(event, ToolCallDelta):
                 self._with_calls = True
             elif (beside := _kind_of(event)) in LISTED:
@@ -121,7 +121,7 @@ class ChoiceSoFar:
             return True
         chars = 0
         for kind, whole in _texts(found).items():
-            text = self._texts.begun((kind, self._choice))
+            text = self._texts.begun((kind, self.number))
             if text is not None and text.rest_of(whole) is None:
                 return False
             chars += 0 if text is None else text.chars
@@ -132,7 +132,7 @@ class ChoiceSoFar:
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
-            text = self._texts.begun((kind, self._choice))
+            text = self._texts.begun((kind, self.number))
             rest = whole if text is None else text.rest_of(whole)
             if rest is None and kind.__name__ not in self._differs:
                 self._differs.add(kind.__name__)
@@ -143,7 +143,7 @@ class ChoiceSoFar:
                 out.append(evolve(first, text=rest))
         calls = tuple(event for event in found if isinstance(event, ToolCallDelta))
         if self._with_calls and calls:
-            out.append(ToolCallsWhole(calls, self._choice))
+            out.append(ToolCallsWhole(calls, self.number))
         else:
             out += calls
         listed = dict.fromkeys(LISTED, 0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import compress
+from operator import ne
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
@@ -18,9 +20,10 @@ from streamkit.dialects.members.known import EVENT, UNREAD
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
-from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
-from streamkit.dialects.openai_responses.texts import HOLES, SPEECHES, placeless
+from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, HOLDERS, SaidBefore
+from streamkit.dialects.openai_responses.texts import SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.events import (
@@ -87,23 +90,38 @@ def known_status(word: object) -> str | None:
 class ResponsesDecoder(ItemReader):
     """Reads the events of a stream."""
 
-    opaque_holes = HOLES
     error_types = ERROR_TYPES
+    _id: str | None = None
+    _failures: frozenset[str] = frozenset()  # the events that told of one
+    _extras: Mapping[str, Any] = {}
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
-        self._id: str | None = None
         self._terminal = False
-        self._failures: set[str] = set()  # the events that told of one
-        self._extras: dict[str, Any] = {}
         self._said_before = SaidBefore()
 
     def decode(self, document: dict[str, Any]) -> None:
-        kind = document.get("type")
-        last, self.last_delta = self.last_delta, None
-        if last is not None and kind == last.members["type"] and self.goes_on(document, last):
+        last = self.last_delta
+        if (
+            last is not None
+            and [*document] == last.names
+            and (values := last.others(document)) == last.values
+            and type(text := document["delta"]) is str
+            and [*map(type, values)] == last.types
+        ):  # a delta that differs from the last one in what it says alone, as nearly all
+            if not text:
+                return
+            if (running := last.text) is not None:  # as ``append``, a call less
+                running.recent.append(text)
+                if len(running.recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+                    running.fold()
+            if last.tell is not None and self._frame is None:  # it is alone: no event is needed
+                last.tell(text, *last.place)
+            else:
+                self.out.append(last.event(text, 0, last.label))
             return
+        self.last_delta = None
+        kind = document.get("type")
         read = self._read_by.get(kind) if isinstance(kind, str) else None
         if read is None:
             if (named := self.named_by_its_line(document, self._read_by)) is not None:
@@ -123,10 +141,11 @@ class ResponsesDecoder(ItemReader):
     def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
         """Keep what was not read, unless the whole event was kept; what it repeats is kept once."""
         members = EVENTS.get(kind)
-        if members is None or kind.endswith("text.delta") or kind == "response.refusal.delta":
+        if members is None:
             return  # carried whole, or kept by the reader of texts
-        for path, value in self._said_before.of_event(document, kind):
-            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+        if not HOLDERS.isdisjoint(document):
+            for path, value in self._said_before.of_event(document, kind):
+                self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if document.keys() <= members.names and not members.inner:
             return
         unread = [*members.unread(document)]  # nearly always nothing
@@ -188,12 +207,9 @@ class ResponsesDecoder(ItemReader):
             self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
 
     def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
-        said = self._extras.get  # first: nearly all of it was said
-        return [
-            (name, value)
-            for name, value in response.items()
-            if said(name) != value and name not in RESPONSE_FIELDS and (value or has_value(value))
-        ]
+        values = response.values()  # in C first: nearly all of it was said
+        new = compress(response.items(), map(ne, map(self._extras.get, response), values))
+        return [(name, value) for name, value in new if name not in RESPONSE_FIELDS and (value or has_value(value))]
 
     def ensure_started(self) -> None:
         if not self._started:
@@ -308,7 +324,7 @@ class ResponsesDecoder(ItemReader):
         """Report a failure; what the second kind of event says of it is the same one."""
         if not self._failures or told_by in self._failures:
             super().fail(error, document)
-        self._failures.add(told_by)
+        self._failures |= {told_by}
 
     #: What reads an event, by its type.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {

@@ -12,8 +12,8 @@ Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal
 
 import orjson
 from attrs import evolve
@@ -33,7 +33,7 @@ from streamkit.dialects.openai_responses.wire import (
     encode_usage,
 )
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label, event_of
-from streamkit.dialects.profiles import Encoding, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.openai import identity
@@ -48,7 +48,6 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
-    TextDelta,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -124,37 +123,26 @@ class ResponsesEncoder(BlockEncoder):
     """Writes the events of a stream."""
 
     vendor = native = VENDOR
+    writer = ItemWriter
     signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
-    _started = False
+    _blocks: ItemWriter
     _head = b""  # the members that each response begins with, as JSON without its closing brace
     _waits = False  # for what the client runs in a form of this dialect
     _compacted = False
-
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._passed: tuple[ResponseStarted | None, Frame | None] = None, None
-        self._changed: dict[str, Any] | None = None  # the members in ``_head``, once one of them came later
-
-    def make_blocks(self) -> ItemWriter:
-        self._items = ItemWriter(self._parts.append, self._ensure_started, self.encoding.make_id, self.encoding.limits)
-        return self._items
+    _passed: tuple[ResponseStarted | None, Frame | None] = None, None
+    _changed: dict[str, Any] | None = None  # the members in ``_head``, once one of them came later
 
     # -- the response ----------------------------------------------------------------------------------------------
 
-    def _ensure_started(self) -> None:
-        if not self._started:
-            self.response_started(ResponseStarted())
-
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
-        response, number = STARTED % self._head, self._items.number
-        self._items.number = number + 2
+        response, number = STARTED % self._head, self._blocks.number
+        self._blocks.number = number + 2
         self.write(STARTS % (number, response, number + 1, response))
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
-        self._items.begin = None
         made = identity(event, self.encoding, "resp_", "response", "created_at")
         extras = {**self.encoding.profile.settings, **self.response_extras(event)}
         if extras:
@@ -168,6 +156,20 @@ class ResponsesEncoder(BlockEncoder):
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        items = self._blocks
+        if (choice, block) == items.goes_on:  # as nearly always
+            self.parts.append(items.plain_delta(text))
+        else:
+            super().push_text(text, choice, block)
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        items = self._blocks
+        if (choice, block, kind) == items.goes_on:
+            self.parts.append(items.plain_delta(text))
+        else:
+            super().push_reasoning(text, choice, block, kind)
+
     def refusal(self, event: RefusalDelta) -> None:
         self._refused = True
         self._blocks.text(("refusal", event.block), dumps(event.text))
@@ -178,10 +180,6 @@ class ResponsesEncoder(BlockEncoder):
         if last is None or last.key != key or last.start != event.kind.encode():
             last = self._blocks.add(key, event.kind.encode())
         self._blocks.delta(last, dumps(event.text))
-
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        items = self._items
-        return items.plain_delta if items.is_alone(items.last) and last.choice == self._choice else None
 
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))
@@ -209,7 +207,7 @@ class ResponsesEncoder(BlockEncoder):
                 self._blocks.arguments(block, "{}")  # clients parse the text: "" is no JSON (quirks.md 42)
             verdict = event.verdict
             if not event.ended or (verdict is not None and verdict.kind == "truncated"):
-                self._items.incomplete.add(block.key)
+                self._blocks.incomplete |= {block.key}
         super().call_finished(event)
 
     def media_form(self, media: MediaGenerated) -> list[Aside]:
@@ -250,21 +248,21 @@ class ResponsesEncoder(BlockEncoder):
         if not _is_event(name, event.raw) or name.startswith(PLACED):
             self.lose(event.kind)
             return
-        self._ensure_started()
+        self.begin()
         members = dumps({member: value for member, value in event.raw.items() if member != "type"})[1:-1]
-        self._items.numbered(event_of(name.encode(), b",%b" if members else b"%b"), members)
+        self._blocks.numbered(event_of(name.encode(), b",%b" if members else b"%b"), members)
 
     def _metadata(self, event: Aside) -> None:
         """A field of the response that changed, or a field of an item."""
         owner, _, name = event.type.partition(".")
         label: Label = owner.encode(), event.block
         if owner != "response":
-            fields = self._items.fields.setdefault(label, {})
+            fields = self._blocks.fields.setdefault(label, {})
         elif self._changed is None:
             fields = self._changed = orjson.loads(self._head + b"}") if self._started else {}
         else:
             fields = self._changed
-        if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._items.fields) > FEW:
+        if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._blocks.fields) > FEW:
             self.lose("metadata")
         else:
             fields.pop(name, None)  # what changed stands behind what did not
@@ -283,8 +281,8 @@ class ResponsesEncoder(BlockEncoder):
 
     def terminate(self) -> None:
         self._blocks.finish()
-        self._items.close_item()
-        for fields in self._items.fields.values():
+        self._blocks.close_item()
+        for fields in self._blocks.fields.values():
             self.report.lose("metadata", len(fields))
         if self._usage is not None:
             count_usage_losses(self._usage, self.report)
@@ -292,9 +290,9 @@ class ResponsesEncoder(BlockEncoder):
         native = stop.native if self._vendor == VENDOR else None
         founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
         status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
-        self._ensure_started()
+        self.begin()
         said = {} if incomplete is None else {"incomplete": dumps(incomplete)}
-        self._end_response(status.encode(), self._items.output, **said)
+        self._end_response(status.encode(), self._blocks.output, **said)
 
     def _end_response(
         self, status: bytes, output: list[bytes], *, error: bytes = b"null", incomplete: bytes = b"null"
@@ -302,18 +300,18 @@ class ResponsesEncoder(BlockEncoder):
         head = self._head if self._changed is None else dumps(self._changed)[:-1]
         usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
         response = ENDED % (head, status, error, incomplete, usage, b",".join(output))
-        self._items.numbered(ENDS[status], response)
+        self._blocks.numbered(ENDS[status], response)
 
     def error(self, event: ProviderFailed) -> None:
         error = encode_error(event, self.report)
         code = error["code"]
         if not self._started:
             self._begin(self._passed[0] or ResponseStarted())
-            self._items.number = _number_behind(self._passed[1])
+            self._blocks.number = _number_behind(self._passed[1])
         flat = dumps({"code": code, "message": event.message, "param": None})[1:-1]
-        self._items.numbered(ERROR, dumps(error), flat)
-        unfinished = self._items.unfinished()
-        output = self._items.output + ([] if unfinished is None else [unfinished])
+        self._blocks.numbered(ERROR, dumps(error), flat)
+        unfinished = self._blocks.unfinished()
+        output = self._blocks.output + ([] if unfinished is None else [unfinished])
         self._end_response(b"failed", output, error=dumps({"code": code, "message": event.message}))
 
 

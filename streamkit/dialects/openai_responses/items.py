@@ -69,6 +69,9 @@ class ItemReader(TextReader):
 
     dialect = "openai-responses"
     vendor = VENDOR
+    _last: Item | None = None
+    _last_call: Item | None = None
+    _calls = 0
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -76,10 +79,7 @@ class ItemReader(TextReader):
         self.began: list[Item] = []  # all of them
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
-        self._last: Item | None = None
-        self._last_call: Item | None = None
         self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
-        self._calls = 0
         self._whole_inputs: set[int] = set()  # calls of which one event had all arguments
         self._lacking: dict[Item, None] = {}  # calls that are done, but for a name or arguments that the end may bring
 
@@ -305,7 +305,7 @@ class ItemReader(TextReader):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
             if named is not None and document.keys() <= DELTA_FIELDS and "logprobs" not in document:
-                self.last_delta = LastDelta(document, "output_index", None, _arguments, item.call)
+                self.last_delta = LastDelta(self, document, None, _arguments, item.call)
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)
@@ -358,9 +358,10 @@ class ItemReader(TextReader):
             values = found.get(name)
             if values is None or values == []:  # as at each start
                 continue
-            for place, value in enumerate(self.contents(values)):
-                part = self.part_of(value, kind)
-                speech = SPEECHES.get(self.string(part.get("type")))
+            for place, value in enumerate(values if type(values) is list else self.contents(values)):
+                part = value if type(value) is dict else self.part_of(value, kind)
+                said = part.get("type")
+                speech = SPEECHES.get(said if type(said) is str else self.string(said))
                 text = "" if speech is None else self.string(part.get(speech.name))
                 copies.append(Copy(speech, place, text, part))
         return copies
@@ -373,7 +374,7 @@ class ItemReader(TextReader):
             part, logprobs = item.parts.get(copy.key), copy.found.get("logprobs")
             if copy.speech is None and not left:
                 self._carry_copy(item, copy)
-            elif copy.speech and part and self.has_text(part) and self.adds(part, copy.speech, copy.text, logprobs):
+            elif copy.speech and part and self.goes_on(part, copy.speech, copy.text, logprobs):
                 used.add(part.number)
                 self.beside(part, copy.found)
             else:
@@ -455,7 +456,17 @@ class ItemReader(TextReader):
                 left.append((place, found))
             else:
                 self._whole_entry(item, found, place, ended=ended)
-        for kind in ("message", "reasoning") if left and free else ():
+        if left:
+            self._left(left, free, ended=ended)
+        for item in list(self._open) if ended else ():
+            if item.kind in OWN_ITEMS:
+                self.report.repair("block_unclosed")
+            self._end(item, ended=False)
+        self.end_lacking()
+
+    def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
+        """Entries of the output that have the place or the name of no item, and items that have no entry."""
+        for kind in ("message", "reasoning") if free else ():
             if self._divided(kind, left, free):
                 left = [entry for entry in left if entry[1]["type"] != kind]
         items = paired(
@@ -467,11 +478,6 @@ class ItemReader(TextReader):
         )  # fmt: skip
         for (place, found), item in zip(left, items, strict=True):
             self._whole_entry(item, found, place, ended=ended)
-        for item in list(self._open) if ended else ():
-            if item.kind in OWN_ITEMS:
-                self.report.repair("block_unclosed")
-            self._end(item, ended=False)
-        self.end_lacking()
 
     def _at(self, place: int, found: dict[str, Any]) -> Item | None:
         """The item at the place of an entry of the output, if it has its name."""

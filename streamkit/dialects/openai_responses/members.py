@@ -46,6 +46,8 @@ EVENTS: Final[Mapping[str, Members]] = of_events(
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
 #: Parts that mean the same in other dialects; all others are kept whole.
 PARTS: Final = frozenset({"output_text", "refusal", "reasoning_text", "summary_text"})
+#: In which of an event they stand.
+HOLDERS: Final = frozenset({"item", "part", "response"})
 #: Members that are remembered; more are kept each time.
 FEW: Final = 1000
 
@@ -63,26 +65,27 @@ class SaidBefore:
             self._reported.add(key)
         return True
 
-    def of_item(self, item: Any, place: Any, *, kept: bool) -> Iterator[tuple[str, Any]]:
-        """What is new of an item. ``kept``: the reader of items keeps it."""
+    def of_item(self, item: Any, place: Any, event: str = "") -> Iterator[tuple[str, Any]]:
+        """What is new of an item; none of its members where the reader of items keeps them, as of most kinds of ``event``."""
         if type(item) is not dict or type(kind := item.get("type")) is not str:
             return
-        whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
-        if kind not in ITEM_FIELDS:  # carried whole
+        if (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
             return
-        for name, value in () if item.keys() <= ITEM_FIELDS[kind] else item.items():
-            if name not in ITEM_FIELDS[kind] and has_value(value) and self._is_new(whose, name) and not kept:
-                yield f"item.{name}", value
+        if not item.keys() <= fields:
+            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
+            kept = bool(event) and (kind not in CALL_INPUTS or event.endswith("added"))
+            for name, value in item.items():
+                if name not in fields and has_value(value) and self._is_new(whose, name) and not kept:
+                    yield f"item.{name}", value
         if kind in CALL_INPUTS:
             return
         for group in ("content", "summary"):
-            parts = item.get(group)
-            for number, part in enumerate(parts if type(parts) is list else ()):
-                yield from self.of_part(part, place, group, number)
+            if type(parts := item.get(group)) is list and parts:
+                for number, part in enumerate(parts):
+                    if type(part) is dict and not part.keys() <= PART_FIELDS:
+                        yield from self.of_part(part, place, group, number)
 
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> Iterator[tuple[str, Any]]:
-        if type(part) is not dict or part.keys() <= PART_FIELDS:
-            return
         if type(kind := part.get("type")) is not str or kind not in PARTS:
             return
         for name, value in part.items():
@@ -93,13 +96,13 @@ class SaidBefore:
         place = document.get("output_index")
         place = place if type(place) is int else None
         if "item" in document:
-            item = document["item"]
-            is_call = type(item) is dict and isinstance(item.get("type"), str) and item["type"] in CALL_INPUTS
-            yield from self.of_item(item, place, kept=not is_call or kind.endswith("added"))
-        elif "part" in document:
+            yield from self.of_item(document["item"], place, kind)
+        elif (part := document.get("part")) is not None:
+            if type(part) is not dict or part.keys() <= PART_FIELDS:
+                return
             group = "summary" if "summary" in kind else "content"
             number = document.get("summary_index" if group == "summary" else "content_index")
-            yield from self.of_part(document["part"], place, group, number if type(number) is int else None)
+            yield from self.of_part(part, place, group, number if type(number) is int else None)
         elif type(response := document.get("response")) is dict and type(response.get("output")) is list:
             for number, item in enumerate(response["output"]):
-                yield from self.of_item(item, number, kept=False)
+                yield from self.of_item(item, number)

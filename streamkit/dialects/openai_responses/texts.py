@@ -15,9 +15,9 @@ Source: dialects.md §2.1, §2.2, §2.4.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -116,10 +116,6 @@ class Item:
     start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
-def _without_own(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in EACH_DELTA}
-
-
 def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
     return Aside(VENDOR, "unknown_event", "message", text, choice, block)
 
@@ -129,43 +125,50 @@ def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent
     return _other_role_text if part.is_other_role else speech.event
 
 
-@frozen
 class LastDelta:
-    """What the last event was, if it was a delta that named its part, or its call, and was said as it came."""
+    """What the last event was, if it was a delta that named its part, or its call, and was said as it came.
 
-    members: dict[str, Any] = field(converter=_without_own)  #: all of the event but what each delta has of its own
-    place: str  #: which of them is the part's number
-    text: RunningText | None  #: that it goes on, of a part
-    event: Callable[[str, int, int], WireEvent]  #: of a text, its choice, and its block or call
-    label: int  #: the block or the call
+    ``text`` is that which it goes on, of a part; ``event`` makes one of a text, its choice, and its block or call, ``label``.
+    ``tell`` hands a text on without an event, where it is given ``place`` with it.
+    """
 
+    __slots__ = ("event", "label", "names", "others", "place", "tell", "text", "types", "values")
 
-#: Where deltas differ (``fast_path/like_frames.py``); their number says nothing, and ``obfuscation`` is padding.
-HOLES: Final = re.compile(
-    rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-    rb'|"sequence_number"\s*:\s*(?P<number>\d+)'
-)
+    def __init__(
+        self,
+        decoder: FrameDecoder,
+        document: dict[str, Any],
+        text: RunningText | None,
+        event: Callable[[str, int, int], WireEvent],
+        label: int,
+    ) -> None:
+        self.names = [*document]
+        self.others = itemgetter(*(name for name in document if name not in EACH_DELTA))
+        self.values = self.others(document)
+        self.types = [*map(type, self.values)]  # True is 1
+        self.text, self.event, self.label = text, event, label
+        self.tell: Callable[..., object] | None = decoder.emit_text if event is TextDelta else None
+        self.place: tuple[Any, ...] = (0, label)
+        if event is ReasoningDelta or event is _summary:
+            self.tell = decoder.emit_reasoning
+            self.place = (0, label, "summary" if event is _summary else "raw")
 
 
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
+    next_index = 0  #: one more than the highest index of an item
+    signature: Opaque | None = None  #: of the next call: it stands before it
+    _labels = 0
+    _text = 0  # the block of the latest text
+    _parts = 0
+    _latest: Part | None = None  # the latest part of text
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self.items_at: dict[int, Item] = {}  #: what was last at an index
-        self.next_index = 0  #: one more than the highest of them
-        self._labels = 0
-        self._text = 0  # the block of the latest text
-        self.signature: Opaque | None = None  #: of the next call: it stands before it
-        self._parts = 0
-        self._number_at: dict[int, int] = {}  # of the text that a block's deltas belong to
-        self._latest: Part | None = None  # the latest part of text
         self.last_delta: LastDelta | None = None  #: the next may go on there
-
-    def text_of_run(self, model: Any) -> RunningText | None:
-        if not isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
-            return None
-        return self.texts.of(self._number_at[model.block])
+        self.items_at: dict[int, Item] = {}  #: what was last at an index
+        self._said_whole: tuple[Part, str] | None = None  # the part whose whole text came last, if nothing came since
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one is opened if there is none."""
@@ -212,7 +215,6 @@ class TextReader(FrameDecoder):
             block = self.label() if item.parts else self.block_of(item)
             part = Part(speech, block, self._parts, item.is_other_role)
             self._parts += 1
-            self._number_at[block] = part.number
             if speech is TEXT:
                 self._text = block
                 if not item.parts and self._latest is not None and self._chars(self._latest) >= REPEATED_CHARS:
@@ -248,29 +250,7 @@ class TextReader(FrameDecoder):
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
             event = _event_of(part, speech)
-            self.last_delta = LastDelta(document, speech.place, self.texts.of(part.number), event, part.block)
-
-    def goes_on(self, document: dict[str, Any], last: LastDelta) -> bool:
-        """Read an event that differs from the last one, a delta, in what it says alone: a third of the time. False if not.
-
-        What each delta has of its own is taken out, so that the rest is compared in C; then it may stand in another order.
-        """
-        text, number = document.pop("delta", None), document.pop("sequence_number", None)
-        pad = document.pop("obfuscation", None)
-        if (
-            type(text) is str
-            and document == last.members
-            and type(document["output_index"]) is int  # True is 1
-            and type(document[last.place]) is int
-        ):
-            if text:
-                if last.text is not None:
-                    last.text.append(text)
-                self.out.append(last.event(text, 0, last.label))
-            self.last_delta = last
-            return True
-        document.update(delta=text, sequence_number=number, obfuscation=pad)
-        return False
+            self.last_delta = LastDelta(self, document, self.texts.of(part.number), event, part.block)
 
     def annotation_added(self, document: dict[str, Any]) -> None:
         self._annotation(self._part(document, TEXT), document.get("annotation"))
@@ -295,7 +275,7 @@ class TextReader(FrameDecoder):
         own = None
         if item is not None and item.kind == speech.item:
             own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
-        if own is None or not text or not self.has_text(own) or not self.adds(own, speech, text, logprobs):
+        if own is None or not text or not self.goes_on(own, speech, text, logprobs):
             other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
                 self.report.repair("whole_misplaced")
@@ -352,7 +332,7 @@ class TextReader(FrameDecoder):
             self._differs(part)
 
     def _say(self, part: Part, speech: Speech, text: str) -> None:
-        part.speech = speech
+        part.speech, self._said_whole = speech, None
         if part.start:
             self._behind_start(part, text)
         elif part.echo is not None:
@@ -392,7 +372,6 @@ class TextReader(FrameDecoder):
         self.report.repair("text_repeated")
         self.texts.of(part.number).append(whole)
         part.block = echo.block
-        self._number_at[part.block] = part.number
         if rest:
             self.out.append(_event_of(part, part.speech)(rest, 0, part.block))
 
@@ -448,7 +427,15 @@ class TextReader(FrameDecoder):
             if came:
                 self.report.repair("fragments_missing")
             self._say(part, speech, rest)
+        if rest is not None:
+            self._said_whole = part, text
         return rest is not None
+
+    def goes_on(self, part: Part, speech: Speech, text: str, logprobs: Any) -> bool:
+        """As ``adds``, for a part of which anything came; nothing is left to do where its whole text came last."""
+        if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
+            return True
+        return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: Part) -> bool:
         """Whether anything of a part came."""

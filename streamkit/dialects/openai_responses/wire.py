@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.members.values import count_of, counts_of, details_of
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
@@ -134,16 +134,9 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts of a terminal response."""
     input_details, output = details_of(raw, "input_tokens_details"), details_of(raw, "output_tokens_details")
-    return UsageReported(
-        count_of(raw, "input_tokens"),
-        count_of(input_details, "cached_tokens"),
-        count_of(input_details, "cache_write_tokens"),
-        count_of(raw, "output_tokens"),
-        count_of(output, "reasoning_tokens"),
-        count_of(raw, "total_tokens"),
-        raw,
-        VENDOR,
-    )
+    whole, written, total = counts_of(raw, ("input_tokens", "output_tokens", "total_tokens"))
+    cached, to_cache = counts_of(input_details, ("cached_tokens", "cache_write_tokens"))
+    return UsageReported(whole, cached, to_cache, written, count_of(output, "reasoning_tokens"), total, raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:

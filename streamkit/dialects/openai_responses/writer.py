@@ -13,15 +13,15 @@ Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
 from attrs import define, field
 
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
-from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
 
 dumps = orjson.dumps
@@ -129,16 +129,12 @@ class Item:
 
 
 class ItemWriter(BlockQueue):
-    """Writes the numbered events of items.
-
-    ``begin`` is called before an item opens, until it is None: it makes a cycle of the writer and its encoder, which costs the
-    collector more than either.
-    """
+    """Writes the numbered events of items."""
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
     number = 0  #: of the next event
+    incomplete: frozenset[Key] = frozenset()  #: calls that have ended before their text did
     _item: Item | None = None
-    _next_index = 0
     # Of the part that is open:
     _form = TEXT
     _address = b""
@@ -148,22 +144,17 @@ class ItemWriter(BlockQueue):
     _annotations: list[bytes]
     _logprobs: list[bytes]
 
-    def __init__(
-        self, write: Callable[[bytes], None], begin: Callable[[], None], make_id: Callable[[str], str], limits: Limits
-    ) -> None:
-        super().__init__(limits)
+    def __init__(self, encoder: EventEncoder) -> None:
+        super().__init__(encoder)
         self.output: list[bytes] = []  #: the items that are done
-        self.incomplete: set[Key] = set()  #: calls that have ended before their text did
         self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
-        self._write = write
-        self.begin: Callable[[], None] | None = begin
-        self._make_id = make_id
+        self._make_id = encoder.encoding.make_id
 
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)
 
     def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
-        self._write(self.plain_delta(fragment))
+        self.write(self.plain_delta(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
         self._held_chars = 0  # what waits was counted, and no more comes
@@ -171,7 +162,7 @@ class ItemWriter(BlockQueue):
 
     def numbered(self, template: bytes, *members: bytes | int) -> None:
         """Write the next event by its template."""
-        self._write(template % (self.number, *members))
+        self.write(template % (self.number, *members))
         self.number += 1
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -217,14 +208,14 @@ class ItemWriter(BlockQueue):
             if self._next_logprobs:
                 delta, self._next_logprobs = b'%b,"logprobs":%b' % (delta, self._next_logprobs), b""
                 template = WITH_LOGPROBS
-            self._write(template % (self._delta, delta, self.number))
+            self.write(template % (self._delta, delta, self.number))
             self.number += 1
         elif block.key[0] == "hosted":
             self._hosted(block, delta)
         elif first == ord("["):
             self.hold(len(delta))
             self._logprobs.append(delta[1:-1])
-            self._next_logprobs = delta
+            self._next_logprobs, self.goes_on = delta, None
         else:
             self.hold(len(delta))
             self.numbered(ANNOTATION, self._address, len(self._annotations), delta)
@@ -272,8 +263,6 @@ class ItemWriter(BlockQueue):
     # -- items -----------------------------------------------------------------------------------------------------
 
     def _open_item(self, block: Block, form: Form) -> Item:
-        if self.begin is not None:
-            self.begin()
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
         if block.key[0] == "hosted":
@@ -318,7 +307,7 @@ class ItemWriter(BlockQueue):
         item = self._item
         if item is None or item.type not in {b"message", b"reasoning"}:
             return None
-        if self._open is not None and self._form.part:
+        if self.current is not None and self._form.part:
             part = self._part(bytes(self._text))
             (item.summary if self._form.in_summary else item.content).append(part)
         return self._whole(item, b"incomplete", self._members(item))

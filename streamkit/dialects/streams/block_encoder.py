@@ -8,14 +8,14 @@ Source: design.md §5, quirks.md R9, R14.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import orjson
 from attrs import evolve
 
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, deltas_of
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
@@ -32,7 +32,6 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
-from streamkit.tool_calls.delta_run import DeltaRun, delta_like
 
 dumps = orjson.dumps
 #: Members that the end of a message may have of its own vendor's; more is no message.
@@ -42,6 +41,8 @@ FEW = 64
 class BlockEncoder(OneChoiceEncoder):
     """An encoder whose dialect has content blocks, one open at a time."""
 
+    #: The dialect's queue.
+    writer: ClassVar[type[BlockQueue]]
     #: Whose signatures are written as they are.
     signer: ClassVar[str]
     #: Stop reasons that the dialect has no word of its own for.
@@ -53,20 +54,15 @@ class BlockEncoder(OneChoiceEncoder):
     _started = False
     _refused = False
     _stop: ResponseFinished | None = None
+    _cut: Mapping[Key, ToolCallFinished] = {}
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._blocks = self.make_blocks()
+        self._blocks = self.writer(self)
         self._calls: dict[int, Block] = {}
-        self._custom: set[int] = set()
-        self._cut: dict[Key, ToolCallFinished] = {}
         self._thought: set[int] = set()  # blocks of thinking that were begun
 
     # What a dialect defines.
-
-    def make_blocks(self) -> BlockQueue:
-        """The dialect's queue."""
-        raise NotImplementedError
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         """What the start event says of a call, as JSON."""
@@ -83,50 +79,24 @@ class BlockEncoder(OneChoiceEncoder):
         if not self._started:
             self.response_started(ResponseStarted())
 
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        self.push(TextDelta(text, choice, block))
+        if self._spoke and self._is_open("text", choice, block):
+            self._blocks.goes_on = choice, block
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        self.push(ReasoningDelta(text, choice, block, kind))
+        if self._is_open("thinking", choice, block):
+            self._blocks.goes_on = choice, block, kind
+
+    def _is_open(self, kind: str, choice: int, block: int) -> bool:
+        """Whether a block is open and nothing waits behind it."""
+        current = self._blocks.current
+        is_own = current is not None and current.key == (kind, block) and choice == self._choice
+        return is_own and not (self._blocks.queue or self.ended)
+
     def text(self, event: TextDelta) -> None:
         self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
-
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        blocks, template = self._blocks, self.template(last)
-        block = blocks.last
-        if block is None or not blocks.is_alone(block) or last.choice != self._choice:
-            return None
-        around = blocks.around(block)
-        if around is None:
-            return lambda text: self._written(block, template % dumps(text))
-        before, behind = template.split(b"%b")
-        before, behind = around[0] + before, behind + around[1]
-        return lambda text: before + dumps(text) + behind
-
-    def _written(self, block: Block, delta: bytes) -> bytes:
-        self._blocks.write_delta(block, delta)
-        return self._take_parts()
-
-    def run(self, run: DeltaRun) -> None:
-        like = run.model
-        if isinstance(like, TextDelta | ReasoningDelta):
-            self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
-            block, rest = self._blocks.last, run.texts[1:]
-            if rest and block is not None and self._blocks.is_alone(block):
-                self._blocks.write_deltas(block, deltas_of(self.template(like), rest))
-            elif rest:
-                super().run(DeltaRun(like, rest))
-        elif not isinstance(like, ToolCallArguments) or not self._arguments_run(run):
-            super().run(run)
-
-    def template(self, like: TextDelta | ReasoningDelta) -> bytes:
-        """A delta of the block that one like this is written to, around its text."""
-        return self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
-
-    def _arguments_run(self, run: DeltaRun) -> bool:
-        """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""
-        of_blocks: list[tuple[Block, list[str]]] = []
-        for call, texts in run.by_call().items():
-            block = self._calls.get(call)
-            if block is None or call in self._custom:
-                return False
-            of_blocks.append((block, texts))
-        return self._blocks.arguments_run(of_blocks)
 
     def refusal(self, event: RefusalDelta) -> None:
         if not self._refused:
@@ -176,15 +146,12 @@ class BlockEncoder(OneChoiceEncoder):
             start = self.call_start(event)
             if event.signature is not None and not self.carries(event.signature):  # it stands before the call, sealed
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
-            self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
-            if event.kind == "custom":
-                self._custom.add(event.call)
+            block = self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
+            block.is_custom = event.kind == "custom"
 
     def call_arguments(self, event: ToolCallArguments) -> None:
-        if event.call in self._custom:
-            return
         block = self._calls.get(event.call)
-        if block is None:
+        if block is None or block.is_custom:
             return  # nameless: withheld when it ends
         if block.closed:
             self._blocks.keep_late(block, event.fragment)
@@ -195,12 +162,12 @@ class BlockEncoder(OneChoiceEncoder):
         block = self._calls.get(event.call)
         if block is not None:
             self._tell_late(block, event)
-        if block is None or (event.call in self._custom and not event.ended):
+        if block is None or (block.is_custom and not event.ended):
             self.withhold(event)
         elif not event.ended:
-            self._cut[block.key] = event
+            self._cut = {**self._cut, block.key: event}
         elif not block.closed:
-            if event.call in self._custom:
+            if block.is_custom:
                 self.lose("custom_tool_wrapped")
                 self._blocks.arguments(block, wrapped_input(event.arguments))
             self._blocks.end(block)
@@ -230,7 +197,7 @@ class BlockEncoder(OneChoiceEncoder):
     def flush(self) -> None:
         for begun in self._calls.values():
             self._tell_late(begun, None)
-        waiting = {key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0}
+        waiting = [key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0]
         for key in waiting:
             self.withhold(self._cut[key], "cut_call")
-        self._blocks.flush(drop=waiting)
+        self._blocks.flush(drop=set(waiting))

@@ -6,22 +6,24 @@ block waits, the open one is closed as soon as it may be: text and thinking at o
 is one complete object other than ``{}`` (which may be a prefix). What comes of a call behind that object is late, whether it
 comes with the closing bracket or later: it is kept for the report.
 
-How a start, a delta and a stop look is the dialect's; so is the index that a block gets when it opens.
+How a start, a delta and a stop look is the dialect's; so is the index that a block gets when it opens. The encoder's ``begin``
+is called before the first of them; the queue does not keep the encoder alive, or both would wait for the collector.
 
 Source: design.md §5, quirks.md R9 and §8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias
+from weakref import proxy
 
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
-from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: Characters of a call's arguments that tell ``{}`` from a larger object.
@@ -32,16 +34,6 @@ OBJECT_ENDS = frozenset("} \t\n\r")
 Key: TypeAlias = tuple[str, int]
 
 
-def deltas_of(template: bytes, texts: list[str]) -> list[bytes]:
-    """``template`` with each of the texts as JSON in the place of its ``%b``, in half of the time of one by one.
-
-    Indented, orjson writes each item on a line of its own, and there is no raw line end inside of a JSON string.
-    """
-    before, behind = template.split(b"%b")
-    items = orjson.dumps(texts, option=orjson.OPT_INDENT_2)[4:-2].split(b",\n  ")
-    return [before + item + behind for item in items]
-
-
 @define(eq=False)
 class Block:
     """A block that is to be written, and what of it waits."""
@@ -50,6 +42,7 @@ class Block:
     start: bytes  #: what the start event says of it, as JSON
     index: int = -1  #: on the wire, once opened
     needs_end: bool = False  #: a call, or a block of the server's: it is not over because another waits
+    is_custom: bool = False  #: a call of a custom tool, which is written as one of a function, once it is whole
     ended: bool = False  #: nothing more will come
     closed: bool = False
     held: list[bytes] = field(factory=list)  #: deltas, as JSON, that wait for the block to open
@@ -77,19 +70,24 @@ class Block:
 
 
 class BlockQueue:
-    """The order of blocks; ``write_start``, ``write_delta`` and ``write_stop`` are the dialect's."""
+    """The order of blocks; ``write_start``, ``write_delta`` and ``write_stop`` are the dialect's: they ``write``."""
 
     #: By kind, what the start says of a block that opens with its first text.
     starts: ClassVar[Mapping[str, bytes]]
     #: A fragment of a call's arguments as ``write_delta`` takes it, with ``%b`` for the text as JSON.
     arguments_template: ClassVar[bytes] = b""
 
-    _open: Block | None = None
+    current: Block | None = None  #: the block that is open
+    #: The choice and the label of the text of the open block, and of reasoning its kind, where more of it is written at once.
+    goes_on: tuple[Any, ...] | None = None
     _held_chars = 0
+    _next_index = 0
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self._queue: list[Block] = []  # short; an empty deque takes 760 bytes
+    def __init__(self, encoder: EventEncoder) -> None:
+        self._encoder = proxy(encoder)
+        self.write = encoder.parts.append
+        self.limits = encoder.encoding.limits
+        self.queue: list[Block] = []  #: blocks that wait; short: an empty deque takes 760 bytes
 
     # What a dialect defines.
 
@@ -113,54 +111,54 @@ class BlockQueue:
         """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
-    def around(self, block: Block) -> tuple[bytes, bytes] | None:  # noqa: ARG002 - for those that override it
-        """What is written before and behind a delta of the open block; None where more than that depends on the delta."""
-        return None
-
-    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
-        """Write several deltas of the open block."""
-        for delta in deltas:
-            self.write_delta(block, delta)
-
     # What they share.
+
+    def give_index(self, block: Block) -> None:
+        """Give a block that starts its index, from 0."""
+        block.index = self._next_index
+        self._next_index += 1
 
     @property
     def last(self) -> Block | None:
         """The block that was mentioned last, and is not closed."""
-        return self._queue[-1] if self._queue else self._open
+        return self.queue[-1] if self.queue else self.current
 
     def find(self, key: Key) -> Block | None:
         """A block that is open or waits."""
-        if self._open is not None and self._open.key == key:
-            return self._open
-        return next((block for block in self._queue if block.key == key), None)
+        if self.current is not None and self.current.key == key:
+            return self.current
+        return next((block for block in self.queue if block.key == key), None)
 
     def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> Block:
         """Mention a new block; it opens as soon as those before it may close."""
         block = Block(key, start, -1, needs_end)
-        before = self._open
-        if self._queue or (before is not None and before.needs_end):
-            self._queue.append(block)
+        self.goes_on = None
+        before = self.current
+        if self.queue or (before is not None and before.needs_end):
+            self.queue.append(block)
             self._advance()
             return block
-        self._close()
-        self._open = block
+        if before is None:
+            self._encoder.begin()
+        else:
+            self._close()
+        self.current = block
         self.write_start(block)
         return block
 
     def text(self, key: Key, delta: bytes) -> None:
         """A delta of text or thinking: of the last block if the label agrees, else of a new one."""
-        block = self._queue[-1] if self._queue else self._open  # as ``last`` and ``delta``, two calls less
+        block = self.queue[-1] if self.queue else self.current  # as ``last`` and ``delta``, two calls less
         if block is None or block.key != key or block.ended:
             block = self.add(key, self.starts[key[0]])
-        if block is self._open:
+        if block is self.current:
             self.write_delta(block, delta)
         else:
             self.delta(block, delta)
 
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
-        if block is not self._open:  # of four interleaved calls three wait; as ``hold``, a call less
+        if block is not self.current:  # of four interleaved calls three wait; as ``hold``, a call less
             waiting = block.waiting
             if waiting is None:
                 waiting = block.waiting = TextBuffer()
@@ -169,12 +167,12 @@ class BlockQueue:
                 raise HeldTooLong(self.limits.held_chars)
             waiting.append(fragment)
             return
-        if not self._queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all
+        if not self.queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all
             block.scanner.append(fragment)
             self.write_fragment(block, fragment)
             return
         self._write_arguments(block, fragment)
-        if self._queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
+        if self.queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()
 
     def _write_arguments(self, block: Block, text: str) -> None:
@@ -182,7 +180,7 @@ class BlockQueue:
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
         late = ""
-        if not self._queue or not 0 <= text.find("}") < len(text) - 1:
+        if not self.queue or not 0 <= text.find("}") < len(text) - 1:
             block.scanner.append(text)
         elif (end := block.scanner.append_to_end(text)) is not None and end < len(text):
             if "".join((block.beginning + text[:end][:BEGINNING]).split()) == "{}":
@@ -210,46 +208,9 @@ class BlockQueue:
         self._held_chars -= late.chars
         return late.whole()
 
-    def is_alone(self, block: Block | None) -> bool:
-        """Whether a block is open and none waits."""
-        return block is not None and block is self._open and not self._queue
-
-    def arguments_run(self, of_blocks: Sequence[tuple[Block, list[str]]]) -> bool:
-        """Fragments of several calls, by call; False, and nothing is done, if what is written could depend on their order.
-
-        It does if the open block may close in between, or if too much is held. The rest goes a whole call at a time, in a
-        third of the time.
-        """
-        if not self.arguments_template or any(block.closed for block, _ in of_blocks):
-            return False
-        waiting = [(block, "".join(texts)) for block, texts in of_blocks if block is not self._open]
-        held = sum(len(text) for _, text in waiting)
-        if held + self._held_chars > self.limits.held_chars:
-            return False
-        for block, texts in of_blocks:
-            if block is self._open and not self._write_run(block, texts):
-                return False
-        self._held_chars += held
-        for block, text in waiting:
-            block.waiting = block.waiting or TextBuffer()
-            block.waiting.append(text)
-        return True
-
-    def _write_run(self, block: Block, texts: list[str]) -> bool:
-        """Fragments of the open call; False, and nothing is done, if it may close in between."""
-        if block.scanner is None or len(block.beginning) < BEGINNING:
-            return False
-        text = "".join(texts)
-        if not self._queue:
-            block.scanner.append(text)
-        elif not block.scanner.grows_open(text):
-            return False
-        self.write_deltas(block, deltas_of(self.arguments_template, texts))
-        return True
-
     def delta(self, block: Block, delta: bytes) -> None:
         """A delta of a block that is not closed: written, or held until the block opens."""
-        if block is self._open:
+        if block is self.current:
             self.write_delta(block, delta)
             return
         self.hold(len(delta))
@@ -264,15 +225,15 @@ class BlockQueue:
     def end(self, block: Block) -> None:
         """Nothing more comes for the block."""
         block.ended = True
-        if block is self._open:
+        if block is self.current:
             self._close()
             self._advance()
 
     def finish(self) -> None:
         """The response is whole: write and close everything."""
-        if self._open is not None:
-            self._open.ended = True
-        for block in self._queue:
+        if self.current is not None:
+            self.current.ended = True
+        for block in self.queue:
             block.ended = True
         self._advance()
         self._close()
@@ -282,23 +243,24 @@ class BlockQueue:
 
         The open block is closed only if another must be written behind it: a reader may act on a call that was closed.
         """
-        waiting = [block for block in self._queue if block.key not in drop]
-        self._queue.clear()
+        self.goes_on = None
+        waiting = [block for block in self.queue if block.key not in drop]
+        self.queue.clear()
         for block in waiting:
             self._close()
             self._open_block(block)
 
     def _advance(self) -> None:
-        while self._queue:
-            if self._open is not None and not self._open.may_close:
+        while self.queue:
+            if self.current is not None and not self.current.may_close:
                 return
             self._close()
-            self._open_block(self._queue.pop(0))
-            if self._open is not None and self._open.ended and not self._queue:
+            self._open_block(self.queue.pop(0))
+            if self.current is not None and self.current.ended and not self.queue:
                 self._close()
 
     def _open_block(self, block: Block) -> None:
-        self._open = block
+        self.current = block
         self.write_start(block)
         for delta in block.held:
             self._held_chars -= len(delta)
@@ -310,25 +272,8 @@ class BlockQueue:
             self._write_arguments(block, text)
 
     def _close(self) -> None:
-        block, self._open = self._open, None
+        block, self.current = self.current, None
+        self.goes_on = None
         if block is not None:
             self.write_stop(block)
             block.closed = True
-
-
-class NumberedBlocks(BlockQueue):
-    """Blocks with indices from 0, which ``write`` takes as bytes; ``begin`` is called before the first of them."""
-
-    _next_index = 0
-
-    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
-        super().__init__(limits)
-        self.begin = begin
-        self.write = write
-
-    def number(self, block: Block) -> None:
-        """Give a block that starts its index."""
-        block.index = self._next_index
-        self._next_index += 1
-        if not block.index:
-            self.begin()

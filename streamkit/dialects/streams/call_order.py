@@ -8,7 +8,6 @@ Source: dialects.md §0.4, §4.4.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 from streamkit.events import ToolCallFinished, ToolCallStarted
@@ -18,7 +17,7 @@ class CallOrder:
     """The calls of one choice that were started and are not written yet."""
 
     def __init__(self) -> None:
-        self._started: deque[ToolCallStarted] = deque()
+        self._started: list[ToolCallStarted] = []  #: short: an empty deque takes 760 bytes
         self._finished: dict[int, ToolCallFinished] = {}  #: by number, those behind a call that has not finished
 
     def __bool__(self) -> bool:
@@ -32,5 +31,5 @@ class CallOrder:
         """The calls to write now that one has finished: none while one in front of it has not."""
         self._finished[event.call] = event
         while self._started and self._started[0].call in self._finished:
-            start = self._started.popleft()
+            start = self._started.pop(0)
             yield start, self._finished.pop(start.call)

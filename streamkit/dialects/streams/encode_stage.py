@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from streamkit.errors import StreamError
-from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs
+from streamkit.machines import Chain, Foreign, Link, Machine
+from streamkit.pipeline import Flow, Stage
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 
-#: From a read to what is written of it; None where it has to go through the machines.
-Step: TypeAlias = Callable[[Any], bytes | None]
-#: Gives such a function for the next read, if there is one (``fast_path/one_step.py``).
-NextStep: TypeAlias = Callable[[], Step | None]
 A_contra = TypeVar("A_contra", contravariant=True)
 
 
@@ -31,20 +28,54 @@ class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
         """What is held, then the dialect's own error frame and no success terminator."""
 
 
+class EncoderLink(Link):
+    """An encoder that shares its driver with the machines in front of it."""
+
+    ended: bool  #: as of ``ErrorWriter``
+    parts: list[bytes]  #: what was written since ``written`` was asked last
+
+    def written(self) -> bytes:
+        """Return the bytes written since the last call."""
+        raise NotImplementedError
+
+    def fail(self, error: Exception) -> bytes:
+        """As of ``ErrorWriter``."""
+        raise NotImplementedError
+
+
+class ForeignEncoder(Foreign, EncoderLink):
+    """An encoder that takes batches, as a plug-in's, or reads, as the pass-through."""
+
+    def __init__(self, machine: ErrorWriter[Any]) -> None:
+        super().__init__(machine)
+        self._encoder = machine
+        self.parts: list[bytes] = []
+        self.emit = self.parts.append
+
+    @property
+    def ended(self) -> bool:  # type: ignore[override] # it has its own
+        return self._encoder.ended
+
+    def push_rest(self) -> None:
+        """Nothing: ``fail`` writes what is held."""
+
+    def written(self) -> bytes:
+        output = b"".join(self.parts)
+        self.parts.clear()
+        return output
+
+    def fail(self, error: Exception) -> bytes:
+        return self._encoder.fail(error)
+
+
 class EncodeStage(Stage[A_contra, bytes]):
     """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
 
     def __init__(
-        self,
-        name: str,
-        make: Callable[[StreamReport], ErrorWriter[A_contra]],
-        *,
-        takes: Flow | None = None,
-        one_step: Callable[[Sequence[Machine[Any, Any]], ErrorWriter[A_contra]], NextStep | None] | None = None,
+        self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]], *, takes: Flow | None = None
     ) -> None:
         super().__init__(name, make, takes=takes, gives="bytes")
         self.make_encoder = make
-        self._one_step = one_step
 
     def over(
         self,
@@ -53,55 +84,41 @@ class EncodeStage(Stage[A_contra, bytes]):
         before: Sequence[Stage[Any, Any]] = (),
         profiler: Profiler | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        encoder = self.make_encoder(report)
-        machines = [stage.make(report) for stage in before]
-        allow_runs([*machines, encoder])
-        next_step = None if self._one_step is None else self._one_step(machines, encoder)
+        machine: Any = self.make_encoder(report)
+        encoder = machine if isinstance(machine, EncoderLink) else ForeignEncoder(machine)
+        links: list[Any] = [*(stage.make(report) for stage in before), encoder]
         if profiler is not None:
-            *machines, encoder = profiler.machines([*before, self], [*machines, encoder])
-            next_step = None if next_step is None else profiler.steps(next_step)
-        return _drive(Chain(*machines), encoder, source, report, next_step)
+            links = profiler.machines([*before, self], links)
+            encoder = links[-1]
+        return _drive(Chain(*links), encoder, source, report)
 
 
 async def _drive(
-    before: Chain,
-    encoder: ErrorWriter[Any],
-    source: AsyncIterable[Any],
-    report: StreamReport,
-    next_step: NextStep | None,
+    chain: Chain, encoder: EncoderLink, source: AsyncIterable[Any], report: StreamReport
 ) -> AsyncGenerator[bytes, None]:
-    """Run the machines ``before`` the encoder, of which there may be none, and the encoder over ``source``."""
-    encoding = False  # also behind an exception of the encoder's
-    step: Step | None = None
+    """Run machines, of which the last one is the encoder, over ``source``."""
+    push, waiting, parts = chain.links[0].push_batch, chain.waiting, encoder.parts
     try:
         async for item in source:
-            if step is not None and (output := step(item)) is not None:
-                if output:
-                    yield output
-                if encoder.fault is None:
-                    continue
-                raise encoder.fault
-            if batch := before.feed(item):
-                encoding = True
-                output = encoder.feed(batch)
-                encoding = False
-                if output:
-                    yield output
-            if (fault := encoder.fault or before.fault) is not None:
-                raise fault
-            if next_step is not None:
-                step = next_step()
-            batch = output = None  # a pipe that waits holds nothing of its last read: a kilobyte
-        batch = before.finish()
-        encoding = True
-        output, fault = _last(before, encoder, batch)
-        encoding = False
-        if output:
+            try:  # as ``Chain.push_batch``, a call less for each read
+                push(item)
+                for link in waiting:
+                    if link.holds:
+                        link.end_read()
+            except Exception as error:  # noqa: BLE001 - raised below, after what the machines held
+                chain.failed(error)
+            if parts and (output := encoder.written()):
+                yield output
+                output = b""  # a pipe that waits holds nothing of its last read: a kilobyte
+            if chain.fault is not None:
+                raise chain.fault
+        chain.push_end()
+        if output := encoder.written():
             yield output
-        if fault is not None:
-            raise fault
+        if chain.fault is not None:
+            raise chain.fault
     except StreamError as error:  # the input's fault: told to the client in its own words, and to the report
-        output = _failed(before, encoder, error, encoding=encoding)
+        output = _failed(chain, encoder, error)
         if report.clean and encoder.ended:  # the stream was whole before this
             report.repair("fault_after_end")
         else:
@@ -110,26 +127,14 @@ async def _drive(
             yield output
     except Exception as error:  # somebody's bug, a transport nobody adapted: the client learns that much, no more
         report.failed(error)
-        output = _failed(before, encoder, error, encoding=encoding)
+        output = _failed(chain, encoder, error)
         report.clean = False  # though the events may have been whole by then
         if output:
             yield output
         raise
 
 
-def _last(before: Chain, encoder: ErrorWriter[Any], batch: list[Any]) -> tuple[bytes, Exception | None]:
-    """What is written of the last ``batch`` and of the end, and what failed meanwhile."""
-    output = encoder.feed(batch) if batch else b""
-    fault = encoder.fault or before.fault
-    if fault is None:
-        output += encoder.finish()
-        fault = encoder.fault
-    return output, fault
-
-
-def _failed(before: Chain, encoder: ErrorWriter[Any], error: Exception, *, encoding: bool) -> bytes:
-    """What the machines before hold, unless it is the encoder that failed; then the dialect's error frame."""
-    output = b""
-    if encoder.fault is None and not encoding and (held := before.abandon()):
-        output = encoder.feed(held)
-    return output + encoder.fail(error)
+def _failed(chain: Chain, encoder: EncoderLink, error: Exception) -> bytes:
+    """What the machines hold, unless one of them failed, which handed that on; then the dialect's error frame."""
+    chain.push_rest()
+    return encoder.written() + encoder.fail(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NoReturn
 
 import orjson
 
@@ -13,6 +13,7 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
+from streamkit.dialects.streams.encode_stage import EncoderLink
 from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
 from streamkit.dialects.vocabulary.error_bodies import BROKEN
@@ -44,7 +45,6 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 
 #: The method of each class of event.
@@ -66,14 +66,12 @@ METHODS: Mapping[type, str] = {
     ProviderFailed: "failed",
     ResponseFinished: "concluded",
     StreamEnded: "stream_ended",
-    DeltaRun: "run",
 }
 
 
-class EventEncoder:
-    """The loop of an encoder: events to ``self.write``, by one method for each class of event."""
+class EventEncoder(EncoderLink):
+    """Events to ``self.write``, by one method for each class of event."""
 
-    takes_runs = True
     #: Of the class, not of each encoder: an idle pipe is 2 KiB smaller.
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
@@ -86,24 +84,16 @@ class EventEncoder:
     _spoke = False  # text, a refusal or a call came
     _vendor = ""  # of the response
     _usage: UsageReported | None = None
-    #: The last event, its class if it was a delta of text or reasoning, and what writes another one like it.
-    _last_delta: Event | None = None
-    _last_kind: type | None = None
-    _writes_again: Callable[[str], bytes] | None = None
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
         self.report = report
-        self.fault: StreamkitError | None = None
         self.ended = False  # StreamEnded, or an error frame, was written
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._handlers = {kind: getattr(cls, name) for kind, name in METHODS.items()}
-        own = vars(cls)
-        if "again" not in own and ("text" in own or "reasoning" in own):  # what it inherits would pass them by
-            cls.again = EventEncoder.again  # type: ignore[method-assign]
 
     # What a dialect's encoder defines: one method an event.
 
@@ -197,14 +187,6 @@ class EventEncoder:
         else:
             self.aside(event)
 
-    def losses_of(self, events: Sequence[Any]) -> list[str] | None:
-        """The losses that ``events`` are counted as, if nothing else becomes of them: all are asides of another vendor."""
-        is_lost = bool(self.vendor) and all(
-            type(event) is Aside and event.vendor != self.vendor and event.type != WAITS and not self._is_carried(event)
-            for event in events
-        )
-        return [event.kind for event in events] if is_lost or not events else None
-
     def _hand_on(self, events: Sequence[Event]) -> None:
         for found in events:
             if isinstance(found, Aside):
@@ -218,11 +200,6 @@ class EventEncoder:
             self._hand_on(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
-
-    def run(self, run: DeltaRun) -> None:
-        """Many deltas. Overridden where they can be written at once; what is written is the same."""
-        for event in run.deltas():
-            self._handlers[type(event)](self, event)
 
     # What they share.
 
@@ -242,80 +219,73 @@ class EventEncoder:
             return {}
         return extras or {}
 
-    def feed(self, events: list[Event], /) -> bytes:
-        if len(events) == 1:
-            event: Any = events[0]
-            last: Any = self._last_delta
-            kind = type(event)
-            # a delta that goes on where the last one stopped, as nearly all do: a third of the time
-            if kind is self._last_kind and event.block == last.block and event.choice == last.choice:
-                again = self._writes_again or self._ask_again(last)
-                if again is not None and (kind is TextDelta or event.kind == last.kind):
-                    try:
-                        output = again(event.text)
-                    except StreamError as error:
-                        self._stop_at(event, error)
-                        return self._take_parts()
-                    return output if output.isascii() else self.joined([output])
-            self._last_delta, self._last_kind = event, kind if kind in STEADY else None
-        else:
-            self._last_kind = None
-            if events and type(events[-1]) is Aside and type(events[0]) in STEADY and self.losses_of(events[1:]):
-                self._last_delta, self._last_kind = events[0], type(events[0])
-        self._writes_again = None
-        if not self._spoke:
-            self._spoke = any(map(_speaks, events))
-        self._feed(events)
-        return self._take_parts() if self._parts else b""
+    def push(self, event: Event, /) -> None:
+        """Write one event. Nothing follows an error frame or a terminator."""
+        if self.ended:
+            return
+        kind = type(event)
+        if not self._spoke and kind in SAYING:
+            self._speaks(event)
+        try:
+            self._handlers[kind](self, event)
+        except KeyError as error:
+            self._refuse(event, error)
 
-    def writes_again(self, like: Any) -> Callable[[str], bytes] | None:
-        """What writes a delta by its text, if the last event was a delta and ``like`` goes on where it stopped."""
-        last: Any = self._last_delta
-        kind: Any = type(like)
-        if kind is not self._last_kind or like.block != last.block or like.choice != last.choice:
-            return None
-        return self._writes_again or self._ask_again(last) if kind is TextDelta or like.kind == last.kind else None
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        """As ``push`` of a ``TextDelta``. Overridden where a text that goes on is written at once."""
+        self.push(TextDelta(text, choice, block))
 
-    def _ask_again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        self._writes_again = None if self.ended or self.fault is not None else self.again(last)
-        return self._writes_again
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        """As ``push`` of a ``ReasoningDelta``, in the same way."""
+        self.push(ReasoningDelta(text, choice, block, kind))
 
-    def _feed(self, events: list[Event]) -> None:
-        for event in events:
-            if self.ended:  # nothing follows an error frame or a terminator
-                break
-            try:
-                self._handlers[type(event)](self, event)
-            except (StreamError, KeyError) as error:
-                self._stop_at(event, error)
-                break
+    def _speaks(self, event: Any) -> None:
+        """Note whether an event says something that is not blank."""
+        text = getattr(event, "text", None)
+        self._spoke = text is None or not text.isspace()
 
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002 - to be overridden
-        """What gives a delta like ``last``, which was written last, as bytes by its text; None where it may be more."""
-        return None
-
-    def _stop_at(self, event: Event, error: StreamError | KeyError) -> None:
-        """Keep what failed as the fault; raise what is no fault of the stream."""
-        if isinstance(error, StreamError):
-            self.fault = error
-        elif type(event) in self._handlers:
+    def _refuse(self, event: Any, error: KeyError) -> NoReturn:
+        """Raise what a missing key means: an event that nobody writes, or a fault of the method that writes it."""
+        if type(event) in self._handlers:
             raise error
-        else:
-            raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
+        raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
 
-    def finish(self) -> bytes:
+    def push_end(self) -> None:
         if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
             self.report.failed(StreamError("a stage dropped the StreamEnded event"))
             self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
-        return self._take_parts()
 
-    def abandon(self) -> bytes:
+    def written(self) -> bytes:
+        """What was written since this was asked last."""
+        parts = self.parts
+        if not parts:
+            return b""
+        output = parts.pop() if len(parts) == 1 else b"".join(parts)
+        if parts:
+            parts.clear()
+        return output if output.isascii() else self.joined([output])
+
+    # An encoder that is driven alone, in batches.
+
+    def feed(self, events: list[Event], /) -> bytes:  # type: ignore[override] # bytes, not items
+        try:
+            self.push_batch(events)
+            self.end_read()
+        except StreamError as error:
+            self.fault = error
+        return self.written()
+
+    def finish(self) -> bytes:  # type: ignore[override] # as above
+        super().finish()
+        return self.written()
+
+    def abandon(self) -> bytes:  # type: ignore[override] # as above
         self.flush()
-        return self._take_parts()
+        return self.written()
 
     def fail(self, error: Exception) -> bytes:
         self.failed(failure_from(error))
-        return self._take_parts()
+        return self.written()
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:
         """Frames passed without this encoder. Overridden where an error frame names its response, its place or its calls."""
@@ -324,19 +294,11 @@ class EventEncoder:
         """An event for the application, of which no dialect speaks."""
 
     def write(self, data: bytes) -> None:
-        self._parts.append(data)
+        self.parts.append(data)
 
     def joined(self, parts: list[bytes]) -> bytes:
         """What one call wrote, for clients that cut lines as Unicode does. Overridden where nobody cuts at lines."""
         return escape_separators(b"".join(parts))
-
-    def _take_parts(self) -> bytes:
-        parts = self._parts
-        if not parts:
-            return b""
-        output = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
-        return output if output.isascii() else self.joined([output])
 
     def failed(self, event: ProviderFailed) -> None:
         """The provider failed: what is held, then the error frame. What follows is not written."""
@@ -440,20 +402,12 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
 
 
-#: Deltas of which one goes on where the last one stopped.
-STEADY = frozenset({TextDelta, ReasoningDelta})
 #: Events that say something to the user, or call a tool of the client.
 SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
 
 
-def _speaks(event: Any) -> bool:
-    """Whether an event, or a run of deltas, says something that is not blank."""
-    text = getattr(event, "text", None)
-    return type(getattr(event, "model", event)) in SAYING and not (isinstance(text, str) and text.isspace())
-
-
 #: Events that begin a choice if nothing of it came before.
-BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished, DeltaRun}
+BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished}
 
 
 class OneChoiceEncoder(EventEncoder):
@@ -462,22 +416,21 @@ class OneChoiceEncoder(EventEncoder):
     _choice: int | None = None
     _dropped: frozenset[int] = frozenset()
 
-    def _feed(self, events: list[Event]) -> None:
-        handlers = self._handlers
-        for event in events:
-            if self.ended:
-                break
-            kind = type(event)
-            if kind in BEGINNING:
-                if event.choice != self._choice and not self._begins(event.choice):  # type: ignore[union-attr] # above
-                    continue
-            elif kind is Aside and event.choice in self._dropped:  # type: ignore[union-attr] # it has one
-                continue
-            try:
-                handlers[kind](self, event)
-            except (StreamError, KeyError) as error:
-                self._stop_at(event, error)
-                break
+    def push(self, event: Event, /) -> None:
+        if self.ended:
+            return
+        kind = type(event)
+        if kind in BEGINNING:
+            if event.choice != self._choice and not self._begins(event.choice):  # type: ignore[union-attr] # above
+                return
+            if not self._spoke and kind in SAYING:
+                self._speaks(event)
+        elif kind is Aside and event.choice in self._dropped:  # type: ignore[union-attr] # it has one
+            return
+        try:
+            self._handlers[kind](self, event)
+        except KeyError as error:
+            self._refuse(event, error)
 
     def _begins(self, choice: int) -> bool:
         """Whether a choice that did not come before is the one that is written; the loss of another is counted once."""

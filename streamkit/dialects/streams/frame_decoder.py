@@ -1,9 +1,8 @@
-"""What every decoder would otherwise write again: the loop over a batch, the loading of JSON, the hand-over of a fault."""
+"""What every decoder would otherwise write again: the loading of JSON, half characters, the hand-over of a fault."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,9 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.running_text import RunningText, Texts
+from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
+from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.error_bodies import (
     ENVELOPE,
@@ -47,10 +48,11 @@ from streamkit.events import (
     UsageReported,
     WireEvent,
 )
-from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
+from streamkit.framing.frame import BOM, Frame, FrameRun
 from streamkit.framing.value_count import has_more_values
 from streamkit.limits import Limits
-from streamkit.report import REPAIRS, BatchMarks, StreamReport
+from streamkit.machines import Link
+from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, plain_text, value_text
@@ -62,12 +64,18 @@ loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
+#: Of the payloads that a template may be learned from, the numbers of those that it is: a short stream gains nothing by it.
+LEARN_AT: Final = frozenset({6, 15, 40, 100, 250, 600})
+#: After so many payloads that were not like it a template is dropped.
+MISSES: Final = 8
+#: So many payloads are looked at together at first, and after one that was not like the others.
+WINDOW: Final = 8
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
 
-class FrameDecoder:
-    """The loop of a decoder: frames to JSON objects to ``decode``, which appends events to ``self.out``."""
+class FrameDecoder(Link):
+    """Parses frames for ``decode``, which appends to ``self.out`` what each says; from there it is handed on."""
 
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
@@ -78,23 +86,22 @@ class FrameDecoder:
     error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's envelope for errors, if others in it are kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
-    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/like_frames.py``; None:
-    #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
-    #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
-    opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
     #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
     frame_name: ClassVar[str] = ""
 
     # What few streams change stands here, but for what is asked for at each frame: that is found four times as fast.
-    fault: Exception | None = None
-    frame = Frame(b"")
+    _frame: Frame | None = Frame(b"")
+    event = "message"  #: the name of the frame at hand
+    _payload, _offset, _last_id = b"", 0, ""  # of a frame that nobody asked for yet
     recognised = False  #: a frame that is the dialect's was seen
-    #: What the frames of the last batch say, each by itself, if there were several, or if ``marks_all``.
-    marks: BatchMarks | None = None
     #: Clients run a call of what was read, whatever follows: where frames pass, that one and all behind it wait for the end.
     runs_calls = False
     #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
+    _template: DeltaTemplate | None = None  # of the payloads that differ in their delta alone
+    _template_event = ""  # the name of their events
+    _alike = 0  # payloads that may be such and were decoded
+    _misses = 0  # payloads that were not like it
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
@@ -103,15 +110,20 @@ class FrameDecoder:
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.take is not FrameDecoder.take:  # it looks at frames
+            cls.push_payload = None  # type: ignore[assignment] # its parser makes them
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
         self.report = report
         self.out: list[WireEvent] = []
-        self.marks_all = False
         #: What comes is behind the terminator, where the decoder asks ``take_other`` about all of it.
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
+        self._set_most()
 
     @classmethod
     def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
@@ -141,60 +153,157 @@ class FrameDecoder:
         """The byte from which on frames wait for the second half of a character; None if none waits."""
         return None if self._held is None else self._held.frames[0].offset
 
-    def feed(self, frames: list[Frame], /) -> list[WireEvent]:
-        self.out = []
-        self.marks = None
-        if self.report.has_output is None:
-            self.report.has_output = False
-        if len(frames) != 1 or self._held is not None or self.marks_all:
-            return self._feed_many(frames)
-        self.frame = frame = frames[0]  # one, as nearly always: a frame that nothing stands behind needs no marks
+    def push(self, frame: Frame, /) -> None:
+        self._read_frame(self.take if self._held is None else self._take_halves, frame)
+
+    def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
+        """As ``push`` of a whole frame, which is made if anybody asks for it; by its delta alone if it is like one before."""
+        self._frame = None
+        self._payload = data
+        self._offset = offset
+        self.event = event
+        self._last_id = last_id
+        template = self._template
+        if template is not None and event == self._template_event:
+            delta = template.delta(data)
+            if delta is not None and self.again(delta):
+                if self.out:
+                    self._emit_out()
+                return
+            self._miss()
+        size = len(data)
         try:
-            self.take(frame)
+            if size > self._flat and (size > self._most or data.count(b"{") + data.count(b"[") > DEPTH):
+                document = None
+            else:
+                document = loads(data)
+        except orjson.JSONDecodeError:
+            document = None
+        try:
+            if type(document) is dict:
+                self.decode(document)
+            elif self._held is None:
+                self.take_other(self.frame)
+            else:
+                self._take_halves(self.frame)
         except HalfCharacter as half:
-            self._held = half.held
-        except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
-            self._fails(error, 0)
-        return self.out
+            self._wait_with(half.held)
+        if self.out:
+            self._emit_out()
 
-    def _feed_many(self, frames: list[Frame]) -> list[WireEvent]:
-        """Read frames, and mark what each says and repairs: a fault, here or further on, takes back those behind it."""
-        out, report, left = self.out, self.report, iter(frames)
-        ends: list[int] = []
-        marks = self.marks = report.marks = BatchMarks(ends)
-        for frame in left:
-            if type(frame) is RepairedFrame:
-                marks.repairs += [(len(ends), kind, times) for kind, times in frame.repairs.items()]
-            try:
-                if self._held is None:
-                    self.frame = frame
-                    self.take(frame)
+    def _wait_with(self, held: Held | None) -> None:
+        """Let frames wait from now on, or no more: then a payload by itself says all there is."""
+        self._held, self._template = held, None
+        self._set_most()
+
+    def _set_most(self) -> None:
+        """Note up to which size a payload is decoded at once, without many brackets and with them; -1: none is."""
+        self._most = -1 if self.ended or self._held is not None else self.limits.event_values
+        self._flat = min(self._most, FLAT_BYTES)
+
+    @property
+    def frame(self) -> Frame:
+        """The frame at hand."""
+        frame = self._frame
+        if frame is None:
+            frame = self._frame = Frame(self._payload, self._offset, self.event, self._last_id)
+        return frame
+
+    @frame.setter
+    def frame(self, frame: Frame) -> None:
+        self._frame, self.event = frame, frame.event
+
+    def push_run(self, run: FrameRun, /) -> None:
+        """Read many frames: those that differ in their delta alone at once, as far as their texts may leave as one."""
+        at, payloads, window = 0, run.payloads, WINDOW
+        while at < len(payloads):
+            read = 0
+            template = self._template
+            if template is not None and self.several is not None and run.event == self._template_event:
+                alike = payloads[at : at + window]
+                self.frame = run.frame(at)
+                read = self.again_many(template.deltas(alike))
+                window = 4 * window if read == len(alike) else WINDOW
+            if read:
+                self.report.frames += read
+                self._emit_out()
+            else:
+                read = 1
+                self.report.frames += 1
+                if template is None:  # some learn from frames only
+                    self.push(run.frame(at))
                 else:
-                    self._take_halves(frame)
-            except HalfCharacter as half:
-                self._held = half.held
-            except Exception as error:  # noqa: BLE001 - as in ``feed``
-                self._fails(error, ends[-1] if ends else 0)
-                for behind in left:
-                    report.take_back(1, repairs_of(behind))
-            ends.append(len(out))
-        report.marks = None
-        return out
+                    self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
+            at += read
 
-    def _fails(self, error: Exception, begin: int) -> None:
-        """Keep what broke the reading of the frame at hand, whose events begin at number ``begin``."""
+    def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
+        """Read a payload that differs from the one that ``learn`` was given in this delta alone.
+
+        False, and nothing is read, where it has to be decoded all the same.
+        """
+        return False
+
+    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:  # noqa: ARG002 - for those that learn
+        """Read many such deltas, whose texts may leave as one; gives how many: all that say nothing else."""
+        return 0
+
+    def _miss(self) -> None:
+        """A payload was not like that which was learned; after several there is nothing to compare with, until the next."""
+        self._misses += 1
+        if self._misses > MISSES:
+            self._template = None
+
+    def may_learn(self) -> bool:
+        """Whether it is time to learn from the payload at hand: of many it is of a few, ever more seldom."""
+        self._alike += 1
+        return self._alike in LEARN_AT
+
+    def learn(self, document: dict[str, Any], *path: str | int) -> None:
+        """Note what stands around the delta at ``path`` of the payload at hand, which is not read any more."""
+        data = self.frame.data
+        if len(data) + DELTA_BYTES <= self.limits.event_values:  # so that none like it can have too many
+            self._template, self._template_event, self._misses = learned(data, document, path), self.event, 0
+
+    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> None:
+        """Read a frame, and hand on what it says."""
+        self._frame, self.event = frame, frame.event
+        try:
+            read(frame)
+        except HalfCharacter as half:
+            self._wait_with(half.held)
+        if self.out:
+            self._emit_out()
+
+    def _emit_out(self) -> None:
+        """Hand on what was read."""
+        out = self.out
+        if len(out) == 1:
+            self.emit(out.pop())
+            return
+        if self.several is not None:
+            self.several()
+        for event in out:
+            self.emit(event)
+        out.clear()
+
+    def stopped_by(self, error: Exception) -> Exception:
+        """What broke the reading of the frame at hand, after what it said before; nothing of one that would be repaired."""
+        fault = error
         if isinstance(error, NeedsRepair):
-            error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
-            del self.out[begin:]
-        elif isinstance(error, BrokenFrame) and self.frame_name and not self.recognised:
-            foreign = NotThisDialect(
-                self.dialect, f"a {self.frame_name} that is {error.reason}: {quoted(self.frame.text)}"
-            )
-            foreign.__cause__, error = error, foreign
+            fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
+            self.out.clear()
         elif isinstance(error, BrokenFrame):
-            error = self._other_dialect() or error
-        self.report.fails(error)
-        self.fault = error
+            if self.frame_name and not self.recognised:
+                reason = f"a {self.frame_name} that is {error.reason}: {quoted(self.frame.text)}"
+                fault = NotThisDialect(self.dialect, reason)
+            else:
+                fault = self._other_dialect() or error
+        if fault is not error:
+            fault.__cause__ = error
+        self.fault = fault
+        if self.out:
+            self._emit_out()
+        return fault
 
     def _take_halves(self, frame: Frame) -> None:
         """Read a frame where an earlier one waits for the second half of a character (``split_characters.py``)."""
@@ -206,76 +315,42 @@ class FrameDecoder:
                 try:
                     self.take(frame)
                 except HalfCharacter as half:
-                    self._held = half.held
+                    self._wait_with(half.held)
             elif (released := self._held.take(frame)) is not None:
                 frames.extendleft(reversed(released))
                 self._met(released[0])
 
     def _met(self, first: Frame) -> None:
         """What was held goes on: count the characters that were put together in its ``first`` frame, which waits no more."""
-        held, self._held, self.frame, self._unheld = self._held, None, first, first
+        held, self.frame, self._unheld = self._held, first, first
+        self._wait_with(None)
+        if self.several is not None:
+            self.several()
         for _ in range(held.joined if held is not None else 0):
             self.report.repair("character_cut")
 
     def _release(self) -> None:
         """Nothing more comes: read what was held."""
         while self._held is not None and self.fault is None:
-            begin, frames = len(self.out), self._held.give_up()
-            try:
-                self._met(frames[0])
-                for frame in frames:
-                    self._take_halves(frame)
-                    begin = len(self.out)
-            except Exception as error:  # noqa: BLE001 - as in ``feed``
-                self._fails(error, begin)
+            frames = self._held.give_up()
+            self._met(frames[0])
+            for frame in frames:
+                self._read_frame(self._take_halves, frame)
 
-    def finish(self) -> list[WireEvent]:
-        self.out = []
-        self.marks = None
+    def push_end(self) -> None:
         self._release()
-        self.fault = self.fault or self._other_dialect()
-        if self.fault is None:
-            self._close()
-        return self.out
+        self.fault = self._other_dialect()
+        if self.fault is not None:
+            raise self.fault
+        self._close()
 
     def _close(self) -> None:
-        begin = len(self.out)
-        try:
-            self.close()
-        except NeedsRepair as error:
-            self._fails(error, begin)
+        """Hand on what the end says."""
+        self.close()
         if self._went_on:
-            self.out[begin:] = [event for event in self.out[begin:] if type(event) in BEHIND_END]
-
-    def take_back(self, behind: int) -> int:
-        """A machine further on failed at an event of the last batch: the frames behind it, and their repairs, do not count.
-
-        ``behind``: so many events came after it. Gives how many frames did, of which nobody else knows.
-        """
-        if self.marks is not None:
-            self.report.take_back(self.marks.take_back(self.report, behind))
-        return 0
-
-    # For frames that only differ in their text (``fast_path/like_frames.py``).
-
-    def text_of_run(self, model: Any) -> RunningText | None:  # noqa: ARG002 - for those that override it
-        """Where the text of deltas like ``model`` goes that are read without the decoder; None if it keeps none."""
-        return None
-
-    @classmethod
-    def holes(cls) -> re.Pattern[bytes] | None:
-        """The ``opaque_holes`` of this class itself."""
-        found: re.Pattern[bytes] | None = vars(cls).get("opaque_holes")
-        return found
-
-    @staticmethod
-    def may_repeat(payload: bytes) -> bool:  # noqa: ARG004 - for those that override it
-        """Whether a payload may say again all that was said: then its text is compared, and is not opaque."""
-        return False
-
-    def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
-        """What token counts in a hole say behind the delta of their frame; None where the frame is to be decoded."""
-        return None
+            self.out[:] = [event for event in self.out if type(event) in BEHIND_END]
+        if self.out:
+            self._emit_out()
 
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""
@@ -285,16 +360,14 @@ class FrameDecoder:
             self.dialect, f"frames of another kind ({quoted(self._foreign.text)})", offset=self._foreign.offset
         )
 
-    def abandon(self) -> list[WireEvent]:
+    def push_rest(self) -> None:
         self.report.failing = True
-        return self.rest()
-
-    def rest(self) -> list[WireEvent]:
-        """What was held, where nothing more comes."""
-        self.out = []
         self._release()
         self._close()
-        return self.out
+
+    def rest(self) -> list[WireEvent]:
+        """What is held, where nothing more comes."""
+        return [*self._batch(self._release), *self._batch(self._close)]
 
     def take(self, frame: Frame) -> None:
         """One frame. Nearly always it is a small object, which needs none of the questions of ``load``."""
@@ -448,6 +521,7 @@ class FrameDecoder:
         if self.envelope and document is not None and isinstance(error, dict) and document.get("error") is error:
             failed.raw = document if document.keys() - self.envelope else error
         self.out.append(failed)
+        self.several = None  # deltas behind it are counted, each as a repair: none is joined
 
     def settle_starts(self) -> None:
         """Emit what waits for more of its block, since nothing more comes."""
@@ -483,6 +557,8 @@ class FrameDecoder:
         """
         if type(value) is list and any(type(item) is dict for item in value):
             self.report.repair("payload_in_list")
+            if self.several is not None:
+                self.several()
             for item, text in zip(value, item_texts(value_text(frame.data)), strict=True):
                 if type(item) is dict:
                     self.frame = self._unheld = evolve(frame, data=text)

@@ -9,7 +9,7 @@ Source: ui-protocols.md §1.3, §2.4; limits.md §1.
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field
 
@@ -35,6 +35,10 @@ class WaitingCall:
 C = TypeVar("C", bound=WaitingCall)
 
 
+#: What waits where no call came yet: a deque of its own would take 760 bytes.
+EMPTY: Final[deque[Any]] = deque()
+
+
 class WaitingCallDecoder(FrameDecoder, Generic[C]):
     """A decoder of such a dialect."""
 
@@ -45,7 +49,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._waiting: deque[C | WireEvent] = deque()
+        self._waiting: deque[C | WireEvent] = EMPTY
 
     def hand_on(self, call: C) -> None:
         """Tell a call that the client is to run."""
@@ -53,9 +57,10 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
 
     def begin_waiting(self, call: C) -> None:
         """A call begins, whose result may come."""
-        if not self._waiting:
-            self._first_behind = len(self.out)
-        self._waiting.append(call)
+        if self._waiting:
+            self._waiting.append(call)
+        else:
+            self._first_behind, self._waiting = len(self.out), deque([call])
 
     def append_arguments(self, call: C, fragment: str, *, late: bool) -> None:
         """Add a fragment, or keep one that came too ``late``. Raises ArgumentsTooLong and StreamArgumentsTooLong."""

@@ -27,15 +27,16 @@ from streamkit.text.one_string import OneString
 class WholeCallEncoder(OneChoiceEncoder):
     """Writes one choice by ``write_text`` and ``write_call``. What else an answer says is a counted loss, until overridden."""
 
+    stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
+    _refused = False
+    _behind_call = False  # the next text stands behind a call
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self.stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
         self._blocks: dict[type, int] = {}
         self.thought = OneString()  #: the reasoning, where a dialect has one string for it
         self._reasoned: set[int] = set()
-        self._refused = False
         self._calls = CallOrder()
-        self._behind_call = False  # the next text stands behind a call
 
     # What a dialect's encoder defines, beside ``terminate`` and ``error``.
 

@@ -116,7 +116,8 @@ SUCCESS: Final = frozenset({"200", "ok", "success", "succeeded", "false", "null"
 
 def error_in(payload: dict[str, Any]) -> Any:
     """Return the error of a payload that may say other things, too, without these; None if there is none."""
-    if ERROR_MEMBERS.isdisjoint(payload):
+    present = ERROR_MEMBERS.intersection(payload)
+    if not present or not ("success" in present or any(map(payload.get, present))):
         return None
     for name, find in FORMS.items():
         if name in payload and says_error(error := find(payload[name])):

@@ -51,6 +51,8 @@ NO_TOKENS: Final[Mapping[str, str]] = {
     "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
+#: None of them is a count that others lack.
+NOT_MORE: Final = CARRIED | NO_TOKENS.keys()
 
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:
@@ -84,8 +86,8 @@ def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> b
 def _counts_more(value: Any) -> bool:
     if type(value) is dict:
         is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
-        for name, member in value.items():
-            if not member or name in CARRIED or name in NO_TOKENS or (is_text and name == "tokenCount"):
+        for name in value.keys() - NOT_MORE:
+            if not (member := value[name]) or (is_text and name == "tokenCount"):
                 continue
             if (member > 0 and name not in NO_COUNTS) if type(member) is int else _counts_more(member):
                 return True

@@ -17,7 +17,8 @@ from aiohttp import web
 
 from streamkit.errors import SourceFailed, StreamError
 from streamkit.events import ProviderFailed
-from streamkit.pipeline import Machine, Pipe, pipe
+from streamkit.machines import Machine
+from streamkit.pipeline import Pipe, pipe
 from streamkit.report import StreamReport
 from streamkit.resume import EventIDs, LogError, Reading, Store
 from streamkit.resume.event_ids import ends_an_event, without_blank_line

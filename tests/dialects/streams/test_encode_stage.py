@@ -1,4 +1,7 @@
-"""Built-in stages that follow one another share one driver: the same as if each had its own."""
+"""Built-in stages that follow one another share one driver: the same as if each had its own.
+
+But where a machine fails, a parser with a driver of its own has read on to the end of the read.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,10 @@ def staged(made: Pipe) -> Pipe:
     return Pipe(made._source, tuple(stages), made.report)
 
 
+#: What is reported of a stream that failed, however far its last read went.
+UP_TO_A_FAULT = ("error", "clean", "started", "broken_frame", "provider_error", "failure", "verdicts", "losses", "lost")
+
+
 async def told(made: Pipe):
     """All that a pipe gives: what it yields, what it raises, what it reports."""
     found, raised = [], None
@@ -42,6 +49,8 @@ async def told(made: Pipe):
         raised = error
     assert open_sources() == 0
     report = asdict(made.report) | {"error": str(made.report.error)}
+    if raised is not None or made.report.error is not None:
+        report = {name: report[name] for name in UP_TO_A_FAULT}
     whole = b"".join(found) if found and type(found[0]) is bytes else joined([e for batch in found for e in batch])
     return whole, (type(raised), str(raised)), report
 
@@ -163,6 +172,6 @@ async def test_a_stage_of_a_users_own_keeps_its_place_between_the_built_in_ones(
     stages = [*made._stages, watch, encode("anthropic", make_id=maker(), clock=CLOCK)]
     async with pipe(made._source, *stages, report=made.report) as stream:
         output = b"".join([piece async for piece in stream])
-        assert len(stream._links) == 4  # the source, what parses to checks, the user's, the encoder
+        assert len(stream._iterators) == 4  # the source, what parses to checks, the user's, the encoder
     assert "".join(e.text for e in seen if type(e) is TextDelta) == vector.text
     assert output

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.streams import running_text
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import (
     FOLD_EVERY,
     HEAD_CHARS,
@@ -24,9 +22,10 @@ from streamkit.dialects.streams.running_text import (
 )
 from streamkit.events import TextDelta
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Chain
+from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT, paired
+from tests.laws.running import chain_of
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.openai_chat import DONE, ROLE, chunk, said
@@ -113,7 +112,7 @@ def test_empty_fragments_take_no_room():
 def test_long_events_of_one_read_each_are_joined_soon():
     named, report = DIALECTS["openai-chat"], StreamReport()
     decoder: Any = named.decoder(DEFAULT_LIMITS, report)
-    machine = Chain(named.parser(DEFAULT_LIMITS, report), decode_stage("decode", lambda _report: decoder).make(report))
+    machine = Chain(named.parser(DEFAULT_LIMITS, report), decoder)
     words = [letter * size for size in (10, 1024, 4096, 16384) for letter in "abcdefgh" * 20]
     padding = {"system_fingerprint": "f" * 2048}
     for word in words:
@@ -172,12 +171,10 @@ RESPONSES = rs.numbered(rs.START, *rs.message(0, *WORDS), rs.last("completed", r
 OLLAMA = lines(*map(ol.line, WORDS), ol.end(message={"role": "assistant", "content": ALL}))
 
 
-def text_by_runs(dialect: str, reads: list[bytes]) -> tuple[str, StreamReport]:
-    """The text of a stream whose like frames are read by their template, and its report."""
-    named, report = DIALECTS[dialect], StreamReport()
-    parser: Any = named.parser(DEFAULT_LIMITS, report)
-    parser.gives_runs = True
-    machine = Chain(parser, decode_stage("decode", lambda report: named.decoder(DEFAULT_LIMITS, report)).make(report))
+def text_read(dialect: str, reads: list[bytes]) -> tuple[str, StreamReport]:
+    """The text of a stream whose deltas may be joined, and its report."""
+    report = StreamReport()
+    machine = chain_of(dialect, report, join=True)
     found = [event for chunk in reads for event in machine.feed(chunk)] + machine.finish()
     assert machine.fault is None
     return "".join(event.text for event in found if isinstance(event, TextDelta)), report
@@ -188,15 +185,10 @@ def text_by_runs(dialect: str, reads: list[bytes]) -> tuple[str, StreamReport]:
     [("openai-chat", CHAT, {}), ("openai-responses", RESPONSES, {}), ("ollama", OLLAMA, {"text_repeated": 1})],
 )
 @pytest.mark.parametrize("size", [1 << 20, 1 << 16, 4096, 300, 0])
-def test_what_runs_brought_is_remembered(dialect, body, repairs, size, monkeypatch):
-    decoded: list[int] = []
-    feed = FrameDecoder.feed
-    monkeypatch.setattr(FrameDecoder, "feed", lambda self, frames: decoded.append(len(frames)) or feed(self, frames))
+def test_what_a_template_read_is_remembered(dialect, body, repairs, size):
     end = b"\n" if dialect == "ollama" else b"\n\n"
     events = [event + end for event in body.split(end)[:-1]]
     reads = [body[begin : begin + size] for begin in range(0, len(body), size)] if size else events
-    text, report = text_by_runs(dialect, reads)
+    text, report = text_read(dialect, reads)
     assert text == ALL
     assert dict(report.repairs) == repairs
-    if size != 300:  # where reads cut most lines, most are framed one by one
-        assert sum(decoded) < len(WORDS) / 4  # the others by their template

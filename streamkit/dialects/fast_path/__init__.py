@@ -1,1 +1,0 @@
-"""Runs of frames that differ in a few strings only, read without parsing the rest of them again."""

@@ -1,0 +1,150 @@
+"""What stands around the delta of a payload, so that of one like it only the delta is parsed.
+
+Most payloads of a stream differ in their delta alone, and the delta is a tenth of them. The bytes around it are learned from
+one payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the delta's
+place. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
+same document with another delta. OpenAI's padding (``obfuscation``), if it stands at the end, may differ too.
+
+Gain: 0.14 of 0.7 µs a chunk of Chat, and what a decoder need not look at again.
+
+Source: design.md §9; RFC 8259 §2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.members.values import DEPTH
+
+#: In the place of a delta, to see what stands around it.
+MARK: Final = b'{"\\u0000":0}'
+MARKED: Final = {"\0": 0}
+#: A delta that is no longer can't have too many levels: each is two bytes, and some are around it.
+FLAT_BYTES: Final = 2 * (DEPTH - 8)
+PAD: Final = "obfuscation"
+loads, dumps = orjson.loads, orjson.dumps
+_decode_value = json.JSONDecoder().raw_decode
+
+
+class DeltaTemplate:
+    """The bytes ``before`` and ``behind`` the delta of a payload."""
+
+    __slots__ = ("_around", "_before", "_behind")
+
+    def __init__(self, before: bytes, behind: bytes) -> None:
+        self._before = before
+        self._behind = behind
+        self._around = len(before) + len(behind)
+
+    def delta(self, payload: bytes) -> dict[str, Any] | None:
+        """The delta of a payload; None for one that is not like the one that was learned, or whose delta is long."""
+        text = payload.removeprefix(self._before).removesuffix(self._behind)
+        size = len(text)
+        if size != len(payload) - self._around or size > FLAT_BYTES:
+            return None
+        try:
+            delta = loads(text)
+        except ValueError:
+            return None
+        return delta if type(delta) is dict else None
+
+    def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
+        """The deltas of as many of the first payloads as are like that which was learned."""
+        before, behind = self._before, self._behind
+        begin, end = len(before), -len(behind)
+        texts = [payload[begin:end] for payload in payloads]
+        if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
+            return _parsed(texts)
+        alike = [payload.startswith(before) and payload.endswith(behind) for payload in payloads]
+        return _parsed(texts[: alike.index(False)] if False in alike else texts)
+
+
+class PaddedTemplate(DeltaTemplate):
+    """The same where letters and digits stand behind that, and ``"}``."""
+
+    __slots__ = ()
+
+    def delta(self, payload: bytes) -> dict[str, Any] | None:
+        pad = payload.rfind(b'"', 0, -2) + 1
+        padding = payload[pad:-2]
+        if payload[-2:] != b'"}' or (padding and not padding.isalnum()):
+            return None
+        return super().delta(payload[:pad])
+
+    def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
+        before, behind = self._before, self._behind
+        begin = len(before)
+        texts = []
+        for payload in payloads:
+            text, _, pad = payload[begin:-2].rpartition(behind)
+            if not text or (pad and not pad.isalnum()) or payload[-2:] != b'"}' or not payload.startswith(before):
+                break
+            texts.append(text)
+        return _parsed(texts)
+
+
+def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:
+    """What stands around the value at ``path`` in the payload of a document; None where it can't be told.
+
+    The document is changed.
+    """
+    *steps, name = path
+    owner: Any = document
+    for step in steps:
+        owner = owner[step]
+    member, text = dumps(name) + b":", dumps(owner[name])
+    begin = payload.find(member) + len(member)
+    if payload.startswith(text, begin):  # as nearly always: written as orjson writes it
+        end = begin + len(text)
+    else:
+        begin += payload.startswith(b" ", begin)
+        end = begin + _value_bytes(payload[begin:])
+    if begin < len(member) or end < begin:
+        return None
+    before, behind, pad = payload[:begin], payload[end:], document.get(PAD)
+    owner[name] = MARKED
+    try:
+        if loads(before + MARK + behind) != document:
+            return None
+    except ValueError:
+        return None
+    if type(pad) is str and pad.isascii() and (not pad or pad.isalnum()) and behind.endswith(b'"%b"}' % pad.encode()):
+        return PaddedTemplate(before, behind[: -2 - len(pad)])
+    return DeltaTemplate(before, behind)
+
+
+def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
+    """As many of the first texts as are objects that are not too long."""
+    deltas: list[dict[str, Any]] = []
+    if texts and max(map(len, texts)) <= FLAT_BYTES:
+        try:
+            deltas = list(map(loads, texts))
+        except ValueError:
+            pass
+        else:
+            if {*map(type, deltas)} == {dict}:
+                return deltas
+            deltas.clear()
+    for text in texts:
+        try:
+            delta = loads(text) if len(text) <= FLAT_BYTES else None
+        except ValueError:
+            break
+        if type(delta) is not dict:
+            break
+        deltas.append(delta)
+    return deltas
+
+
+def _value_bytes(text: bytes) -> int:
+    """How many bytes the JSON value has with which a text begins; fewer than none where there is no value."""
+    read = text.decode("utf-8", "surrogateescape")
+    try:
+        _, end = _decode_value(read)
+    except ValueError:
+        return -1
+    return len(read[:end].encode("utf-8", "surrogateescape"))

@@ -1,0 +1,242 @@
+"""Machines: what a stage does, synchronous and without I/O.
+
+A machine takes one item by ``push``, and hands what comes of it to ``emit``, which is the ``push`` of the next machine. So an
+item is processed to its end before the next one begins, and what a fault stops is exactly what stands behind it. ``push_end``
+tells that the input ended, ``push_rest`` that it failed: then what is held is handed on, without a terminator.
+
+Driven alone a machine takes and gives batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs nothing else.
+
+Source: design.md §2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from traceback import walk_tb
+from typing import Any, Protocol, TypeVar
+
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
+
+
+class Machine(Protocol[A_contra, B_co]):
+    """The synchronous object inside a stage. Outputs are batches: a falsy one means that nothing became available."""
+
+    @property
+    def fault(self) -> Exception | None:
+        """What stopped the machine, once ``feed`` or ``finish`` has returned what precedes it."""
+
+    def feed(self, item: A_contra, /) -> B_co:
+        """Take one item."""
+
+    def finish(self) -> B_co:
+        """The input ended; decide what that means."""
+
+    def abandon(self) -> B_co:
+        """The input failed; hand over what is held, without a terminator."""
+
+
+class Link:
+    """A machine that hands on each result as soon as it has it. It raises what stops it."""
+
+    #: Takes what comes of an item: the ``push`` of the next machine.
+    emit: Callable[[Any], object]
+    fault: Exception | None = None
+    #: Shorter ways to the next machine, where it has them: for the payload of a whole event, without a frame; for many such
+    #: payloads (``FrameRun``); for a text and for reasoning, without an event.
+    emit_payload: Callable[[bytes, int, str, str], object] | None = None
+    emit_run: Callable[[Any], object] | None = None
+    emit_text: Callable[[str, int, int], object] | None = None
+    emit_reasoning: Callable[[str, int, int, Any], object] | None = None
+    push_payload: Callable[..., Any] | None = None
+    push_run: Callable[..., Any] | None = None
+    push_text: Callable[..., Any] | None = None
+    push_reasoning: Callable[..., Any] | None = None
+    #: Whether something may wait for the end of the read (``end_read``), and whether it does.
+    waits = False
+    holds = False
+    #: Whether this machine joins what a read brings of one block, once ``hold`` says that the read brings several items. Each
+    #: machine in front of it has that as ``several``: it calls it, and may join texts itself.
+    joins = False
+    several: Callable[[], object] | None = None
+
+    def push(self, item: Any, /) -> None:
+        """Take one item."""
+        raise NotImplementedError
+
+    def push_batch(self, batch: Any, /) -> None:
+        """Take what one read brought. A parser takes the read itself."""
+        push = self.push
+        for item in batch:
+            push(item)
+
+    def push_end(self) -> None:
+        """The input ended; decide what that means."""
+
+    def push_rest(self) -> None:
+        """The input failed; hand on what is held, without a terminator."""
+
+    def hold(self) -> None:
+        """The read at hand may bring several items."""
+
+    def end_read(self) -> None:
+        """A read is over: hand on what waited for more of it."""
+
+    def stopped_by(self, error: Exception) -> Exception:
+        """Hand on what came before an error that this machine raised; returns what the stream is to fail with."""
+        return error
+
+    # A machine that is driven alone, in batches.
+
+    def feed(self, batch: Any, /) -> list[Any]:
+        """What comes of a batch, up to a fault."""
+        return self._batch(self.push_batch, batch)
+
+    def finish(self) -> list[Any]:
+        """What comes of the end of the input."""
+        return self._batch(self.push_end)
+
+    def abandon(self) -> list[Any]:
+        """What is held, where the input failed."""
+        return self._batch(self.push_rest)
+
+    def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
+        out: list[Any] = []
+        self.emit = out.append
+        try:
+            try:
+                work(*given)
+            finally:
+                self.end_read()
+        except Exception as error:  # noqa: BLE001 - raised by the driver, after what came before it
+            self.fault = self.fault or self.stopped_by(error)
+        return out
+
+
+class Foreign(Link):
+    """The link around a machine that takes and gives batches, as a plug-in's. Bytes, which encoders give, are one item."""
+
+    def __init__(self, machine: Machine[Any, Any]) -> None:
+        self._machine = machine
+
+    def push(self, item: Any, /) -> None:
+        self.push_batch([item])
+
+    def push_batch(self, batch: Any, /) -> None:
+        self._gives(self._machine.feed(batch))
+
+    def push_end(self) -> None:
+        self._gives(self._machine.finish())
+
+    def push_rest(self) -> None:
+        self._gives(self._machine.abandon())
+
+    def _gives(self, output: Any) -> None:
+        for item in [output] if isinstance(output, bytes) and output else output:
+            self.emit(item)
+        if self._machine.fault is not None:
+            raise self._machine.fault
+
+
+class Chain(Link):
+    """Several machines as one, each handing on to the next.
+
+    What one of them raises stops all: it becomes the chain's ``fault``, and those from that one on hand on what they hold.
+    """
+
+    def __init__(self, *machines: Machine[Any, Any]) -> None:
+        links: list[Link] = []
+        self.links = links
+        self.waiting: list[Link] = []  #: those that may hold something until a read is over
+        before: Link | None = None
+        for machine in machines:
+            for link in machine.links if isinstance(machine, Chain) else (link_of(machine),):
+                if before is not None:
+                    before.emit = link.push
+                    if link.push_text is not None:
+                        before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
+                    elif link.push_payload is not None:
+                        before.emit_payload, before.emit_run = link.push_payload, link.push_run
+                if link.waits:
+                    self.waiting.append(link)
+                if link.joins:
+                    for one in links:
+                        one.several = link.hold
+                links.append(link)
+                before = link
+
+    @property
+    def emit(self) -> Callable[[Any], object]:  # that of the last
+        return self.links[-1].emit
+
+    @emit.setter
+    def emit(self, emit: Callable[[Any], object]) -> None:
+        self.links[-1].emit = emit
+
+    def push(self, item: Any, /) -> None:
+        self._do(self.links[0].push, item)
+
+    def push_batch(self, batch: Any, /) -> None:
+        try:  # as ``_do``, a call less for each read
+            self.links[0].push_batch(batch)
+            for link in self.waiting:
+                if link.holds:
+                    link.end_read()
+        except Exception as error:  # noqa: BLE001 - raised by the driver, after what the others held
+            self.failed(error)
+
+    def push_end(self) -> None:
+        try:
+            for link in self.links:
+                link.push_end()
+        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+            self.failed(error)
+
+    def push_rest(self) -> None:
+        if self.fault is None:  # else ``_failed`` has done it
+            self._rest(0)
+
+    def end_read(self) -> None:
+        for link in self.waiting if self.fault is None else ():
+            self._do(link.end_read)
+
+    def _do(self, work: Callable[..., None], *given: Any) -> None:
+        try:
+            work(*given)
+        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+            self.failed(error)
+
+    def failed(self, error: Exception) -> None:
+        """Note what a machine raised: the last one that was at work then. Those from there on hand on what they hold."""
+        running = {id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)}
+        number = max((number for number, link in enumerate(self.links) if id(link) in running), default=0)
+        link, behind = self.links[number], self.links[number + 1 :]
+        try:
+            fault = link.stopped_by(error)
+            for other in self.waiting:
+                if other in behind:
+                    other.end_read()
+        except Exception as first:  # noqa: BLE001 - of a machine further on, at what came before
+            self.failed(first)
+        else:
+            self.fault = link.fault = fault
+            self._rest(number)
+
+    def _rest(self, first: int) -> None:
+        self._end_read(first)
+        for link in self.links[first:]:
+            with suppress(Exception):  # what stopped the stream came before
+                link.push_rest()
+        self._end_read(first)
+
+    def _end_read(self, first: int) -> None:
+        for link in self.waiting:
+            if link in self.links[first:]:
+                with suppress(Exception):
+                    link.end_read()
+
+
+def link_of(machine: Machine[Any, Any]) -> Link:
+    """A machine as a link."""
+    return machine if isinstance(machine, Link) else Foreign(machine)

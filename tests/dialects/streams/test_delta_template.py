@@ -1,0 +1,238 @@
+"""What is read by the bytes around a delta is what is read by parsing each payload: the same events, repairs and reports."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.openai_chat import decode
+from streamkit.dialects.streams import frame_decoder
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.report import StreamReport
+from tests.laws.running import every_stream, read
+from tests.vectors.openai_chat import DONE, HEAD, ROLE, STOP, calls, chunk, said
+from tests.vectors.vector import named, sse
+
+
+def decoder_of(dialect: str) -> Any:
+    return DIALECTS[dialect].decoder(DEFAULT_LIMITS, StreamReport())
+
+
+#: The dialects that learn what stands around a delta.
+LEARNING = [name for name in DIALECTS.built_in if type(decoder_of(name)).again is not FrameDecoder.again]
+
+
+def cuts_of(body: bytes) -> list[list[bytes]]:
+    """One event a read, the whole body in one, and reads of 16 KiB."""
+    events = [event + b"\n\n" for event in body.split(b"\n\n")]
+    return [[*events[:-1], events[-1][:-2]], [body], [body[at : at + 16384] for at in range(0, len(body), 16384)]]
+
+
+def check(dialect: str, body: bytes, patch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Read a stream by looking at all of each payload, as it is read, and with a template of each payload that may be one."""
+    for reads in cuts_of(body):
+        for join in (True, False):
+            with patch.context() as without:
+                without.setattr(FrameDecoder, "learn", lambda *_: None)
+                without.setattr(type(decoder_of(dialect)), "again", lambda *_: False)
+                expected = read(dialect, reads, limits, join=join).facts()
+            assert read(dialect, reads, limits, join=join).facts() == expected
+            with patch.context() as always:
+                for module in (frame_decoder, decode):
+                    always.setattr(module, "LEARN_AT", range(10_000))
+                assert read(dialect, reads, limits, join=join).facts() == expected
+
+
+@pytest.mark.parametrize(
+    "stream", [one for one in every_stream("by template") if one.values[0] is None or one.values[0].dialect in LEARNING]
+)
+def test_every_stream_says_the_same(stream, monkeypatch):
+    check(stream.dialect, stream.body, monkeypatch)
+
+
+CHUNK = b'{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%b,"finish_reason":null}]}'
+TEXT = b'{"content":" word"}'
+DEEP = b"[" * 300 + b"]" * 300
+#: In the place of a delta.
+DELTAS = [
+    b'{"content":"x"},"logprobs":null', b'{"content":"x"},"seed":1', b'{"content":"x"},"delta":{"content":"y"}',
+    b'{"content":"x"},"index":1', b'{"content":"x"},"finish_reason":"stop"', b'{"content":"x"}}],"choices":[{"delta":{"content":"y"}',
+    b'[{"content":"x"}]', b"[]", b"7", b"-0.0", b'"x"', b"null", b"true", b"{}", b"", b" ", b'{"content":"x"', b'{"content":"x"}}',
+    b"{oops}", b'{"content":"x"}{"content":"y"}', b'{"content":"x"} {"content":"y"}', b'{"content":"x"},{"content":"y"}',
+    b' {"content":"x"}\t', b'{"content":"x","content":"y"}', b'{"content":1}', b'{"content":null}', b'{"content":["x"]}',
+    b'{"content":""}', b'{"content":"x","n":1E400}', b'{"content":"\xff"}', b'{"content":"\\ud83d"}', b'{"content":"\\ude00"}',
+    b'{"content":"x","deep":' + DEEP + b"}", DEEP, b'{"content":"' + b"x" * 600 + b'"}', b'{"content":"%b"}' % b'\\"}]' * 3,
+    b'{"role":"assistant","content":"x"}', b'{"role":"user","content":"x"}', b'{"role":null,"content":"x"}',
+    b'{"refusal":"x"}', b'{"reasoning_content":"x"}', b'{"reasoning":"x"}', b'{"content":"x","reasoning_content":"y"}',
+    b'{"content":"x","other":1}', b'{"tool_calls":[]}', b'{"tool_calls":null}', b'{"tool_calls":{"index":0}}',
+    b'{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}', b'{"error":{"message":"no"}}',
+]  # fmt: skip
+#: In the place of a chunk.
+CHUNKS = [
+    {**chunk({"content": "x"}), "id": "another"}, {**chunk({"role": "assistant", "content": "x"}), "id": "another"},
+    {**said("x"), "usage": {"prompt_tokens": 1, "completion_tokens": 1}}, {**said("x"), "model": "another"}, {**said("x"), "new": 1},
+    {**HEAD, "choices": []}, {**HEAD, "choices": {"0": chunk({"content": "x"})["choices"][0]}}, {**said("x"), "error": {"message": "no"}},
+    {**HEAD, "choices": [*said("x")["choices"], *chunk({"content": "y"}, index=1)["choices"]]}, chunk({"content": "x"}, index=1),
+    {**HEAD, "choices": [{**said("x")["choices"][0], "logprobs": {"content": []}}]}, chunk({"content": "x"}, "stop"), b"[DONE]", b"[]", [said("x"), said("y")],
+]  # fmt: skip
+
+
+def hostile(payload: bytes) -> bytes:
+    """A stream with a payload amid others of which what stands around their delta was learned."""
+    plain = [CHUNK % TEXT] * 5
+    return sse(CHUNK % b'{"role":"assistant","content":""}', *plain, payload, *plain, CHUNK % b"{}", DONE)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_whatever_stands_in_the_place_of_a_delta_is_read_as_it_is(delta, monkeypatch):
+    check("openai-chat", hostile(CHUNK % delta), monkeypatch)
+    check("mistral", hostile(CHUNK % delta), monkeypatch)
+
+
+@pytest.mark.parametrize("payload", CHUNKS)
+def test_a_chunk_that_says_something_else_is_read_as_it_is(payload, monkeypatch):
+    for others in (said("a"), calls({"index": 0, "function": {"arguments": '"b'}})):
+        start = calls({"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a":'}})
+        body = sse(ROLE, start, *[others] * 5, payload, *[others] * 4, payload, *[others] * 4, STOP, DONE)
+        check("openai-chat", body, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_payload_with_a_byte_too_many_or_too_few_is_read_as_it_is(seed, monkeypatch):
+    rng = random.Random(seed)
+    payload = bytearray(CHUNK % TEXT)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(payload))
+        payload[at : at + rng.randint(0, 2)] = rng.choices(b'{}[],:"\\ a0', k=rng.randint(0, 2))
+    check("openai-chat", hostile(bytes(payload)), monkeypatch)
+
+
+PADS = [b"aB3", b"x" * 40, b"", b'a\\"b', b"a b", b'",":"', b"\\u0041", b'x"},"new":{"y":"z', b'x","obfuscation":"y']
+
+
+@pytest.mark.parametrize("pad", PADS)
+def test_padding_may_be_anything(pad, monkeypatch):
+    padded = (CHUNK % TEXT)[:-1] + b',"obfuscation":"%b"}'
+    learned = [padded % b"abc", padded % b"0", padded % (b"Z" * 9)] * 3
+    body = sse(CHUNK % b'{"role":"assistant","content":""}', *learned, padded % pad, *learned, CHUNK % TEXT, DONE)
+    check("openai-chat", body, monkeypatch)
+
+
+def fragment(index: int, text: str, **start: Any) -> dict[str, Any]:
+    return {"index": index, **start, "function": {**({"name": "f"} if start else {}), "arguments": text}}
+
+
+def starts(count: int) -> list[Any]:
+    return [calls(fragment(index, "", id=f"c{index}", type="function")) for index in range(count)]
+
+
+GROWING = ['{"a"', '{"a":1', '{"a":1,"b"', '{"a":1,"b":2', '{"a":1,"b":2}']
+#: Fragments of calls: indices and texts, of one or of many, and what stands among them.
+FRAGMENTS: dict[str, list[Any]] = {
+    "many calls by turns": [*starts(30), *(calls(fragment(n % 30, text)) for n, text in enumerate(["{", '"k":"', *"abcd", '"}'] * 150))],
+    "several in one chunk": [*starts(2), *[calls(fragment(0, "{"), fragment(1, "[")), calls(fragment(0, "}"), fragment(1, "]"))] * 4],
+    "all so far again": [*starts(1), *(calls(fragment(0, text)) for text in GROWING)],
+    "the same again and again": [*starts(1), *[calls(fragment(0, '{"a":1}'))] * 9],
+    "an index without a start": [*starts(1), *[calls(fragment(0, "a"))] * 5, *[calls(fragment(7, "b"))] * 5, *[calls(fragment(0, "c"))] * 5],
+    "an index that is none": [*starts(1), *(calls(fragment(index, "a")) for index in (0, 0, 0, 0, True, -1, "0", 0.0, None, 2**40))],
+    "an id and a name": [*starts(1), *[calls(fragment(0, "a"))] * 5, calls(fragment(0, "b", id="c9")), *[calls(fragment(0, "c"))] * 5],
+    "text among them": [*starts(1), *[calls(fragment(0, "a"))] * 5, said("b"), *[calls(fragment(0, "c"))] * 5],
+    "behind an error": [*starts(1), *[calls(fragment(0, "a"))] * 5, {"error": {"message": "no"}}, *[calls(fragment(0, "c"))] * 9],
+    "behind the reason": [*starts(1), *[calls(fragment(0, "a"))] * 5, STOP, *[calls(fragment(0, "c"))] * 9],
+    "a number": [*starts(1), *[calls(fragment(0, "1"))] * 5, calls({"index": 0, "function": {"arguments": 1}}), *[calls(fragment(0, "2"))] * 5],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chunks", FRAGMENTS.values(), ids=FRAGMENTS)
+def test_fragments_are_those_of_their_calls(chunks, monkeypatch):
+    check("openai-chat", sse(ROLE, *chunks, chunk({}, "tool_calls"), DONE), monkeypatch)
+    check("mistral", sse(ROLE, *chunks, chunk({}, "tool_calls"), DONE), monkeypatch)
+    for limits in (Limits(arguments_chars=9), Limits(stream_arguments_chars=20), Limits(tool_calls=1), Limits(index=0)):
+        check("openai-chat", sse(ROLE, *chunks, chunk({}, "tool_calls"), DONE), monkeypatch, limits)
+
+
+MESSAGE = {
+    "type": "message_start",
+    "message": {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": []},
+}
+END = [
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+    {"type": "message_stop"},
+]
+BLOCKS = {
+    "text": ({"type": "text", "text": ""}, {"type": "text_delta", "text": "a"}),
+    "thinking": ({"type": "thinking", "thinking": ""}, {"type": "thinking_delta", "thinking": "a"}),
+    "tool_use": (
+        {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+        {"type": "input_json_delta", "partial_json": "1"},
+    ),
+}
+
+
+def block(kind: str, *deltas: object, index: int = 0) -> list[dict[str, Any]]:
+    """A block with its own delta five times, these, and its own again."""
+    start, own = BLOCKS[kind]
+    found = [
+        {"type": "content_block_delta", "index": index, "delta": delta} for delta in [*[own] * 5, *deltas, *[own] * 5]
+    ]
+    return [
+        {"type": "content_block_start", "index": index, "content_block": start}, *found, {"type": "content_block_stop", "index": index}
+    ]  # fmt: skip
+
+
+def answer(*events: dict[str, Any]) -> bytes:
+    return named(MESSAGE, *events, *END)
+
+
+@pytest.mark.parametrize("second", BLOCKS)
+@pytest.mark.parametrize("first", BLOCKS)
+def test_an_index_may_be_that_of_another_block_later(first, second, monkeypatch):
+    check("anthropic", answer(*block(first), *block(second)), monkeypatch)
+    check("anthropic", answer(*block(first), *block(second, index=1), *block(first, index=1)), monkeypatch)
+    check("anthropic", answer(*block(first)[:-1], *block(second)[1:]), monkeypatch)  # without a stop and a start
+
+
+ODD: Sequence[object] = [
+    {}, None, 7, [], "a", {"type": "text_delta"}, {"type": "text_delta", "text": None}, {"type": "text_delta", "text": 7},
+    {"type": "text_delta", "text": ["a"]}, {"type": "text_delta", "text": "a", "more": 1}, {"text": "a"}, {"type": None, "text": "a"},
+    {"type": "other_delta", "text": "a"}, {"type": "signature_delta", "signature": "s"}, {"type": "input_json_delta", "partial_json": {}},
+    {"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "a"}}, {"type": "text_delta", "text": ""},
+    *(delta for _, delta in BLOCKS.values()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("delta", ODD)
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_delta_of_another_kind_is_read_as_it_is(kind, delta, monkeypatch):
+    check("anthropic", answer(*block(kind, delta)), monkeypatch)
+    check(
+        "anthropic",
+        answer(*block(kind)[:8], {"type": "error", "error": {"message": "no"}}, *block(kind)[4:]),
+        monkeypatch,
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("openai-chat", sse(ROLE, *[said("a")] * 50)),
+        ("openai-chat", sse(ROLE, *({**said("a"), "obfuscation": "x" * (number % 7 + 1)} for number in range(50)))),
+        ("openai-chat", sse(ROLE, *starts(2), *[calls(fragment(0, "a")), calls(fragment(1, "b"))] * 25)),
+        ("mistral", sse(ROLE, *[said("a")] * 50)),
+        ("anthropic", answer(*block("text", *[BLOCKS["text"][1]] * 40))),
+        ("anthropic", answer(*block("tool_use", *[BLOCKS["tool_use"][1]] * 40))),
+    ],
+)
+def test_few_payloads_of_one_kind_are_parsed(dialect, body, monkeypatch):
+    """Else the others here would show nothing."""
+    parsed: list[bytes] = []
+    monkeypatch.setattr(frame_decoder, "loads", lambda data: parsed.append(data) or frame_decoder.orjson.loads(data))
+    for reads in cuts_of(body)[dialect == "anthropic" :]:  # one event a read, its decoder is as fast without
+        parsed.clear()
+        read(dialect, reads, join=True)
+        assert len(parsed) < 15
