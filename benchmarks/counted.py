@@ -20,7 +20,7 @@ from benchmarks.reads import CUTS
 from benchmarks.recipe import MODES, floor, plain, transcoded
 from benchmarks.shapes import DIALECTS as SHAPED
 from benchmarks.streams import floor as floor_of
-from benchmarks.streams import short
+from benchmarks.streams import short, twelve
 from streamkit.dialects import DIALECTS
 from streamkit.framing.sse import SSEParser
 from streamkit.resume import EventIDs, LogLimits, MemoryStore, Meta
@@ -81,13 +81,13 @@ def kept(stream: Input) -> Callable[[], object]:
     return run
 
 
-def each(streams: Sequence[Input]) -> Callable[[], object]:
-    """A recipe for each stream, one event a read."""
+def each(streams: Sequence[Input], way: Callable[[Sequence[bytes], str, str], object]) -> Callable[[], object]:
+    """A recipe for each stream, one event a read; ``way`` runs it, with a stage of a user's own or without."""
     reads = [(CUTS["per event"](stream), stream.dialect) for stream in streams]
 
     def run() -> None:
         for events, dialect in reads:
-            transcoded(events, dialect, TARGET if dialect != TARGET else CHAT)
+            way(events, dialect, TARGET if dialect != TARGET else CHAT)
 
     return run
 
@@ -100,18 +100,24 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
         if name == "text":
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
-                yield f"plain path, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
+                yield f"own stage, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
         if name in ("text", "anthropic"):
             yield f"resumable: {name}, memory", name, stream.events, kept(stream)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
         for mode in MODES if stream.dialect == CHAT else MODES[:1]:
             for cut in cuts:
                 yield f"recipe: {name}, {cut}, {mode}", name, stream.events, recipe(stream, cut, mode)
-    many = {"three events": short(size // STREAM), **{f"mix of {name}": mix(name)[: size // STREAM] for name in SHAPED}}
+    many = {
+        "three events": short(size // STREAM),
+        "twelve events": twelve(size // STREAM),
+        **{f"mix of {name}": mix(name)[: size // STREAM] for name in SHAPED},
+    }
     for name, streams in many.items():
         events = sum(stream.events for stream in streams)
         yield f"{FLOOR}{name}", name, events, floor_of(streams)
-        yield f"streams: {name}", name, events, each(streams)
+        yield f"streams: {name}", name, events, each(streams, transcoded)
+        if name == "twelve events":
+            yield f"own stage, {name}", name, events, each(streams, plain)
 
 
 def main() -> None:

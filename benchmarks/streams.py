@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from benchmarks import inputs, oracle, shapes, timing
-from benchmarks.content import Content
+from benchmarks import content, inputs, oracle, shapes, timing
+from benchmarks.content import Call, Content
 from benchmarks.inputs import Input
 from benchmarks.mix import mix
 from benchmarks.progress import bar
@@ -53,6 +53,13 @@ def short(count: int) -> tuple[Input, ...]:
     """Streams of three events and ``[DONE]``: what a stream costs to open and to close."""
     said = Content(text=("Hello",))
     return tuple(inputs.chat("short", said) for _ in range(count))
+
+
+def twelve(count: int) -> tuple[Input, ...]:
+    """Streams of twelve events, most of them of a kind that comes once: words, the start of a call, its arguments, the end."""
+    call = Call("call_0123456789abcdefghijklmn", "read_file", ('{"path":', '"src/a.py"', "}"))
+    said = Content(text=content.words(5), calls=(call,), order=(0, 0, 0))
+    return tuple(inputs.chat("twelve", said) for _ in range(count))
 
 
 def prove(streams: Sequence[Input], target: str) -> None:
