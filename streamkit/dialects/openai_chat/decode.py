@@ -297,6 +297,11 @@ class ChatDecoder(FrameDecoder):
                 if self._always or self._always_in_delta:
                     self._tell_always(self._always_in_delta)
                 return True
+        if "tool_calls" in delta and state.speaks and self._is_steady and not self._always and self._grows_calls(state):
+            fragment = _fragment(delta, self.limits.index)
+            if fragment is not None:  # text of a call
+                self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
+                return True
         if "error" in delta:
             return False
         if not self._is_steady:
@@ -351,12 +356,17 @@ class ChatDecoder(FrameDecoder):
             texts = _texts(deltas, at, name)
             self._say_thought("".join(texts), state, choice)
             return len(texts)
-        if name == "tool_calls" and state.called_before is None and state.called is not None and self.in_fragments:
+        if name == "tool_calls" and self._grows_calls(state):
             run = _fragments(deltas, at, choice, self.limits.index)
             if run.texts:
                 self.out.append(run)  # type: ignore[arg-type] # no stage yields it
             return len(run.texts)
         return 0
+
+    def _grows_calls(self, state: ChoiceSoFar) -> bool:
+        """Whether an entry of ``tool_calls`` with an index and arguments alone is more text of a call."""
+        is_one = state.called_before is None and state.called is not None
+        return is_one and self.in_fragments and not state.in_thought
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
         """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
@@ -1003,17 +1013,13 @@ def _fragments(deltas: Sequence[dict[str, Any]], at: int, choice: int, most: int
 
 def _fragment(delta: dict[str, Any], most: int) -> tuple[int, str] | None:
     """The index and the text of a delta that is one fragment of a call and nothing else."""
-    calls = delta.get("tool_calls")
-    if (
-        len(delta) != 1
-        or type(calls) is not list
-        or len(calls) != 1
-        or type(call := calls[0]) is not dict
-        or len(call) != 2
-    ):
+    try:
+        [call] = delta["tool_calls"]
+        index, function = call["index"], call["function"]
+        text = function["arguments"]
+    except (KeyError, TypeError, ValueError):  # something is missing, or of another type
         return None
-    index, function = call.get("index"), call.get("function")
-    if type(index) is not int or not 0 <= index <= most or type(function) is not dict or len(function) != 1:
-        return None
-    text = function.get("arguments")
-    return (index, text) if type(text) is str and text else None
+    is_alone = len(delta) == 1 and len(call) == 2 and len(function) == 1
+    if is_alone and type(index) is int and 0 <= index <= most and type(text) is str and text:
+        return index, text
+    return None

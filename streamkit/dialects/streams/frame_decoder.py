@@ -154,7 +154,10 @@ class FrameDecoder(Link):
         return None if self._held is None else self._held.frames[0].offset
 
     def push(self, frame: Frame, /) -> None:
-        self._read_frame(self.take if self._held is None else self._take_halves, frame)
+        if self._template is not None and frame.terminated and not frame.headers:
+            self.push_payload(frame.data, frame.offset, frame.event, frame.id)
+        else:
+            self._read_frame(self.take if self._held is None else self._take_halves, frame)
 
     def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
         """As ``push`` of a whole frame, which is made if anybody asks for it; by its delta alone if it is like one before."""
@@ -232,7 +235,7 @@ class FrameDecoder(Link):
                 self.report.frames += 1
                 if template is None:  # some learn from frames only
                     self.push(run.frame(at))
-                else:
+                else:  # as ``push``, without a frame
                     self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
             at += read
 
