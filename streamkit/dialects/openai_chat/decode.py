@@ -71,7 +71,7 @@ READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: Members of a chunk that say nothing once the response has started, and the choices.
 ANYWAY = frozenset({"object", "created", "model", "obfuscation", "choices"})
-#: Members of a choice that say something beside its delta.
+#: Members of a choice, next to its delta, that have a meaning of their own.
 SAYING = ("finish_reason", "logprobs", "usage", "error")
 #: Roles that say nothing but that the model speaks, or that it goes on.
 OWN_ROLES = ("assistant", None)
@@ -128,8 +128,8 @@ class ChatDecoder(FrameDecoder):
     whole_calls: ClassVar[bool] = False
     #: Whether an entry with an index and arguments is a fragment of the call at that index, and nothing more.
     in_fragments: ClassVar[bool] = True
-    # What stands beside the delta of a chunk that says nothing else.
-    _goes_on = False  # a chunk that has the same beside its delta says nothing else either, and is of
+    # What a chunk has next to its delta, if only the delta has a meaning.
+    _goes_on = False  # whether it is known: then a chunk with the same members and values adds only its delta, to
     _state: ChoiceSoFar  # this choice
     _beside: Callable[[dict[str, Any]], Any]  # gives what it is of a chunk,
     _beside_delta: Callable[[dict[str, Any]], Any]  # and of a choice
@@ -252,7 +252,7 @@ class ChatDecoder(FrameDecoder):
         state = self._choices.get(index) if type(index) is int else None
         if state is None or type(choice.get("delta")) is not dict or chunk.get("id") != self._id or "x_groq" in chunk:
             return
-        if self.ended:  # each chunk behind the end is counted
+        if self.ended:  # where each chunk is counted
             return
         is_doubled = choice.get("message") is not None
         if has_value(chunk.get("usage")) or any(value not in NOTHING for value in map(choice.get, SAYING)):
