@@ -194,7 +194,7 @@ class Chain(Link):
             self.failed(error)
 
     def push_rest(self) -> None:
-        if self.fault is None:  # else ``_failed`` has done it
+        if self.fault is None:  # else ``failed`` has done it
             self._rest(0)
 
     def end_read(self) -> None:
