@@ -149,22 +149,25 @@ class Chain(Link):
         links: list[Link] = []
         self.links = links
         self.waiting: list[Link] = []  #: those that may hold something until a read is over
-        before: Link | None = None
         for machine in machines:
-            for link in machine.links if isinstance(machine, Chain) else (link_of(machine),):
-                if before is not None:
-                    before.emit = link.push
-                    if link.push_text is not None:
-                        before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
-                    elif link.push_payload is not None:
-                        before.emit_payload, before.emit_run = link.push_payload, link.push_run
-                if link.waits:
-                    self.waiting.append(link)
+            if isinstance(machine, Chain):
+                links += machine.links
+            else:
+                links.append(machine if isinstance(machine, Link) else Foreign(machine))
+        before: Link | None = None
+        for link in links:
+            if before is not None:
+                before.emit = link.push
+                if link.push_text is not None:
+                    before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
+                elif link.push_payload is not None:
+                    before.emit_payload, before.emit_run = link.push_payload, link.push_run
+            if link.waits:
+                self.waiting.append(link)
                 if link.joins:
-                    for one in links:
+                    for one in links[: links.index(link)]:
                         one.several = link.hold
-                links.append(link)
-                before = link
+            before = link
 
     @property
     def emit(self) -> Callable[[Any], object]:  # that of the last

@@ -171,7 +171,7 @@ class ModelPlace:
     within: str = ""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
 

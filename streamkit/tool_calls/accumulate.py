@@ -55,7 +55,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import SHORT, Call, Choice
-from streamkit.tool_calls.check import checked
+from streamkit.tool_calls.check import verdict_on
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
@@ -252,24 +252,28 @@ class ToolCallAccumulator(Link):
     def _broken(self, event: LastFrameBroken) -> None:
         self.report.broken_frame = event.raw
 
+    def _started(self, event: ResponseStarted) -> None:
+        self._vendor = event.vendor
+        self.report.started = event
+        self._give(event)
+
+    def _choice_started(self, event: ChoiceStarted) -> None:
+        if not self._failed:
+            self._choice(event.choice)
+            self._give(event)
+
+    def _counted(self, event: UsageReported) -> None:
+        if event.counts:
+            self.report.usage = event
+        self._give(event)
+
     def _carry(self, event: Any) -> None:
         """What is handed on as it is."""
         kind = type(event)
-        if self._failed and kind not in AFTER_ERROR:
-            if kind is not ChoiceStarted:
-                self.report.repair("after_error")
-            return
-        if kind is ChoiceStarted:
-            self._choice(event.choice)
-        elif kind is ResponseStarted:
-            self._vendor = event.vendor
-            self.report.started = event
-        elif kind is UsageReported:
-            if event.counts:
-                self.report.usage = event
+        if self._failed:
+            self.report.repair("after_error")
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
-        if kind is RefusalDelta:
             self._grow(event)
         elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
             self._speak(event)
@@ -605,16 +609,19 @@ class ToolCallAccumulator(Link):
             log.debug("call %s: finished with %d characters%s", call.id, len(text), "" if ended else ", not ended")
         number: Any = call.ordinal  # it and the id are known, since the call was announced
         finished = ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
-        self._give(checked(finished, self.limits, self.report, self.tools) if self.check else finished)
+        if self.check:
+            finished.verdict = verdict_on(finished, self.limits, self.report, self.tools)
+        self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
         """The stream ends: announce what waited, finish what was open, in the order of mention."""
         for choice in self._choices.values():
-            try:
-                self._announce_all(choice, ended=ended)
-            except NeedsRepair:
-                if not self._abandoned:
-                    raise
+            if choice.announced < len(choice.calls):
+                try:
+                    self._announce_all(choice, ended=ended)
+                except NeedsRepair:
+                    if not self._abandoned:
+                        raise
             for call in choice.calls:
                 if not call.finished and call.ordinal is not None:  # one that would be repaired was not announced
                     call.snapshot, call.sent = False, True  # nothing is held any longer
@@ -637,6 +644,9 @@ class ToolCallAccumulator(Link):
     _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {
         ToolCallDelta: _fragment,
         FragmentRun: _fragments,
+        ResponseStarted: _started,
+        ChoiceStarted: _choice_started,
+        UsageReported: _counted,
         ToolCallWhole: _whole,
         ToolCallsWhole: _wholes,
         ToolCallEnded: _ended,
@@ -651,8 +661,6 @@ class ToolCallAccumulator(Link):
 SPACED = 16
 #: Before the first call.
 NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
-#: What may follow an error without being content, and calls, which may not.
-AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 #: Reasons that say something else of a choice without calls.
 CORRECTED = FAILING | {"tool_calls"}
 

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 import orjson
+from attrs import evolve
 
 from streamkit.events import Event, ToolCallFinished, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -89,10 +90,8 @@ def refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-def checked(
-    event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None
-) -> ToolCallFinished:
-    """A finished call with its verdict, which is counted."""
+def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None) -> Verdict:
+    """The verdict on a finished call, which is counted."""
     if not event.ended:
         verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
     elif event.kind == "custom":
@@ -101,10 +100,8 @@ def checked(
         verdict = check_arguments(event.arguments, depth=limits.json_depth)
         if tools is not None and verdict.kind in {"complete", "empty"}:
             verdict = tools.check(event.name, event.arguments)
-    report.verdicts[verdict.kind] += 1
-    return ToolCallFinished(
-        event.call, event.id, event.name, event.arguments, event.choice, event.kind, event.ended, verdict
-    )
+    report.verdicts[verdict.kind] = report.verdicts.get(verdict.kind, 0) + 1
+    return verdict
 
 
 class JSONChecker(Link):
@@ -119,7 +116,7 @@ class JSONChecker(Link):
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallFinished):
-            event = checked(event, self.limits, self.report, self.tools)
+            event = evolve(event, verdict=verdict_on(event, self.limits, self.report, self.tools))
         self.emit(event)
 
 

@@ -100,7 +100,10 @@ def calls_nobody(choice: Choice) -> bool:
 
     Not behind a reason that says itself that the end is missing. An empty object beside named calls is a stray fragment.
     """
-    if not choice.calls or all(call.name for call in choice.calls):
+    for call in choice.calls:
+        if not call.name:
+            break
+    else:
         return False
     if choice.reasons and strongest(choice).reason in CUTTING:
         return False
@@ -134,8 +137,10 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
         reason = "stop"
     calls = choice.calls if reason == "tool_calls" else ()
     unfinished = [call for call in calls if is_open(call, depth)]
-    shown = any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
-    if unfinished and (shown or len(unfinished) == len(calls)):
+    if unfinished and (
+        len(unfinished) == len(calls)
+        or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
+    ):
         report.repair("stop_conflict")  # no call can be run, or one that clients saw begin can't: the turn is truncated
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

@@ -111,19 +111,20 @@ class CitationCarrier(Link):
         self._written_room = limits.held_chars
         self._text_room = limits.held_chars if self._bytes else 0  #: for the texts of all choices
 
-    def push(self, event: Event, /) -> None:
-        if type(event) is TextDelta:
+    def push(self, event: Any, /) -> None:
+        kind = type(event)
+        if kind is TextDelta:
             self._measure(event.text, event.choice, event.block)
-        elif type(event) is Aside:
+        elif kind is Aside:
             if event.kind == "citation" and event.vendor == self._from.vendor:
                 self._is_open = True
                 if self._take(event):
                     return
             elif event.kind not in CONSTANT:
                 self._close_all()
-        elif isinstance(event, StreamEnded | ResponseFinished):
+        elif kind is ResponseFinished or kind is StreamEnded:
             self._end(event)
-        elif self._is_open and type(event) is not UsageReported:
+        elif self._is_open and kind is not UsageReported:
             self._close_all()
         self.emit(event)
 
@@ -256,9 +257,9 @@ class CitationCarrier(Link):
     def _close_all(self) -> None:
         self._is_open = False
         for choice in self._choices.values():
-            if choice.open or choice.waiting:
+            if choice.waiting:
                 self._close(choice)
-                choice.open = False
+            choice.open = False
 
     def _close(self, choice: _Choice, *, begins: int | None = None) -> None:
         """The last block is whole, so what cites all of it has its place; what cites the block that ``begins`` waits on."""
@@ -273,11 +274,13 @@ class CitationCarrier(Link):
                 self._write(choice, evolve(citation, start=begin, end=choice.length))
 
     def _end(self, event: ResponseFinished | StreamEnded) -> None:
-        if isinstance(event, StreamEnded):
+        number = None if isinstance(event, StreamEnded) else event.choice
+        if number is None and self._is_open:
             self._close_all()
         for choice in self._choices.values():
-            if isinstance(event, StreamEnded) or event.choice == choice.number:
-                self._close(choice)
+            if number is None or number == choice.number:
+                if choice.waiting:
+                    self._close(choice)
                 if choice.held:
                     measured = [self._measured(choice, citation) for citation in choice.held]
                     self._released(choice.held)

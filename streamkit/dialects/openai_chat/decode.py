@@ -186,7 +186,7 @@ class ChatDecoder(FrameDecoder):
 
     def close(self) -> None:
         """End the input: a response without a choice starts at least."""
-        if self.recognised:
+        if self.recognised and not self._started:
             self._start()
 
     def decode(self, document: dict[str, Any]) -> None:

@@ -283,7 +283,7 @@ class FrameDecoder(Link):
         if len(out) == 1:
             self.emit(out.pop())
             return
-        if self.several is not None:
+        if self.several is not None and len({*map(type, out)}) < len(out):  # only deltas of one class are joined
             self.several()
         for event in out:
             self.emit(event)
@@ -341,10 +341,12 @@ class FrameDecoder(Link):
                 self._read_frame(self._take_halves, frame)
 
     def push_end(self) -> None:
-        self._release()
-        self.fault = self._other_dialect()
-        if self.fault is not None:
-            raise self.fault
+        if self._held is not None:
+            self._release()
+        if self._foreign is not None:
+            self.fault = self._other_dialect()
+            if self.fault is not None:
+                raise self.fault
         self._close()
 
     def _close(self) -> None:
