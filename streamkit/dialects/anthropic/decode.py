@@ -162,7 +162,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 if text:
                     self._say(text)
                 # a payload by itself is read as fast; and the API may pad each otherwise
-                if self._frame is not None and self.may_learn() and self.frame.data[-2:] == b"}}":
+                if self.in_run and self.may_learn() and self.frame.data[-2:] == b"}}":
                     self._learned = self._index
                     self.learn(document, "delta")
                 return

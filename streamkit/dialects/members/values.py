@@ -110,7 +110,7 @@ def others_of(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, An
     """The members that are not ``known`` and say anything."""
     if not fields.keys() - known:  # as nearly always
         return {}
-    return {name: value for name, value in fields.items() if name not in known and has_value(value)}
+    return {name: value for name, value in fields.items() if name not in known and value not in NOTHING}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:

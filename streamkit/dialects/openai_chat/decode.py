@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
@@ -27,7 +27,7 @@ from streamkit.dialects.openai_chat.reasoning_names import (
 )
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
-from streamkit.dialects.streams.frame_decoder import LEARN_AT, FrameDecoder
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -70,7 +70,10 @@ DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: Members of a chunk that say nothing once the response has started, and the choices.
-ANYWAY = frozenset({"object", "created", "model", "obfuscation", "choices"})
+ANYWAY: Mapping[str, None] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
+#: Members of a choice that are its delta, alone and where a message repeats each.
+ALONE: Mapping[str, None] = {"delta": None}
+DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
 #: Members of a choice, next to its delta, that have a meaning of their own.
 SAYING = ("finish_reason", "logprobs", "usage", "error")
 #: Roles that say nothing but that the model speaks, or that it goes on.
@@ -78,6 +81,10 @@ OWN_ROLES = ("assistant", None)
 #: Members of a delta that are reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
 TEXT_NAMES = PLAIN | {"content"}
+#: Where a chunk has its delta, and a delta the text of a call; where it has another text, a name tells.
+DELTA: Final = ("choices", 0, "delta")
+FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
+TEXT: Final = ("",)
 #: What is written between two blocks in one string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
@@ -131,20 +138,16 @@ class ChatDecoder(FrameDecoder):
     # What a chunk has next to its delta, if only the delta has a meaning.
     _goes_on = False  # whether it is known: then a chunk with the same members and values adds only its delta, to
     _state: ChoiceSoFar  # this choice
-    _beside: Callable[[dict[str, Any]], Any]  # gives what it is of a chunk,
-    _beside_delta: Callable[[dict[str, Any]], Any]  # and of a choice
-    _said_beside: Any = None
-    _said_beside_delta: Any = None
-    _around: tuple[Any, ...] = ()  # all of that
+    _beside: Mapping[str, Any] = {}  # what a chunk has
+    _beside_delta: Mapping[str, Any] = {}  # and its choice
+    _aside: Mapping[str, None] = ALONE  # what may differ in a choice
     _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
-    _is_doubled = False  # a message repeats each delta
     # The same of a delta whose only text has changed.
-    _delta_names: Sequence[str] = ()
-    _delta_tried: Sequence[str] = ()
-    _running: RunningText | None = None  # where its text goes
-    _delta_text = ""
-    _delta_others: Callable[[dict[str, Any]], Any] | None = None
-    _said_by_others: Any = None
+    _beside_text: Mapping[str, Any] | None = None
+    _text_name = ""
+    _text_read: Sequence[str | int] | None = None  # where the delta at hand has its only text
+    _names_tried: Sequence[str] = ()
+    _running: RunningText  # where its text goes
     _always_in_delta: Sequence[tuple[str, Any]] = ()
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -178,6 +181,7 @@ class ChatDecoder(FrameDecoder):
         """End the stream, at ``[DONE]``."""
         self.recognised = self.ended = True
         self._goes_on = False
+        self._forget()
         self._set_most()
         if not self.frame.terminated:
             self.unterminated()
@@ -191,25 +195,28 @@ class ChatDecoder(FrameDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         """Read one chunk. Raises TooManyChoices, TooManyBlocks, TooManyToolCalls, StreamArgumentsTooLong."""
-        chunk = document
+        choices = document.get("choices")
         if (
             self._goes_on
-            and [*chunk] == self._names
-            and self._beside(chunk) == self._said_beside
-            and type(choices := chunk["choices"]) is list
+            and type(choices) is list
             and len(choices) == 1
             and type(choice := choices[0]) is dict
-            and [*choice] == self._choice_names
-            and self._beside_delta(choice) == self._said_beside_delta
-            and type(delta := choice["delta"]) is dict
-            and (not self._is_doubled or choice["message"] == delta)
+            and {**choice, **self._aside} == self._beside_delta
+            and {**document, **ANYWAY} == self._beside
+            and type(delta := choice.get("delta")) is dict
+            and (self._aside is ALONE or choice["message"] == delta)
             and self.again(delta)
         ):  # as nearly all, it says nothing new but its delta
-            self._alike += 1
-            if self._alike in LEARN_AT and not self._is_doubled:
-                self.learn(chunk, "choices", 0, "delta")
+            if self._text_read is not None and self._aside is ALONE and self.may_learn():
+                if self.in_run:
+                    self.learn(document, *DELTA)
+                elif self._text_read is FRAGMENT:
+                    index = delta["tool_calls"][0]["index"]
+                    self.learn_text(document, (*DELTA, *FRAGMENT), ChatDecoder._more_of_call, index)
+                else:
+                    self.learn_text(document, (*DELTA, self._text_name), ChatDecoder._more_text, self._running)
         else:
-            self._decode(chunk)
+            self._decode(document)
 
     def _decode(self, chunk: dict[str, Any]) -> None:
         """Any chunk, looked at from all sides."""
@@ -254,23 +261,24 @@ class ChatDecoder(FrameDecoder):
             return
         if self.ended:  # where each chunk is counted
             return
-        is_doubled = choice.get("message") is not None
-        if has_value(chunk.get("usage")) or any(value not in NOTHING for value in map(choice.get, SAYING)):
+        aside = ALONE if choice.get("message") is None else DOUBLED
+        if has_value(chunk.get("usage")) or (aside is DOUBLED and choice["message"] != choice["delta"]):
             return
-        if is_doubled and choice["message"] != choice["delta"]:
-            return
+        for name in SAYING:
+            if choice.get(name) not in NOTHING:
+                return
         if self._unread is not None and self._unread(chunk) != self._constant:
             return
-        self._state, self._goes_on, self._is_doubled = state, True, is_doubled
-        names = [name for name in chunk if name not in ANYWAY]
-        self._beside = itemgetter(*names) if names else type  # which is the same of all chunks
-        aside = {"delta", "message"} if is_doubled else {"delta"}
-        self._beside_delta = itemgetter(*[name for name in choice if name not in aside])
-        self._said_beside, self._said_beside_delta = self._beside(chunk), self._beside_delta(choice)
-        around = self._names, self._choice_names, self._said_beside, self._said_beside_delta
-        if around != self._around:  # what was learned stands around the delta of another chunk
-            self._around, self._template = around, None
+        beside, beside_delta = {**chunk, **ANYWAY}, {**choice, **aside}
+        if beside != self._beside or beside_delta != self._beside_delta:
+            self._template = None  # what was learned stands around the delta of another chunk
+        self._state, self._goes_on, self._aside = state, True, aside
+        self._beside, self._beside_delta = beside, beside_delta
         self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
+
+    def _forget(self) -> None:
+        """Nothing is known any more of what goes on."""
+        self._names_tried, self._beside_text, self._templates = (), None, ()
 
     def _tell_always(self, in_delta: Sequence[tuple[str, Any]]) -> None:
         """What stands ``in_delta`` beside the text, and beside each delta, and is an aside each time."""
@@ -278,60 +286,73 @@ class ChatDecoder(FrameDecoder):
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
     def again(self, delta: dict[str, Any]) -> bool:
+        name = self._text_name
+        text, self._text_read = delta.get(name), None
+        if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
+            self._more_text(text, self._running)
+            if self._always or self._always_in_delta:
+                self._tell_always(self._always_in_delta)
+            else:
+                self._text_read = TEXT
+            return True
         if not self._goes_on or not delta:
             return False
-        names, state = [*delta], self._state
-        if names == self._delta_names and (
-            self._delta_others is None or self._delta_others(delta) == self._said_by_others
-        ):
-            text, running = delta[self._delta_text], self._running
-            if type(text) is str and text and running is not None and not self.out:  # text like the last one
-                recent = running.recent
-                recent.append(text)  # as ``append``, a call less
-                if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
-                    running.fold()
-                if running is state.text:
-                    self.emit_text(text, state.number, 0)  # type: ignore[misc] # there is one, or there is no ``_running``
-                else:
-                    self.emit_reasoning(text, state.number, state.block, "raw")  # type: ignore[misc]
-                if self._always or self._always_in_delta:
-                    self._tell_always(self._always_in_delta)
-                return True
+        state = self._state
         if "tool_calls" in delta and state.speaks and self._is_steady and not self._always and self._grows_calls(state):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
+                self._text_read = FRAGMENT
                 self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
                 return True
         if "error" in delta:
             return False
+        role = delta.get("role")
         if not self._is_steady:
             self._see_id(self._id, [{"delta": delta}])
-        role = delta.get("role")
         if role == "assistant":
             state.speaks = True
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
-            self._read_spoken(delta, state, state.number, 0)
-            if names != self._delta_tried:
-                self._remember_delta(delta, names, role)
+            if state.in_thought or not self._read_plain(delta, state, state.number, 0):
+                self._read_delta(delta, state.number, 0)
+            elif self.emit_text is not None and (names := [*delta]) != self._names_tried:
+                self._names_tried = names
+                self._remember_delta(delta)
         if self._always:
             self._tell_always(())
         return True
 
-    def _remember_delta(self, delta: dict[str, Any], names: list[str], role: Any) -> None:
+    def _more_text(self, text: str, running: RunningText) -> None:
+        """One more text, or reasoning, of a delta that is like the last."""
+        state, recent = self._state, running.recent
+        recent.append(text)  # as ``append``, a call less
+        if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+            running.fold()
+        if running is state.text:
+            self.emit_text(text, state.number, 0)  # type: ignore[misc] # there is one, or there is no ``_beside_text``
+        else:
+            self.emit_reasoning(text, state.number, state.block, "raw")  # type: ignore[misc]
+
+    def _more_of_call(self, text: str, index: int) -> None:
+        """One more fragment of the call at ``index``."""
+        self.emit(ToolCallDelta(index, None, None, text, self._state.number))
+
+    def _remember_delta(self, delta: dict[str, Any]) -> None:
         """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
-        texts = [name for name in names if name in TEXT_NAMES and type(delta[name]) is str and delta[name]]
-        others = [name for name in names if name not in texts]
-        saying = [name for name in others if name != "role" and delta[name] not in NOTHING]
-        self._delta_tried = names
-        if len(texts) == 1 and READ_OTHERWISE.isdisjoint(saying) and (role == "assistant" or self._is_steady):
+        only, saying = None, []
+        for name, value in delta.items():
+            if name in TEXT_NAMES and type(value) is str and value:
+                if only is not None:
+                    return
+                only = name
+            elif name != "role" and value not in NOTHING:
+                saying.append(name)
+        if only is None or not (self._is_steady or delta.get("role") == "assistant"):
+            return
+        if READ_OTHERWISE.isdisjoint(saying):
             state = self._state
-            self._delta_names, self._delta_text = names, texts[0]
-            self._delta_others = itemgetter(*others) if others else None
-            self._said_by_others = self._delta_others(delta) if self._delta_others is not None else None
+            self._text_name, self._beside_text = only, {**delta, only: None}
             self._always_in_delta = [(f"delta.{name}", delta[name]) for name in saying]
-            self._running = state.text if texts[0] == "content" else state.thought
-            if self.emit_text is None or state.in_thought:
-                self._running = None
+            self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
 
     def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
         state = self._state
@@ -381,12 +402,14 @@ class ChatDecoder(FrameDecoder):
         elif self._started:
             self._see_id(chunk.get("id"), choices)
         else:
-            self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
+            said = {k: v for k, v in chunk.items() if v or k not in self._head} if self._head else chunk
+            self._head = {**self._head, **said}
             self._start()
         names = [*chunk] if self._started else []
         if names != self._names:
             self._names, self._goes_on = names, False
-            unread = [name for name in names if name not in self.chunk_fields]
+            self._forget()
+            unread = chunk.keys() - self.chunk_fields if names else ()
             self._unread = itemgetter(*unread) if unread else None
             self._constant = (
                 self._unread(chunk) if self._unread is not None and is_first else None
@@ -422,7 +445,9 @@ class ChatDecoder(FrameDecoder):
         self._id = text_of(head.get("id"))
         created = head.get("created")
         self._extras = others_of(head, self.chunk_fields)
-        seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
+        seconds = None
+        if (type(created) is int or isinstance(created, int | float)) and 0 <= created < 1e11:
+            seconds = int(created)
         self._model, extras = text_of(head.get("model")), self._extras or None
         self.out.append(ResponseStarted(self._id, self._model, seconds, self.vendor, extras))
         self._head = {}
@@ -447,6 +472,7 @@ class ChatDecoder(FrameDecoder):
             if state is not None and state.ended:  # the server ran the calls, and asked the model again
                 self.report.repair("response_restarted")
                 self._id, self._goes_on = text_of(value), False
+                self._forget()
             elif state is not None:
                 self.restarted(self._id, value)
 
@@ -477,8 +503,8 @@ class ChatDecoder(FrameDecoder):
                 pass
             elif message and message != delta:
                 self._read_message(message, delta or {}, index, position, ends=bool(native))
-            else:
-                self._read_spoken(spoken, state, index, position)
+            elif state.in_thought or not self._read_plain(spoken, state, index, position):
+                self._read_delta(spoken, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
@@ -492,7 +518,7 @@ class ChatDecoder(FrameDecoder):
 
     def _keep_other(self, spoken: dict[str, Any], state: ChoiceSoFar, index: int) -> bool:
         """Whether a delta or a message is none of the model's, by its role or by the last one: then it is kept aside."""
-        self._delta_names = self._delta_tried = ()
+        self._forget()
         if role := text_of(spoken.get("role")):
             state.speaks = not is_other_role(role)
         if not state.speaks:
@@ -502,7 +528,9 @@ class ChatDecoder(FrameDecoder):
     def _keep_unread_of(self, choice: dict[str, Any], index: int) -> None:
         if [*choice] != self._choice_names:
             self._choice_names, self._goes_on = [*choice], False
-            self._choice_unread = [(name, f"choices.{name}") for name in choice if name not in CHOICE_FIELDS]
+            self._forget()
+            unread = () if CHOICE_FIELDS.issuperset(choice) else [name for name in choice if name not in CHOICE_FIELDS]
+            self._choice_unread = [(name, f"choices.{name}") for name in unread]
         for name, place in self._choice_unread:
             if (value := choice[name]) is not None and (value or has_value(value)):
                 self._may_fail = self._may_fail or name == "error"
@@ -529,11 +557,6 @@ class ChatDecoder(FrameDecoder):
             self.out.append(StopReasonSeen(reason, native, index))
 
     # -- deltas and messages ---------------------------------------------------------------------------------------
-
-    def _read_spoken(self, delta: dict[str, Any], state: ChoiceSoFar, choice: int, position: int) -> None:
-        """Read a delta, or a message that is one, of the model's."""
-        if state.in_thought or not self._read_plain(delta, state, choice, position):
-            self._read_delta(delta, choice, position)
 
     def _read_plain(self, delta: dict[str, Any], state: ChoiceSoFar, choice: int, position: int) -> bool:
         """Read a delta of text, plain reasoning, calls and unknown members; False, and nothing is read, if it has others.
@@ -589,7 +612,7 @@ class ChatDecoder(FrameDecoder):
 
     def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
         """Read a delta of any kind; gives what it says."""
-        self._delta_names = self._delta_tried = ()  # it may sign, or open a thought
+        self._forget()  # it may sign, or open a thought
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))

@@ -33,28 +33,15 @@ _decode_value = json.JSONDecoder().raw_decode
 class DeltaTemplate:
     """The bytes ``before`` and ``behind`` the delta of a payload."""
 
-    __slots__ = ("_around", "_before", "_behind")
+    __slots__ = ("before", "behind")
 
     def __init__(self, before: bytes, behind: bytes) -> None:
-        self._before = before
-        self._behind = behind
-        self._around = len(before) + len(behind)
-
-    def delta(self, payload: bytes) -> dict[str, Any] | None:
-        """The delta of a payload; None for one that is not like the one that was learned, or whose delta is long."""
-        text = payload.removeprefix(self._before).removesuffix(self._behind)
-        size = len(text)
-        if size != len(payload) - self._around or size > FLAT_BYTES:
-            return None
-        try:
-            delta = loads(text)
-        except ValueError:
-            return None
-        return delta if type(delta) is dict else None
+        self.before = before
+        self.behind = behind
 
     def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
         """The deltas of as many of the first payloads as are like that which was learned."""
-        before, behind = self._before, self._behind
+        before, behind = self.before, self.behind
         begin, end = len(before), -len(behind)
         texts = [payload[begin:end] for payload in payloads]
         if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
@@ -68,15 +55,8 @@ class PaddedTemplate(DeltaTemplate):
 
     __slots__ = ()
 
-    def delta(self, payload: bytes) -> dict[str, Any] | None:
-        pad = payload.rfind(b'"', 0, -2) + 1
-        padding = payload[pad:-2]
-        if payload[-2:] != b'"}' or (padding and not padding.isalnum()):
-            return None
-        return super().delta(payload[:pad])
-
     def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
-        before, behind = self._before, self._behind
+        before, behind = self.before, self.behind
         begin = len(before)
         texts = []
         for payload in payloads:
@@ -85,6 +65,13 @@ class PaddedTemplate(DeltaTemplate):
                 break
             texts.append(text)
         return _parsed(texts)
+
+
+def unpadded(payload: bytes) -> bytes:
+    """What a payload has in front of its padding and what is behind that; all of one that has none at its end."""
+    pad = payload.rfind(b'"', 0, -2) + 1
+    padding = payload[pad:-2]
+    return payload if payload[-2:] != b'"}' or (padding and not padding.isalnum()) else payload[:pad]
 
 
 def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:

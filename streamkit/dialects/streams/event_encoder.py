@@ -257,12 +257,8 @@ class EventEncoder(EncoderLink):
 
     def written(self) -> bytes:
         """What was written since this was asked last."""
-        parts = self.parts
-        if not parts:
-            return b""
-        output = parts.pop() if len(parts) == 1 else b"".join(parts)
-        if parts:
-            parts.clear()
+        output = b"".join(self.parts)
+        self.parts.clear()
         return output if output.isascii() else self.joined([output])
 
     # An encoder that is driven alone, in batches.

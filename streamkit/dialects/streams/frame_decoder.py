@@ -23,7 +23,7 @@ from streamkit.dialects.members.values import (
     text_of,
 )
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
+from streamkit.dialects.streams.delta_template import DeltaTemplate, PaddedTemplate, learned, unpadded
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.error_bodies import (
@@ -64,8 +64,11 @@ loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
-#: Of the payloads that a template may be learned from, the numbers of those that it is: a short stream gains nothing by it.
-LEARN_AT: Final = frozenset({6, 15, 40, 100, 250, 600})
+#: The first payload that a template is learned from, of those that it may be: a short stream gains nothing by it. Each next
+#: time it takes twice as many.
+LEARN_AT: Final = 4
+#: Texts that alternate are these at most: those of interleaved calls.
+MOST_LIKE: Final = 4
 #: After so many payloads that were not like it a template is dropped.
 MISSES: Final = 8
 #: So many payloads are looked at together at first, and after one that was not like the others.
@@ -98,9 +101,15 @@ class FrameDecoder(Link):
     runs_calls = False
     #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
+    in_run = False  #: the payload at hand is one of many
     _template: DeltaTemplate | None = None  # of the payloads that differ in their delta alone
     _template_event = ""  # the name of their events
+    #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and behind
+    #: it, how many these are, and what reads the text.
+    _templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
+    _is_padded = False  # padding stands behind that
     _alike = 0  # payloads that may be such and were decoded
+    _learn_at = LEARN_AT
     _misses = 0  # payloads that were not like it
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
@@ -154,7 +163,7 @@ class FrameDecoder(Link):
         return None if self._held is None else self._held.frames[0].offset
 
     def push(self, frame: Frame, /) -> None:
-        if self._template is not None and frame.terminated and not frame.headers:
+        if self._templates and frame.terminated and not frame.headers:
             self.push_payload(frame.data, frame.offset, frame.event, frame.id)
         else:
             self._read_frame(self.take if self._held is None else self._take_halves, frame)
@@ -166,14 +175,20 @@ class FrameDecoder(Link):
         self._offset = offset
         self.event = event
         self._last_id = last_id
-        template = self._template
-        if template is not None and event == self._template_event:
-            delta = template.delta(data)
-            if delta is not None and self.again(delta):
-                if self.out:
-                    self._emit_out()
-                return
-            self._miss()
+        if self._templates:
+            body = unpadded(data) if self._is_padded else data
+            size = len(body)
+            for name, before, behind, around, more, given in self._templates:
+                text = body.removeprefix(before).removesuffix(behind)
+                if len(text) + around == size and name == event:
+                    try:
+                        said = loads(text)
+                    except ValueError:
+                        break
+                    if type(said) is str and said:
+                        more(self, said, given)
+                        return
+                    break
         size = len(data)
         try:
             if size > self._flat and (size > self._most or data.count(b"{") + data.count(b"[") > DEPTH):
@@ -196,7 +211,7 @@ class FrameDecoder(Link):
 
     def _wait_with(self, held: Held | None) -> None:
         """Let frames wait from now on, or no more: then a payload by itself says all there is."""
-        self._held, self._template = held, None
+        self._held, self._template, self._templates = held, None, ()
         self._set_most()
 
     def _set_most(self) -> None:
@@ -219,6 +234,7 @@ class FrameDecoder(Link):
     def push_run(self, run: FrameRun, /) -> None:
         """Read many frames: those that differ in their delta alone at once, as far as their texts may leave as one."""
         at, payloads, window = 0, run.payloads, WINDOW
+        self.in_run = True
         while at < len(payloads):
             read = 0
             template = self._template
@@ -233,11 +249,11 @@ class FrameDecoder(Link):
             else:
                 read = 1
                 self.report.frames += 1
-                if template is None:  # some learn from frames only
-                    self.push(run.frame(at))
-                else:  # as ``push``, without a frame
-                    self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
+                if template is not None:
+                    self._miss()
+                self.push(run.frame(at))
             at += read
+        self.in_run = False
 
     def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
         """Read a payload that differs from the one that ``learn`` was given in this delta alone.
@@ -259,13 +275,31 @@ class FrameDecoder(Link):
     def may_learn(self) -> bool:
         """Whether it is time to learn from the payload at hand: of many it is of a few, ever more seldom."""
         self._alike += 1
-        return self._alike in LEARN_AT
+        if self._alike < self._learn_at:
+            return False
+        self._alike, self._learn_at = 0, 2 * self._learn_at
+        return True
 
     def learn(self, document: dict[str, Any], *path: str | int) -> None:
         """Note what stands around the delta at ``path`` of the payload at hand, which is not read any more."""
         data = self.frame.data
         if len(data) + DELTA_BYTES <= self.limits.event_values:  # so that none like it can have too many
             self._template, self._template_event, self._misses = learned(data, document, path), self.event, 0
+
+    def learn_text(
+        self, document: dict[str, Any], path: Sequence[str | int], more: Callable[[Any, str, Any], None], given: Any
+    ) -> None:
+        """Note what stands around the text at ``path`` of the payload at hand, which is not read any more.
+
+        ``more`` is a method, and reads the text of a payload that differs in it alone, with what is ``given`` here.
+        """
+        data = self.frame.data
+        template = learned(data, document, path) if len(data) <= self.limits.event_values else None
+        if template is not None:
+            around = len(template.before) + len(template.behind)
+            self._is_padded = type(template) is PaddedTemplate
+            like = self.event, template.before, template.behind, around, more, given
+            self._templates = (like, *self._templates[: MOST_LIKE - 1])
 
     def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> None:
         """Read a frame, and hand on what it says."""
