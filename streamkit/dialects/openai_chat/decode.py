@@ -71,6 +71,8 @@ READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: Members of a chunk that say nothing once the response has started, and the choices.
 ANYWAY: Mapping[str, None] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
+#: So many chunks behind one another have something else, where it is looked at anew what goes on.
+ODD = 3
 #: Members of a choice that are its delta, alone and where a message repeats each.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
@@ -140,6 +142,7 @@ class ChatDecoder(FrameDecoder):
     _state: ChoiceSoFar  # this choice
     _beside: Mapping[str, Any] = {}  # what a chunk has
     _beside_delta: Mapping[str, Any] = {}  # and its choice
+    _odd = 0  # chunks so far, one behind the other, that have something else
     _aside: Mapping[str, None] = ALONE  # what may differ in a choice
     _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
     # The same of a delta whose only text has changed.
@@ -207,6 +210,7 @@ class ChatDecoder(FrameDecoder):
             and (self._aside is ALONE or choice["message"] == delta)
             and self.again(delta)
         ):  # as nearly all, it says nothing new but its delta
+            self._odd = 0
             if self._text_read is not None and self._aside is ALONE and self.may_learn():
                 if self.in_run:
                     self.learn(document, *DELTA)
@@ -237,8 +241,11 @@ class ChatDecoder(FrameDecoder):
             self._may_fail = False
             if not self.read_error(chunk):
                 self.read_error(chunk, alone=True)
-        elif len(choices) == 1 and not self._goes_on:
-            self._remember(chunk, choices[0])
+        elif len(choices) == 1:
+            self._odd += 1
+            if not self._goes_on or self._odd >= ODD:
+                self._odd = 0
+                self._remember(chunk, choices[0])
 
     def _keep_unread_members(self, chunk: dict[str, Any], values: Any) -> None:
         """Keep members of a chunk that nobody reads; constant ones are in the extras."""
@@ -257,7 +264,9 @@ class ChatDecoder(FrameDecoder):
         """Note what stands beside the delta of a chunk, if it says nothing: then a chunk with the same says only its delta."""
         index = choice.get("index") if type(choice) is dict else None
         state = self._choices.get(index) if type(index) is int else None
-        if state is None or type(choice.get("delta")) is not dict or chunk.get("id") != self._id or "x_groq" in chunk:
+        if state is None or type(choice.get("delta")) is not dict or "x_groq" in chunk:
+            return
+        if chunk.get("id") != self._id and self._is_steady:  # it says another response
             return
         if self.ended:  # where each chunk is counted
             return
@@ -272,6 +281,7 @@ class ChatDecoder(FrameDecoder):
         beside, beside_delta = {**chunk, **ANYWAY}, {**choice, **aside}
         if beside != self._beside or beside_delta != self._beside_delta:
             self._template = None  # what was learned stands around the delta of another chunk
+            self._forget()
         self._state, self._goes_on, self._aside = state, True, aside
         self._beside, self._beside_delta = beside, beside_delta
         self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
@@ -308,15 +318,14 @@ class ChatDecoder(FrameDecoder):
             return False
         role = delta.get("role")
         if not self._is_steady:
-            self._see_id(self._id, [{"delta": delta}])
+            self._see_id(self._beside.get("id"), [{"delta": delta}])
         if role == "assistant":
             state.speaks = True
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
             if state.in_thought or not self._read_plain(delta, state, state.number, 0):
                 self._read_delta(delta, state.number, 0)
             elif self.emit_text is not None and (names := [*delta]) != self._names_tried:
-                self._names_tried = names
-                self._remember_delta(delta)
+                self._remember_delta(delta, names)
         if self._always:
             self._tell_always(())
         return True
@@ -336,9 +345,10 @@ class ChatDecoder(FrameDecoder):
         """One more fragment of the call at ``index``."""
         self.emit(ToolCallDelta(index, None, None, text, self._state.number))
 
-    def _remember_delta(self, delta: dict[str, Any]) -> None:
+    def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
         """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
         only, saying = None, []
+        self._names_tried = names
         for name, value in delta.items():
             if name in TEXT_NAMES and type(value) is str and value:
                 if only is not None:
@@ -350,7 +360,7 @@ class ChatDecoder(FrameDecoder):
             return
         if READ_OTHERWISE.isdisjoint(saying):
             state = self._state
-            self._text_name, self._beside_text = only, {**delta, only: None}
+            self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
             self._always_in_delta = [(f"delta.{name}", delta[name]) for name in saying]
             self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
 

@@ -3,7 +3,8 @@
 Most payloads of a stream differ in their delta alone, and the delta is a tenth of them. The bytes around it are learned from
 one payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the delta's
 place. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
-same document with another delta. OpenAI's padding (``obfuscation``), if it stands at the end, may differ too.
+same document with another delta. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has
+its quotes.
 
 Gain: 0.14 of 0.7 µs a chunk of Chat, and what a decoder need not look at again.
 
@@ -25,7 +26,8 @@ MARK: Final = b'{"\\u0000":0}'
 MARKED: Final = {"\0": 0}
 #: A delta that is no longer can't have too many levels: each is two bytes, and some are around it.
 FLAT_BYTES: Final = 2 * (DEPTH - 8)
-PAD: Final = "obfuscation"
+#: Where the padding of a payload begins.
+PAD: Final = b'"obfuscation":"'
 loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 
@@ -33,15 +35,18 @@ _decode_value = json.JSONDecoder().raw_decode
 class DeltaTemplate:
     """The bytes ``before`` and ``behind`` the delta of a payload."""
 
-    __slots__ = ("before", "behind")
+    __slots__ = ("before", "behind", "padded")
 
-    def __init__(self, before: bytes, behind: bytes) -> None:
+    def __init__(self, before: bytes, behind: bytes, *, padded: bool = False) -> None:
         self.before = before
         self.behind = behind
+        self.padded = padded
 
     def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
         """The deltas of as many of the first payloads as are like that which was learned."""
         before, behind = self.before, self.behind
+        if self.padded:
+            payloads = [*map(unpadded, payloads)]
         begin, end = len(before), -len(behind)
         texts = [payload[begin:end] for payload in payloads]
         if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
@@ -50,28 +55,12 @@ class DeltaTemplate:
         return _parsed(texts[: alike.index(False)] if False in alike else texts)
 
 
-class PaddedTemplate(DeltaTemplate):
-    """The same where letters and digits stand behind that, and ``"}``."""
-
-    __slots__ = ()
-
-    def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
-        before, behind = self.before, self.behind
-        begin = len(before)
-        texts = []
-        for payload in payloads:
-            text, _, pad = payload[begin:-2].rpartition(behind)
-            if not text or (pad and not pad.isalnum()) or payload[-2:] != b'"}' or not payload.startswith(before):
-                break
-            texts.append(text)
-        return _parsed(texts)
-
-
 def unpadded(payload: bytes) -> bytes:
-    """What a payload has in front of its padding and what is behind that; all of one that has none at its end."""
-    pad = payload.rfind(b'"', 0, -2) + 1
-    padding = payload[pad:-2]
-    return payload if payload[-2:] != b'"}' or (padding and not padding.isalnum()) else payload[:pad]
+    """A payload without the letters and digits of its padding; all of one that has none."""
+    at = payload.rfind(PAD)
+    begin = at + len(PAD)
+    end = payload.find(b'"', begin)
+    return payload[:begin] + payload[end:] if at > 0 and payload[begin:end].isalnum() else payload
 
 
 def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:
@@ -79,6 +68,8 @@ def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int])
 
     The document is changed.
     """
+    body = unpadded(payload)
+    padded, payload = body != payload, body
     *steps, name = path
     owner: Any = document
     for step in steps:
@@ -92,16 +83,14 @@ def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int])
         end = begin + _value_bytes(payload[begin:])
     if begin < len(member) or end < begin:
         return None
-    before, behind, pad = payload[:begin], payload[end:], document.get(PAD)
+    before, behind = payload[:begin], payload[end:]
     owner[name] = MARKED
+    if padded:
+        document["obfuscation"] = ""
     try:
-        if loads(before + MARK + behind) != document:
-            return None
+        return DeltaTemplate(before, behind, padded=padded) if loads(before + MARK + behind) == document else None
     except ValueError:
         return None
-    if type(pad) is str and pad.isascii() and (not pad or pad.isalnum()) and behind.endswith(b'"%b"}' % pad.encode()):
-        return PaddedTemplate(before, behind[: -2 - len(pad)])
-    return DeltaTemplate(before, behind)
 
 
 def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:

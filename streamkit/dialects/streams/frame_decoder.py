@@ -23,7 +23,7 @@ from streamkit.dialects.members.values import (
     text_of,
 )
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, PaddedTemplate, learned, unpadded
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, unpadded
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.error_bodies import (
@@ -297,7 +297,7 @@ class FrameDecoder(Link):
         template = learned(data, document, path) if len(data) <= self.limits.event_values else None
         if template is not None:
             around = len(template.before) + len(template.behind)
-            self._is_padded = type(template) is PaddedTemplate
+            self._is_padded = template.padded
             like = self.event, template.before, template.behind, around, more, given
             self._templates = (like, *self._templates[: MOST_LIKE - 1])
 
