@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from traceback import walk_tb
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
+
+from streamkit.events import ReasoningDelta, TextDelta, ToolCallArguments, ToolCallDelta
 
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
@@ -37,22 +39,38 @@ class Machine(Protocol[A_contra, B_co]):
         """The input failed; hand over what is held, without a terminator."""
 
 
+def _emit_text(link: Link, text: str, choice: int, block: int) -> None:
+    link.emit(TextDelta(text, choice, block))
+
+
+def _emit_reasoning(link: Link, text: str, choice: int, block: int, kind: Literal["raw", "summary"]) -> None:
+    link.emit(ReasoningDelta(text, choice, block, kind))
+
+
+def _emit_fragment(link: Link, index: int, text: str, choice: int) -> None:
+    link.emit(ToolCallDelta(index, None, None, text, choice))
+
+
+def _emit_arguments(link: Link, call: int, text: str, choice: int) -> None:
+    link.emit(ToolCallArguments(call, text, choice))
+
+
 class Link:
     """A machine that hands on each result as soon as it has it. It raises what stops it."""
 
     #: Takes what comes of an item: the ``push`` of the next machine.
     emit: Callable[[Any], object]
     fault: Exception | None = None
-    #: Shorter ways to the next machine, where it has them: for the payload of a whole event, without a frame; for many such
-    #: payloads (``FrameRun``); for a text and for reasoning, without an event.
+    #: Shorter ways to the next machine, its methods: a text, reasoning, a fragment of a call and arguments without an event.
+    emit_text: Callable[..., object] = _emit_text
+    emit_reasoning: Callable[..., object] = _emit_reasoning
+    emit_fragment: Callable[..., object] = _emit_fragment
+    emit_arguments: Callable[..., object] = _emit_arguments
+    #: And where it has them: the payload of a whole event, without a frame, and many such payloads (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
-    emit_text: Callable[[str, int, int], object] | None = None
-    emit_reasoning: Callable[[str, int, int, Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    push_text: Callable[..., Any] | None = None
-    push_reasoning: Callable[..., Any] | None = None
     #: Whether something may wait for the end of the read (``end_read``), and whether it does.
     waits = False
     holds = False
@@ -64,6 +82,22 @@ class Link:
     def push(self, item: Any, /) -> None:
         """Take one item."""
         raise NotImplementedError
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        """As ``push`` of a ``TextDelta``. Overridden, as the next three are, where that is short without an event."""
+        self.push(TextDelta(text, choice, block))
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        """As ``push`` of a ``ReasoningDelta``."""
+        self.push(ReasoningDelta(text, choice, block, kind))
+
+    def push_fragment(self, index: int, text: str, choice: int, /) -> None:
+        """As ``push`` of a ``ToolCallDelta`` that has an index and text alone."""
+        self.push(ToolCallDelta(index, None, None, text, choice))
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        """As ``push`` of ``ToolCallArguments``."""
+        self.push(ToolCallArguments(call, text, choice))
 
     def push_batch(self, batch: Any, /) -> None:
         """Take what one read brought. A parser takes the read itself."""
@@ -158,10 +192,11 @@ class Chain(Link):
         for link in links:
             if before is not None:
                 before.emit = link.push
-                if link.push_text is not None:
-                    before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
-                elif link.push_payload is not None:
+                if link.push_payload is not None:
                     before.emit_payload, before.emit_run = link.push_payload, link.push_run
+                else:
+                    before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
+                    before.emit_fragment, before.emit_arguments = link.push_fragment, link.push_arguments
             if link.waits:
                 self.waiting.append(link)
                 if link.joins:

@@ -118,22 +118,29 @@ class ToolCallAccumulator(Link):
             self._takes.get(kind, ToolCallAccumulator._carry)(self, event)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        """As ``push`` of a ``TextDelta``."""
-        if self._failed or self.holds or self.emit_text is None:
+        if self._failed or self.holds:
             self.push(TextDelta(text, choice, block))
-            return
-        report = self.report
-        report.has_output = report.spoken = True
-        self.emit_text(text, choice, block)
+        else:
+            report = self.report
+            report.has_output = report.spoken = True
+            self.emit_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        """As ``push`` of a ``ReasoningDelta``."""
-        if self._failed or self.holds or self.emit_reasoning is None:
+        if self._failed or self.holds:
             self.push(ReasoningDelta(text, choice, block, kind))
-            return
-        report = self.report
-        report.has_output = report.spoken = True
-        self.emit_reasoning(text, choice, block, kind)
+        else:
+            report = self.report
+            report.has_output = report.spoken = True
+            self.emit_reasoning(text, choice, block, kind)
+
+    def push_fragment(self, index: int, text: str, choice: int, /) -> None:
+        call = None if self.holds else self._settled.grow(index, text, choice)
+        if call is None:
+            self._fragment(ToolCallDelta(index, None, None, text, choice))
+        else:
+            report = self.report
+            report.has_output = report.spoken = True
+            self.emit_arguments(call, text, choice)
 
     def push_end(self) -> None:
         self._is_over = True

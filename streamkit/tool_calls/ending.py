@@ -138,8 +138,7 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     calls = choice.calls if reason == "tool_calls" else ()
     unfinished = [call for call in calls if is_open(call, depth)]
     if unfinished and (
-        len(unfinished) == len(calls)
-        or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
+        len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
     ):
         report.repair("stop_conflict")  # no call can be run, or one that clients saw begin can't: the turn is truncated
         return ResponseFinished("length", "incomplete", number)

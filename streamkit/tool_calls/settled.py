@@ -67,20 +67,26 @@ class SettledCalls:
         return self.grown(delta)
 
     def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """What a fragment of a settled call becomes; None if it is no such fragment. Gain: three quarters of its time.
-
-        Of what ``settles`` asks, only what a fragment can change is asked again.
-        """
-        settled, fragment = self.calls.get(delta.index), delta.arguments
-        if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
+        """What a fragment of a settled call becomes; None if it is no such fragment."""
+        if delta.id is not None or delta.name is not None or not delta.arguments or delta.snapshot:
             return None
         if delta.signature is not None or delta.extras is not None:
             return None
+        call = self.grow(delta.index, delta.arguments, delta.choice)
+        return None if call is None else ToolCallArguments(call, delta.arguments, delta.choice)
+
+    def grow(self, index: int | None, fragment: str, number: int) -> int | None:
+        """The settled call that a fragment of the choice's ``number`` belongs to, which has it then; None if it is no such.
+
+        Of what ``settles`` asks, only what a fragment can change is asked again. Gain: three quarters of its time.
+        """
+        settled = self.calls.get(index)
+        if settled is None:
+            return None
         choice, call = settled
-        ordinal, size, chars, limits = call.ordinal, len(fragment), call.text.chars, self._limits
+        size, chars, limits = len(fragment), call.text.chars, self._limits
         if (
-            ordinal is None
-            or delta.choice != call.choice
+            number != call.choice
             or (size >= chars and may_repeat(fragment, chars))
             or chars + size > limits.arguments_chars
             or self.chars + size > limits.stream_arguments_chars
@@ -91,7 +97,7 @@ class SettledCalls:
         call.text.append(fragment)  # as ``Call.grow``, which is a call more
         if call.scanner is not None:
             call.scanner.append(fragment)
-        return ToolCallArguments(ordinal, fragment, call.choice)
+        return call.ordinal
 
     def grown_together(self, choice: Choice, run: FragmentRun) -> list[ToolCallArguments] | None:
         """What many fragments become, all of a call as one; None, and nothing is done, if one may be more than text."""

@@ -20,7 +20,7 @@ from attrs import define, evolve, field
 from streamkit.conversation.messages import Citation, Response, Text
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import CitationForm, Dialect
-from streamkit.events import Aside, Event, ReasoningDelta, ResponseFinished, StreamEnded, TextDelta, UsageReported
+from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
@@ -89,6 +89,10 @@ class _Choice:
 class CitationCarrier(Link):
     """Machine of ``carry_citations``: events to events."""
 
+    #: The choice whose text came last; and its number and its block, as long as that is open, if its text is not kept.
+    _growing: _Choice
+    _at: tuple[int, int] | None = None
+
     def __init__(
         self,
         source: CitationForm,
@@ -104,7 +108,6 @@ class CitationCarrier(Link):
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _Choice] = {}
-        self._last: _Choice | None = None  # the choice whose text came last, if the text is not kept
         self._is_open = False  # a block of text may go on, or a citation waits for its end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations so far
@@ -129,25 +132,21 @@ class CitationCarrier(Link):
         self.emit(event)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        """As ``push`` of a ``TextDelta``."""
-        measured = self._last  # as ``_measure``, a call less for text that goes on
-        if measured is not None and measured.number == choice and measured.last == block and measured.open:
-            measured.length += len(text)
+        if (choice, block) == self._at:  # as ``_measure``, a call less for text that goes on
+            self._growing.length += len(text)
         else:
             self._measure(text, choice, block)
-        if self.emit_text is not None:
-            self.emit_text(text, choice, block)
-        else:
-            self.emit(TextDelta(text, choice, block))
+        self.emit_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        """As ``push`` of a ``ReasoningDelta``."""
         if self._is_open:
             self._close_all()
-        if self.emit_reasoning is not None:
-            self.emit_reasoning(text, choice, block, kind)
-        else:
-            self.emit(ReasoningDelta(text, choice, block, kind))
+        self.emit_reasoning(text, choice, block, kind)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        if self._is_open:
+            self._close_all()
+        self.emit_arguments(call, text, choice)
 
     def _measure(self, text: str, number: int, block: int) -> None:
         choice = self._choices.get(number) or self._choice(number)
@@ -156,7 +155,7 @@ class CitationCarrier(Link):
         if choice.text is not None:
             self._keep(choice, text)
         choice.length += len(text)
-        self._last = choice if choice.text is None else None
+        self._growing, self._at = choice, (number, block) if choice.text is None else None
 
     def _begin(self, choice: _Choice, block: int) -> None:
         """Text of a block comes that did not come last."""
@@ -255,7 +254,7 @@ class CitationCarrier(Link):
         self._write(choice, evolve(citation, start=start, end=end, block=choice.last))
 
     def _close_all(self) -> None:
-        self._is_open = False
+        self._is_open, self._at = False, None
         for choice in self._choices.values():
             if choice.waiting:
                 self._close(choice)

@@ -48,6 +48,7 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.limits import Limits
+from streamkit.machines import Link
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import nine_characters
 from streamkit.tool_calls.check import check_arguments
@@ -74,7 +75,7 @@ class MistralEncoder(ChatEncoder):
     """Writes the choices of a response as Mistral's chunks."""
 
     vendor: ClassVar = VENDOR
-    push_text, push_reasoning = EventEncoder.push_text, EventEncoder.push_reasoning
+    push_text, push_reasoning = Link.push_text, Link.push_reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)

@@ -9,7 +9,7 @@ Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
@@ -162,6 +162,7 @@ class ChatDecoder(FrameDecoder):
         #: The names of the last chunk and of the last choice, and those of them that nobody reads. Gain: they are nearly
         #: always those of the one before, and compared in half of the time in which each is looked for.
         self._names: list[str] = []
+        self._unread_names: Collection[str] = ()
         self._unread: Callable[[dict[str, Any]], Any] | None = None  # gives the values of these
         self._constant: Any = None  # the last such values, if they say nothing
         self._is_suspect = False  # so are names of the last chunk; and
@@ -251,10 +252,7 @@ class ChatDecoder(FrameDecoder):
         """Keep members of a chunk that nobody reads; constant ones are in the extras."""
         before = len(self.out)
         for name in self._names:
-            value = chunk[name]
-            if name in self.chunk_fields or value is None:
-                continue
-            if self._extras.get(name) != value and has_value(value):
+            if name in self._unread_names and (value := chunk[name]) not in NOTHING and self._extras.get(name) != value:
                 self.out.append(Aside(self.vendor, "metadata", name, value))
         self._constant = values if len(self.out) == before else None
 
@@ -312,7 +310,8 @@ class ChatDecoder(FrameDecoder):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
                 self._text_read = FRAGMENT
-                self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
+                self._emit_out()
+                self.emit_fragment(*fragment, state.number)
                 return True
         if "error" in delta:
             return False
@@ -324,7 +323,7 @@ class ChatDecoder(FrameDecoder):
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
             if state.in_thought or not self._read_plain(delta, state, state.number, 0):
                 self._read_delta(delta, state.number, 0)
-            elif self.emit_text is not None and (names := [*delta]) != self._names_tried:
+            elif (names := [*delta]) != self._names_tried:
                 self._remember_delta(delta, names)
         if self._always:
             self._tell_always(())
@@ -337,13 +336,13 @@ class ChatDecoder(FrameDecoder):
         if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
             running.fold()
         if running is state.text:
-            self.emit_text(text, state.number, 0)  # type: ignore[misc] # there is one, or there is no ``_beside_text``
+            self.emit_text(text, state.number, 0)
         else:
-            self.emit_reasoning(text, state.number, state.block, "raw")  # type: ignore[misc]
+            self.emit_reasoning(text, state.number, state.block, "raw")
 
     def _more_of_call(self, text: str, index: int) -> None:
         """One more fragment of the call at ``index``."""
-        self.emit(ToolCallDelta(index, None, None, text, self._state.number))
+        self.emit_fragment(index, text, self._state.number)
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
         """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
@@ -419,7 +418,7 @@ class ChatDecoder(FrameDecoder):
         if names != self._names:
             self._names, self._goes_on = names, False
             self._forget()
-            unread = chunk.keys() - self.chunk_fields if names else ()
+            unread = self._unread_names = chunk.keys() - self.chunk_fields if names else ()
             self._unread = itemgetter(*unread) if unread else None
             self._constant = (
                 self._unread(chunk) if self._unread is not None and is_first else None

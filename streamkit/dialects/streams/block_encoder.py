@@ -89,6 +89,13 @@ class BlockEncoder(OneChoiceEncoder):
         if self._is_open("thinking", choice, block):
             self._blocks.goes_on = choice, block, kind
 
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        block = self._calls.get(call)
+        if block is None or block.is_custom or block.closed or choice != self._choice or self.ended:
+            self.push(ToolCallArguments(call, text, choice))
+        else:
+            self._blocks.arguments(block, text)
+
     def _is_open(self, kind: str, choice: int, block: int) -> bool:
         """Whether a block is open and nothing waits behind it."""
         current = self._blocks.current

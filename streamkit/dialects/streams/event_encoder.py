@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import orjson
 
@@ -230,14 +230,6 @@ class EventEncoder(EncoderLink):
             self._handlers[kind](self, event)
         except KeyError as error:
             self._refuse(event, error)
-
-    def push_text(self, text: str, choice: int, block: int, /) -> None:
-        """As ``push`` of a ``TextDelta``. Overridden where a text that goes on is written at once."""
-        self.push(TextDelta(text, choice, block))
-
-    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        """As ``push`` of a ``ReasoningDelta``, in the same way."""
-        self.push(ReasoningDelta(text, choice, block, kind))
 
     def _speaks(self, event: Any) -> None:
         """Note whether an event says something that is not blank."""

@@ -194,7 +194,7 @@ class FrameDecoder(Link):
             if size > self._flat and (size > self._most or data.count(b"{") + data.count(b"[") > DEPTH):
                 document = None
             else:
-                document = loads(data)
+                document = loads(data) if data != DONE else None
         except orjson.JSONDecodeError:
             document = None
         try:
