@@ -71,6 +71,8 @@ READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: Members of a chunk that say nothing once the response has started, and the choices.
 ANYWAY: Mapping[str, None] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
+#: Members that say the same reasoning: where the first has text, nobody looks at the others.
+DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
 #: So many chunks behind one another have something else, where it is looked at anew what goes on.
 ODD = 3
 #: Members of a choice that are its delta, alone and where a message repeats each.
@@ -147,6 +149,7 @@ class ChatDecoder(FrameDecoder):
     _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
     # The same of a delta whose only text has changed.
     _beside_text: Mapping[str, Any] | None = None
+    _detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
     _text_name = ""
     _text_read: Sequence[str | int] | None = None  # where the delta at hand has its only text
     _names_tried: Sequence[str] = ()
@@ -286,7 +289,7 @@ class ChatDecoder(FrameDecoder):
 
     def _forget(self) -> None:
         """Nothing is known any more of what goes on."""
-        self._names_tried, self._beside_text, self._templates = (), None, ()
+        self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell_always(self, in_delta: Sequence[tuple[str, Any]]) -> None:
         """What stands ``in_delta`` beside the text, and beside each delta, and is an aside each time."""
@@ -321,8 +324,10 @@ class ChatDecoder(FrameDecoder):
         if role == "assistant":
             state.speaks = True
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
-            if state.in_thought or not self._read_plain(delta, state, state.number, 0):
-                self._read_delta(delta, state.number, 0)
+            if self._detail_beside is not None and self._more_of_detail(delta, self._detail_beside, state):
+                pass
+            elif state.in_thought or not self._read_plain(delta, state, state.number, 0):
+                self._remember_detail(delta, self._read_delta(delta, state.number, 0), state)
             elif (names := [*delta]) != self._names_tried:
                 self._remember_delta(delta, names)
         if self._always:
@@ -343,6 +348,29 @@ class ChatDecoder(FrameDecoder):
     def _more_of_call(self, text: str, index: int) -> None:
         """One more fragment of the call at ``index``."""
         self.emit_fragment(index, text, self._state.number)
+
+    def _remember_detail(self, delta: dict[str, Any], found: list[WireEvent], state: ChoiceSoFar) -> None:
+        """Note what stands beside the text of one entry of ``reasoning_details``, if the delta said nothing else."""
+        details = delta.get("reasoning_details")
+        if type(details) is list and len(details) == len(found) == 1 and type(event := found[0]) is ReasoningDelta:
+            detail, name = details[0], "text" if event.kind == "raw" else "summary"
+            if type(detail) is dict and detail.get(name) == event.text and not state.in_thought:
+                self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
+
+    def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> bool:
+        """Whether a delta has more text of such an entry, and nothing else; then it is read."""
+        name, event, beside_text, beside = like
+        details = delta.get("reasoning_details")
+        if type(details) is not list or len(details) != 1 or type(detail := details[0]) is not dict:
+            return False
+        text = detail.get(name)
+        if type(text) is not str or not text or state.block != event.block or state.signs:
+            return False
+        if {**detail, name: None} != beside_text or {**delta, **DETAILED} != beside:
+            return False
+        self.texts.of((ReasoningDelta, state.number)).append(text)
+        self.out.append(ReasoningDelta(text, state.number, event.block, event.kind))
+        return True
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
         """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
