@@ -632,7 +632,8 @@ class ToolCallAccumulator(Link):
             for call in choice.calls:
                 if not call.finished and call.ordinal is not None:  # one that would be repaired was not announced
                     call.snapshot, call.sent = False, True  # nothing is held any longer
-                    self._send(call)
+                    if call.unsent.chars or call.ended:
+                        self._send(call)
                     self._finish(call, ended=ended and not is_cut(choice, call))
 
     def _announce_all(self, choice: Choice, *, ended: bool) -> None:

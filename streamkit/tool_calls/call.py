@@ -16,22 +16,15 @@ SHORT = 64
 EXTRAS = 64
 
 
-@define(eq=False)
 class Call:
-    """One call as it grows."""
+    """One call as it grows. ``out_of_order``: its first index was not its place among the calls."""
 
-    choice: int
-    kind: ToolKind
-    index: int | None
-    anonymous: bool
-    out_of_order: bool = False  #: its first index was not its place among the calls
+    # Of the class until they change: a call is made in a third of the time.
     id: str | None = None
     id_made: bool = False  #: the id is ours: the call was announced before the wire gave one
     name: str | None = None
     extras: dict[str, Any] | None = None  #: fields of the call that are the vendor's own
     signature: Opaque | None = None  #: what came with the call and only its vendor can read
-    text: TextBuffer = field(factory=TextBuffer)  #: everything received
-    unsent: TextBuffer = field(factory=TextBuffer)  #: received, not yet handed on
     sent: bool = False  #: argument text was handed on
     ordinal: int | None = None  #: set when announced
     snapshot: bool = False  #: the text is one whole value, held until the call ends
@@ -46,6 +39,17 @@ class Call:
     echo: Call | None = None  #: an earlier call with this id and name, until it is clear whether this one repeats it
     said: str = ""  #: its own arguments when such a call began: one copy for all of them
     scanner: LazyScanner | None = None  #: made by the first question
+
+    def __init__(
+        self, choice: int, kind: ToolKind, index: int | None, *, anonymous: bool = False, out_of_order: bool = False
+    ) -> None:
+        self.choice = choice
+        self.kind: ToolKind = kind
+        self.index = index
+        self.anonymous = anonymous
+        self.out_of_order = out_of_order
+        self.text = TextBuffer()  #: everything received
+        self.unsent = TextBuffer()  #: received, not yet handed on
 
     def add_extras(self, extras: Mapping[str, Any]) -> None:
         """Add members that are not there yet, as many as a call can have."""

@@ -169,7 +169,8 @@ class Identity:
 
     def _new(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)
-        return Call(delta.choice, delta.kind, delta.index, delta.anonymous, out_of_order), True
+        call = Call(delta.choice, delta.kind, delta.index, anonymous=delta.anonymous, out_of_order=out_of_order)
+        return call, True
 
     def set_id(self, choice: Choice, call: Call, call_id: str, *, is_new: bool) -> None:
         if is_new and call_id in choice.by_id:

@@ -230,7 +230,8 @@ class AnthropicEncoder(BlockEncoder):
                 self.report.lose("citation", len(citations))
         count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        self.begin()
+        if not self._started:
+            self.begin()
         delta = MESSAGE_END % (dumps(STOP_NAMES[stop.reason]), dumps(stop.stop_sequence))
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
@@ -239,6 +240,8 @@ class AnthropicEncoder(BlockEncoder):
 
     def _beside(self) -> bytes:
         """What stands beside the delta, behind a comma."""
+        if not self._beside_delta:
+            return b""
         fields = {name: value for name, value in self._beside_delta.items() if name not in {"type", "delta", "usage"}}
         return b"," + dumps(fields)[1:-1] if fields else b""
 

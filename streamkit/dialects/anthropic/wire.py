@@ -148,8 +148,10 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
         return with_defaults({**usage.raw, **counts}, defaults)
     found: dict[str, Any] = {"input_tokens": without_cache(usage), "output_tokens": usage.output_total or 0}
-    cache = {"cache_read_input_tokens": usage.input_cached, "cache_creation_input_tokens": usage.input_cache_write}
-    found |= {name: count for name, count in cache.items() if count is not None}
+    if usage.input_cached is not None:
+        found["cache_read_input_tokens"] = usage.input_cached
+    if usage.input_cache_write is not None:
+        found["cache_creation_input_tokens"] = usage.input_cache_write
     if usage.output_reasoning is not None:
         found["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
     return with_defaults(found, defaults)

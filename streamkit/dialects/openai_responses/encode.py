@@ -184,7 +184,7 @@ class ResponsesEncoder(BlockEncoder):
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))
         block = self._blocks.add(("thinking", number), b"")
-        block.signature.append(data)
+        block.add_signature(data)
         self._blocks.end(block)
 
     # -- tool calls ------------------------------------------------------------------------------------------------

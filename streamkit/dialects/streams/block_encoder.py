@@ -131,7 +131,7 @@ class BlockEncoder(OneChoiceEncoder):
             self.lose("reasoning_signature")  # its block had to be closed: a signature proves its own text only
             return
         self._blocks.hold(len(event.blob))
-        block.signature.append(event.blob)
+        block.add_signature(event.blob)
         block.signer = signer
 
     def opaque(self, event: ReasoningOpaque, /) -> None:
@@ -167,7 +167,7 @@ class BlockEncoder(OneChoiceEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         block = self._calls.get(event.call)
-        if block is not None:
+        if block is not None and block.late is not None:
             self._tell_late(block, event)
         if block is None or (block.is_custom and not event.ended):
             self.withhold(event)

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, TypeAlias
 from weakref import proxy
 
 import orjson
-from attrs import define, field
 
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
@@ -34,25 +33,36 @@ OBJECT_ENDS = frozenset("} \t\n\r")
 Key: TypeAlias = tuple[str, int]
 
 
-@define(eq=False)
 class Block:
-    """A block that is to be written, and what of it waits."""
+    """A block that is to be written, and what of it waits.
 
-    key: Key
-    start: bytes  #: what the start event says of it, as JSON
-    index: int = -1  #: on the wire, once opened
-    needs_end: bool = False  #: a call, or a block of the server's: it is not over because another waits
-    is_custom: bool = False  #: a call of a custom tool, which is written as one of a function, once it is whole
-    ended: bool = False  #: nothing more will come
-    closed: bool = False
-    held: list[bytes] = field(factory=list)  #: deltas, as JSON, that wait for the block to open
+    ``start``: what the start event says of it, as JSON. ``needs_end``: a call, or a block of the server's: it is not over
+    because another waits.
+    """
+
+    # Of the class until they change: a block is made in a third of the time.
+    index = -1  #: on the wire, once opened
+    is_custom = False  #: a call of a custom tool, which is written as one of a function, once it is whole
+    ended = False  #: nothing more will come
+    closed = False
+    held: list[bytes] | tuple[()] = ()  #: deltas, as JSON, that wait for the block to open
     waiting: TextBuffer | None = None  #: a call's arguments that do
     #: Written whole, right before the stop, where the dialect has signatures.
-    signature: list[str] = field(factory=list)
-    signer: str = ""  #: the vendor of the signature, if it is another's
+    signature: list[str] | tuple[()] = ()
+    signer = ""  #: the vendor of the signature, if it is another's
     scanner: LazyScanner | None = None  #: of a call's arguments
-    beginning: str = ""  #: of a call's arguments, to tell ``{}`` from a larger object
+    beginning = ""  #: of a call's arguments, to tell ``{}`` from a larger object
     late: TextBuffer | None = None  #: arguments that can't be written, since the block had to be closed
+
+    def __init__(self, key: Key, start: bytes, *, needs_end: bool = False) -> None:
+        self.key = key
+        self.start = start
+        self.needs_end = needs_end
+
+    def add_signature(self, part: str) -> None:
+        """Add a part of the signature."""
+        self.signature = self.signature or []
+        self.signature.append(part)
 
     def whole_signature(self) -> str:
         """The signature, sealed where another vendor made it."""
@@ -131,7 +141,7 @@ class BlockQueue:
 
     def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> Block:
         """Mention a new block; it opens as soon as those before it may close."""
-        block = Block(key, start, -1, needs_end)
+        block = Block(key, start, needs_end=needs_end)
         self.goes_on = None
         before = self.current
         if self.queue or (before is not None and before.needs_end):
@@ -214,6 +224,7 @@ class BlockQueue:
             self.write_delta(block, delta)
             return
         self.hold(len(delta))
+        block.held = block.held or []
         block.held.append(delta)
 
     def hold(self, size: int) -> None:
@@ -227,16 +238,19 @@ class BlockQueue:
         block.ended = True
         if block is self.current:
             self._close()
-            self._advance()
+            if self.queue:
+                self._advance()
 
     def finish(self) -> None:
         """The response is whole: write and close everything."""
         if self.current is not None:
             self.current.ended = True
-        for block in self.queue:
-            block.ended = True
-        self._advance()
-        self._close()
+        if self.queue:
+            for block in self.queue:
+                block.ended = True
+            self._advance()
+        if self.current is not None:
+            self._close()
 
     def flush(self, *, drop: set[Key]) -> None:
         """The stream failed: write what is held, but for the blocks in ``drop``.
@@ -265,7 +279,7 @@ class BlockQueue:
         for delta in block.held:
             self._held_chars -= len(delta)
             self.write_delta(block, delta)
-        block.held.clear()
+        block.held = ()
         if block.waiting is not None:
             text, block.waiting = block.waiting.take(), None
             self._held_chars -= len(text)
