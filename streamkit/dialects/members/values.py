@@ -12,7 +12,6 @@ import orjson
 #: Levels of a payload; what is carried on is written a few levels deeper.
 DEPTH = 200
 CONTAINERS: Final = frozenset({dict, list})
-NUMBERS: Final = frozenset({int, type(None)})
 #: Of an index that comes as text; more are none.
 DIGITS: Final = 18
 #: What an unknown field says nothing by.
@@ -110,7 +109,7 @@ def others_of(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, An
     """The members that are not ``known`` and say anything."""
     if not fields.keys() - known:  # as nearly always
         return {}
-    return {name: value for name, value in fields.items() if name not in known and has_value(value)}
+    return {name: value for name, value in fields.items() if name not in known and (value or value == 0)}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:
@@ -124,14 +123,14 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
 
 
 def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None]:
-    """Several counts as ``count_of`` has them, which are nearly always numbers: a third of the time."""
-    values = [*map(raw.get, names)]
-    if (
-        NUMBERS.issuperset(map(type, values))
-        and 0 <= min(filter(None, values), default=0) <= sum(filter(None, values)) < 2**53
-    ):
-        return values
-    return [count_of(raw, name) for name in names]
+    """Several counts as ``count_of`` has them, which are nearly always numbers."""
+    counts = []
+    for name in names:
+        value = raw.get(name)
+        if value is not None and (type(value) is not int or not 0 <= value < 2**53):
+            value = count_of(raw, name)
+        counts.append(value)
+    return counts
 
 
 def decode_time(text: object) -> int | None:

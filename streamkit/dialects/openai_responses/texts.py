@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -72,7 +71,7 @@ SUMMARY: Final = Speech(
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: What of it each delta has of its own.
-EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
+EACH_DELTA: Final = ("delta", "sequence_number", "obfuscation")
 #: So many open items, and parts of them, are looked at for one that a whole text repeats: each may be another's copy.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 #: A message that begins with all of one that is so long repeats it.
@@ -128,24 +127,24 @@ def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent
 class LastDelta:
     """What the last event was, if it was a delta that named its part, or its call, and was said as it came.
 
+    ``each`` are the members of the event that the next one may have otherwise; ``at`` is that with the index of its part.
     ``text`` is that which it goes on, of a part; ``event`` makes one of a text, its choice, and its block or call, ``label``.
     ``tell`` hands a text on without an event, where it is given ``place`` with it.
     """
 
-    __slots__ = ("event", "label", "names", "others", "place", "tell", "text", "types", "values")
+    __slots__ = ("at", "document", "each", "event", "label", "place", "tell", "text")
 
     def __init__(
         self,
         decoder: FrameDecoder,
         document: dict[str, Any],
+        at: str,
         text: RunningText | None,
         event: Callable[[str, int, int], WireEvent],
         label: int,
     ) -> None:
-        self.names = [*document]
-        self.others = itemgetter(*(name for name in document if name not in EACH_DELTA))
-        self.values = self.others(document)
-        self.types = [*map(type, self.values)]  # True is 1
+        self.document, self.at = document, at
+        self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
         self.tell: Callable[..., object] | None = decoder.emit_text if event is TextDelta else None
         self.place: tuple[Any, ...] = (0, label)
@@ -231,26 +230,33 @@ class TextReader(FrameDecoder):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
-        found = self.fields(document.get("part"))
-        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
+        found, speech = self._found(document.get("part"))
+        if speech is None:
             self._carry_part(document, found)
         else:
-            part = self._part(document, speech)
-            if text := self.string(found.get(speech.name)):
+            part, text = self._part(document, speech), found.get(speech.name)
+            if text := text if type(text) is str else self.string(text):
                 self.start_part(part, speech, text)
+
+    def _found(self, part: Any) -> tuple[dict[str, Any], Speech | None]:
+        """A part that an event has, and what kind it is of; None for one that only the vendor understands."""
+        found = part if type(part) is dict else self.fields(part)
+        kind = found.get("type")
+        return found, SPEECHES.get(kind if type(kind) is str else self.string(kind))
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
         named = self._open_part(document, speech)
         part = named or self._part(document, speech)
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
-        if text := self.string(document.get("delta")):
+        text = document.get("delta")
+        if text := text if type(text) is str else self.string(text):
             self._say(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
             event = _event_of(part, speech)
-            self.last_delta = LastDelta(self, document, self.texts.of(part.number), event, part.block)
+            self.last_delta = LastDelta(self, document, speech.place, self.texts.of(part.number), event, part.block)
 
     def annotation_added(self, document: dict[str, Any]) -> None:
         self._annotation(self._part(document, TEXT), document.get("annotation"))
@@ -259,8 +265,8 @@ class TextReader(FrameDecoder):
         self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
-        found = self.fields(document.get("part"))
-        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
+        found, speech = self._found(document.get("part"))
+        if speech is None:
             self._carry_part(document, found)
         else:
             self.beside(self._whole_event(document, speech, found, "part"), found)
@@ -270,11 +276,12 @@ class TextReader(FrameDecoder):
 
         Some servers number it otherwise than its deltas: then the part is one of an open item, whose text it begins with.
         """
-        text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
+        text, logprobs, place = found.get(speech.name), found.get("logprobs"), document.get(speech.place)
+        text = text if type(text) is str else self.string(text)
         item = self.located(document)
         own = None
         if item is not None and item.kind == speech.item:
-            own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
+            own = item.parts.get((speech.place, self.index(place) or 0))
         if own is None or not text or not self.goes_on(own, speech, text, logprobs):
             other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
@@ -414,17 +421,19 @@ class TextReader(FrameDecoder):
             part.start = ""
         if part.start:
             self.settle(part)
-        if part.echo is not None and text.startswith("".join(part.held)):
-            self._say(part, speech, text[part.held_chars :])
+        if part.echo is not None:
+            repeats = text.startswith("".join(part.held))
+            if repeats:
+                self._say(part, speech, text[part.held_chars :])
             self.settle(part)
-            return True
-        self.settle(part)
-        came = self._chars(part)
-        rest = self.texts.of(part.number).rest_of(text) if came else text
-        if rest and logprobs and not part.logprobs:
-            self._logprobs(part, logprobs)
+            if repeats:
+                return True
+        said = self.texts.begun(part.number)
+        rest = text if said is None else said.rest_of(text)
         if rest:
-            if came:
+            if logprobs and not part.logprobs:
+                self._logprobs(part, logprobs)
+            if said is not None:
                 self.report.repair("fragments_missing")
             self._say(part, speech, rest)
         if rest is not None:
@@ -435,7 +444,8 @@ class TextReader(FrameDecoder):
         """As ``adds``, for a part of which anything came; nothing is left to do where its whole text came last."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
-        return self.has_text(part) and self.adds(part, speech, text, logprobs)
+        came = part.start or part.held or self.texts.begun(part.number)
+        return bool(came) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: Part) -> bool:
         """Whether anything of a part came."""
