@@ -109,7 +109,7 @@ def others_of(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, An
     """The members that are not ``known`` and say anything."""
     if not fields.keys() - known:  # as nearly always
         return {}
-    return {name: value for name, value in fields.items() if name not in known and (value or value == 0)}
+    return {name: value for name, value in fields.items() if name not in known and value not in NOTHING}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:
@@ -123,14 +123,12 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
 
 
 def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None]:
-    """Several counts as ``count_of`` has them, which are nearly always numbers."""
-    counts = []
-    for name in names:
-        value = raw.get(name)
+    """Several counts as ``count_of`` has them, which are nearly always numbers: a third of the time."""
+    values = [*map(raw.get, names)]
+    for value in values:
         if value is not None and (type(value) is not int or not 0 <= value < 2**53):
-            value = count_of(raw, name)
-        counts.append(value)
-    return counts
+            return [count_of(raw, name) for name in names]
+    return values
 
 
 def decode_time(text: object) -> int | None:

@@ -71,7 +71,7 @@ SUMMARY: Final = Speech(
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: What of it each delta has of its own.
-EACH_DELTA: Final = ("delta", "sequence_number", "obfuscation")
+EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
 #: So many open items, and parts of them, are looked at for one that a whole text repeats: each may be another's copy.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 #: A message that begins with all of one that is so long repeats it.
