@@ -111,17 +111,20 @@ class ResponsesDecoder(ItemReader):
             if not text:
                 return
             if (running := last.text) is not None:  # as ``append``, a call less
-                running.recent.append(text)
-                if len(running.recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+                recent = running.recent
+                recent.append(text)
+                if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
-            if last.tell is not None and self._frame is None:  # it is alone: no event is needed
-                last.tell(text, *last.place)
-            else:
+            if (tell := last.tell) is None or self._frame is not None:
                 self.out.append(last.event(text, 0, last.label))
+            elif last.kind is None:  # it is alone: no event is needed
+                tell(text, 0, last.label)
+            else:
+                tell(text, 0, last.label, last.kind)
             return
         self.last_delta = None
-        kind = document.get("type")
-        read = self._read_by.get(kind) if isinstance(kind, str) else None
+        kind: Any = document.get("type")
+        read = self._read_by.get(kind) if type(kind) is str else None
         if read is None:
             if (named := self.named_by_its_line(document, self._read_by)) is not None:
                 self.decode(named)
@@ -135,7 +138,6 @@ class ResponsesDecoder(ItemReader):
             return
         before = len(self.out)
         read(self, document)
-        kind = document["type"]
         if (members := EVENTS.get(kind)) is None:
             return  # carried whole, or kept by the reader of texts
         for path, value in self._said_before.of_event(document):

@@ -69,6 +69,7 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # with what it was, if nothing came behind it
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -143,7 +144,9 @@ class ItemReader(TextReader):
         self.ensure_started()
         if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        item = Item(kind, item_id, is_other_role=is_other_role(start.get("role")))
+        item = Item(kind, item_id)
+        if (role := start.get("role")) is not None:
+            item.is_other_role = is_other_role(role)
         self.began.append(item)
         self._last = self.items_at[index] = item
         if index >= self.next_index:
@@ -158,8 +161,9 @@ class ItemReader(TextReader):
     def located(self, document: dict[str, Any]) -> Item | None:
         index, item_id = document.get("output_index"), document.get("item_id")
         item = self.items_at.get(index) if type(index) is int else None
-        if item is not None and item.id == item_id and self._by_id.get(item_id) is item:  # nearly always
+        if item is not None and item.open and item.id == item_id and self._by_id.get(item_id) is item:  # nearly always
             return item
+        self._last_done = None
         index = self.index(index)
         named = self._named(item_id) or self._named(document.get("call_id"))
         if index is None:
@@ -215,7 +219,7 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
         else:
-            self.whole_parts(item, self._copies(found))
+            self._last_done = (item, found) if self.whole_parts(item, self._copies(found)) else None
             self._unknown(item, found)
         if item.kind == "reasoning" and (blob := self.string(found.get("encrypted_content"))):
             self.opaque(blob, item)
@@ -242,7 +246,7 @@ class ItemReader(TextReader):
         """Fields of an item that are the vendor's; those that its start had are not said again."""
         for name, value in others_of(found, ITEM_FIELDS[item.kind]).items():
             if name not in item.fields:
-                item.fields.add(name)
+                item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
 
     def _carry(self, document: dict[str, Any], item: Item) -> None:
@@ -374,8 +378,11 @@ class ItemReader(TextReader):
                     copies.append(Copy(speech, place, text, {} if again else part))
         return copies
 
-    def whole_parts(self, item: Item, copies: list[Copy]) -> None:
-        """The parts of an item, said again: what of them was not said yet, is. Nearly always each stands at its place."""
+    def whole_parts(self, item: Item, copies: list[Copy]) -> bool:
+        """The parts of an item, said again: what of them was not said yet, is.
+
+        Nearly always each stands at its place, which is returned.
+        """
         used: set[int] = set()
         left: list[Copy] = []
         for copy in copies:
@@ -391,6 +398,7 @@ class ItemReader(TextReader):
                 left.append(copy)
         if left:
             self._misplaced(item, left, used)
+        return not left
 
     def _carry_copy(self, item: Item, copy: Copy) -> None:
         if not item.carried:
@@ -513,7 +521,8 @@ class ItemReader(TextReader):
             self.report.repair("block_unclosed")
             self._whole_item(item, found, path)
         elif item.kind not in CALL_INPUTS:
-            self.whole_parts(item, self._copies(found, again=True))
+            if self._last_done is None or self._last_done[0] is not item or self._last_done[1] != found:
+                self.whole_parts(item, self._copies(found, again=True))
         elif item in self._lacking:
             known = item.call_id, item.name, item.call in self._whole_inputs
             self._whole_call(item, found, path)

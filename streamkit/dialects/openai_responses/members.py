@@ -66,12 +66,11 @@ class SaidBefore:
     def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
         """What is new of an item; none of its members where the reader of items keeps them, as of most kinds of ``event``."""
         new: list[tuple[str, Any]] = []
-        if type(item) is not dict or type(kind := item.get("type")) is not str:
-            return new
-        if (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
+        kind = item.get("type") if type(item) is dict else None
+        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
             return new
         if not item.keys() <= fields:
-            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
+            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)
             kept = bool(event) and (kind not in CALL_INPUTS or event.endswith("added"))
             for name, value in item.items():
                 if name not in fields and has_value(value) and self._is_new(whose, name) and not kept:
@@ -86,24 +85,26 @@ class SaidBefore:
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> list[tuple[str, Any]]:
         if type(kind := part.get("type")) is not str or kind not in PARTS:
             return []
+        where = _number(place), group, _number(number)
         return [
             (f"part.{name}", value)
             for name, value in part.items()
-            if name not in PART_FIELDS and has_value(value) and self._is_new(place, group, number, name)
+            if name not in PART_FIELDS and has_value(value) and self._is_new(*where, name)
         ]
 
     def of_event(self, document: dict[str, Any]) -> list[tuple[str, Any]]:
-        new: list[tuple[str, Any]] = []
-        place = document.get("output_index")
-        place = place if type(place) is int else None
         if "item" in document:
-            new += self.of_item(document["item"], place, document["type"])
-        elif (part := document.get("part")) is not None:
+            return self.of_item(document["item"], document.get("output_index"), document["type"])
+        new: list[tuple[str, Any]] = []
+        if (part := document.get("part")) is not None:
             if type(part) is dict and not part.keys() <= PART_FIELDS:
                 group = "summary" if "summary" in document["type"] else "content"
-                number = document.get(f"{group}_index")
-                new += self.of_part(part, place, group, number if type(number) is int else None)
+                new = self.of_part(part, document.get("output_index"), group, document.get(f"{group}_index"))
         elif type(response := document.get("response")) is dict and type(output := response.get("output")) is list:
             for number, item in enumerate(output):
                 new += self.of_item(item, number)
         return new
+
+
+def _number(place: Any) -> int | None:
+    return place if type(place) is int else None

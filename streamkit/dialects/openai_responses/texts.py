@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -78,41 +78,43 @@ OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 REPEATED_CHARS: Final = 64
 
 
-@define(eq=False)
 class Part:
     """A part of an item that has a text."""
 
-    speech: Speech
-    block: int  #: the label of its events
-    number: int  #: of its text among the decoder's ``texts``
-    is_other_role: bool = False  #: of a message of another role than the model's
-    annotations: int = 0  #: how many came
-    logprobs: bool = False  #: some came
-    differs: bool = False  #: counted once
-    whole_in: set[str] = field(factory=set)  #: the kinds of events that had its whole text
-    start: str = ""  #: what it started with, until its deltas tell whether they repeat it
+    annotations = 0  #: how many came
+    logprobs = False  #: some came
+    differs = False  #: counted once
+    start = ""  #: what it started with, until its deltas tell whether they repeat it
     echo: Part | None = None  #: an earlier message's, until it is clear whether this one repeats it
-    held: list[str] = field(factory=list)  #: deltas that may repeat the start, or the earlier message
-    held_chars: int = 0
+    held_chars = 0
+
+    def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
+        self.speech = speech
+        self.block = block  #: the label of its events
+        self.number = number  #: of its text among the decoder's ``texts``
+        self.is_other_role = is_other_role  #: of a message of another role than the model's
+        self.whole_in: set[str] = set()  #: the kinds of events that had its whole text
+        self.held: list[str] = []  #: deltas that may repeat the start, or the earlier message
 
 
-@define(eq=False)
 class Item:
     """An output item, as far as events have told of it."""
 
-    kind: str
-    id: str = ""
     block: int | None = None  #: the label of its events, and of its first part; None as long as it said nothing
-    open: bool = True
-    parts: dict[tuple[str, int], Part] = field(factory=dict)
-    fields: set[str] = field(factory=set)  #: names of those that are the vendor's and were said
-    carried: bool = False  #: a part of it, or all of it, was carried as asides
-    is_other_role: bool = False  #: a message of another role than the model's
+    open = True
+    fields: frozenset[str] = frozenset()  #: names of those that are the vendor's and were said
+    carried = False  #: a part of it, or all of it, was carried as asides
+    is_other_role = False  #: a message of another role than the model's
     # of a call
-    call: int = 0  #: its place among the calls
-    call_id: str = ""
-    name: str = ""
-    start: str = ""  #: arguments that came with the start, until anything else settles whether they count
+    call = 0  #: its place among the calls
+    call_id = ""
+    name = ""
+    start = ""  #: arguments that came with the start, until anything else settles whether they count
+
+    def __init__(self, kind: str, item_id: str) -> None:
+        self.kind = kind
+        self.id = item_id
+        self.parts: dict[tuple[str, int], Part] = {}
 
 
 def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
@@ -129,10 +131,10 @@ class LastDelta:
 
     ``each`` are the members of the event that the next one may have otherwise; ``at`` is that with the index of its part.
     ``text`` is that which it goes on, of a part; ``event`` makes one of a text, its choice, and its block or call, ``label``.
-    ``tell`` hands a text on without an event, where it is given ``place`` with it.
+    ``tell`` hands a text on without an event, as does that of reasoning of a ``kind``.
     """
 
-    __slots__ = ("at", "document", "each", "event", "label", "place", "tell", "text")
+    __slots__ = ("at", "document", "each", "event", "kind", "label", "tell", "text")
 
     def __init__(
         self,
@@ -146,11 +148,10 @@ class LastDelta:
         self.document, self.at = document, at
         self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
-        self.tell: Callable[..., object] | None = decoder.emit_text if event is TextDelta else None
-        self.place: tuple[Any, ...] = (0, label)
-        if event is ReasoningDelta or event is _summary:
-            self.tell = decoder.emit_reasoning
-            self.place = (0, label, "summary" if event is _summary else "raw")
+        self.kind = "raw" if event is ReasoningDelta else "summary" if event is _summary else None
+        self.tell: Callable[..., object] | None = None
+        if event is TextDelta or self.kind is not None:
+            self.tell = decoder.emit_text if self.kind is None else decoder.emit_reasoning
 
 
 class TextReader(FrameDecoder):
@@ -212,7 +213,7 @@ class TextReader(FrameDecoder):
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts, item.is_other_role)
+            part = Part(speech, block, self._parts, is_other_role=item.is_other_role)
             self._parts += 1
             if speech is TEXT:
                 self._text = block
@@ -326,8 +327,9 @@ class TextReader(FrameDecoder):
         """What a whole part has beside its text, as far as it was not said."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
-        for annotation in self.items(found.get("annotations"))[part.annotations :]:
-            self._annotation(part, annotation)
+        if (annotations := found.get("annotations")) not in (None, []):
+            for annotation in self.items(annotations)[part.annotations :]:
+                self._annotation(part, annotation)
 
     def start_part(self, part: Part, speech: Speech, text: str) -> None:
         """The text that the start of a part, or of its item, had already."""
