@@ -93,7 +93,7 @@ class ResponsesDecoder(ItemReader):
     _id: str | None = None
     _failures: frozenset[str] = frozenset()  # the events that told of one
     _extras: Mapping[str, Any] = {}
-    _before: Mapping[str, Any] = {}  # the response as the last event had it, but for the terminal one
+    _before: Mapping[str, Any] | None = None  # the response as the last event had it, if that told of no error
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -179,14 +179,16 @@ class ResponsesDecoder(ItemReader):
         if self._started:
             if document["type"] == CREATED:
                 self.restarted(self._id, response.get("id"))
-            if response != self._before:  # nearly always it is the same again
-                self._changed(response)
+            if response == self._before:  # nearly always it is the same again
+                return
+            self._changed(response)
         else:
             self._start(response)
             for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
                 added = {"type": ITEM_ADDED, "output_index": place, "item": item}
                 self.item_added(added, ("response", "output", place))
         if (error := error_in(response)) is not None:
+            self._before = None
             self.report.repair("error_shape")
             self.fail(error)
 

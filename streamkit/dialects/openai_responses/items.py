@@ -78,7 +78,6 @@ class ItemReader(TextReader):
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
         self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
-        self._whole_inputs: set[int] = set()  # calls of which one event had all arguments
         self._lacking: dict[Item, None] = {}  # calls that are done, but for a name or arguments that the end may bring
 
     def ensure_started(self) -> None:
@@ -236,7 +235,7 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             self._whole_input(item, item.start)
             may_be_empty = item.kind == "custom_tool_call"  # the input of a custom tool alone
-            lacks = not item.name or not (may_be_empty or item.call in self._whole_inputs)
+            lacks = not item.name or not (may_be_empty or item.has_input)
             if lacks and ended and not incomplete:
                 self._lacking[item] = None
             elif ended or incomplete:
@@ -244,7 +243,10 @@ class ItemReader(TextReader):
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
         """Fields of an item that are the vendor's; those that its start had are not said again."""
-        for name, value in others_of(found, ITEM_FIELDS[item.kind]).items():
+        known = ITEM_FIELDS[item.kind]
+        if found.keys() <= known:  # nearly always
+            return
+        for name, value in others_of(found, known).items():
             if name not in item.fields:
                 item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
@@ -327,7 +329,7 @@ class ItemReader(TextReader):
     def _whole_input(self, item: Item, text: str) -> None:
         if text:
             item.start = ""
-            self._whole_inputs.add(item.call)
+            item.has_input = True
             self.out.append(ToolCallWhole(item.call, text))
 
     def _open_item(self, document: dict[str, Any], kind: str) -> Item | None:
@@ -455,8 +457,9 @@ class ItemReader(TextReader):
 
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
         """The items of a terminal response: those that no event brought, those that none ended, what else is missing."""
-        entries, items, left = [], list[Item | None](), []
+        items: list[Item | None] = []
         free: list[Item] = []
+        entries, left = [], []
         for place, value in enumerate(output):
             found = value if type(value) is dict else self.fields(value)
             kind = found.get("type")
@@ -524,9 +527,9 @@ class ItemReader(TextReader):
             if self._last_done is None or self._last_done[0] is not item or self._last_done[1] != found:
                 self.whole_parts(item, self._copies(found, again=True))
         elif item in self._lacking:
-            known = item.call_id, item.name, item.call in self._whole_inputs
+            known = item.call_id, item.name, item.has_input
             self._whole_call(item, found, path)
-            if (item.call_id, item.name, item.call in self._whole_inputs) != known:
+            if (item.call_id, item.name, item.has_input) != known:
                 self.report.repair("block_unclosed")
         elif text := self._input(found, item.kind, *path):
             self.out.append(ToolCallWhole(item.call, text))

@@ -110,6 +110,7 @@ class Item:
     call_id = ""
     name = ""
     start = ""  #: arguments that came with the start, until anything else settles whether they count
+    has_input = False  #: one event had all arguments
 
     def __init__(self, kind: str, item_id: str) -> None:
         self.kind = kind
