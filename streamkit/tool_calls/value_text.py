@@ -31,8 +31,9 @@ from streamkit.tool_calls.json_scanner import runs
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _between: Final = runs(rb"[ \t\n\r,]*+")
 _key: Final = runs(rb"(?s)(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+")
-_colon: Final = runs(rb"[ \t\n\r]*+:[ \t\n\r]*+")
 _scalar: Final = runs(rb"(?s)" + _STRING + rb"|[^ \t\n\r,\]}]++")
+_WHITE: Final = " \t\n\r"
+_decode_value: Final = json.JSONDecoder().raw_decode
 _landmarks: Final = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL).finditer
 #: Escapes of whole characters in a row, a slash, or another escape; half of a surrogate pair, which is no character, is one.
 _escapes: Final = re.compile(
@@ -99,16 +100,14 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     Their name is looked for as it is written: there is none that another string holds if it stands there as often as they are.
     Gain: nine tenths of the time of ``value_text`` where a chunk has a call of the usual length.
     """
-    written = b'"%b"' % name.encode()
-    if document.count(written) != count or b"\\u" in document:  # a name may be written with escapes
+    _, *behind = document.decode("utf-8", "replace").split(f'"{name}"')
+    if len(behind) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
         return None
-    texts, at = [], 0
-    for _ in range(count):
-        at = _colon(document, document.index(written, at) + len(written)).end()
-        end = _skip(document, at)
-        texts.append(plain_text(document[at:end].decode("utf-8", "replace")))
-        at = end
-    return texts
+    values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in behind]
+    try:
+        return [plain_text(value[: _decode_value(value)[1]]) for value in values]
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        return None
 
 
 class ValueTexts:

@@ -24,9 +24,9 @@ from attrs import define, field
 
 from streamkit.dialects.gemini.media import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
-from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
+from streamkit.dialects.gemini.wire import COUNT, STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
 from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
+from streamkit.dialects.members.values import decode_time, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -144,7 +144,8 @@ class GeminiDecoder(FrameDecoder):
 
     def close(self) -> None:
         for candidate in self._candidates.values():
-            self._end_open(candidate)
+            if candidate.open is not None or candidate.left:
+                self._end_open(candidate)
 
     def decode(self, document: dict[str, Any]) -> None:
         error, candidates = document.get("error"), document.get("candidates")
@@ -201,7 +202,8 @@ class GeminiDecoder(FrameDecoder):
         if type(candidate) is not dict and type(candidate := self.alone(candidate)) is not dict:
             self.keep_invalid(candidate)
             return
-        if type(index := candidate.get("index")) is not int or index not in self._candidates:
+        index = candidate.get("index")
+        if index is not None and (type(index) is not int or index not in self._candidates):
             index = self.index(index)
         if index is None:  # Vertex leaves out 0
             if position:
@@ -233,7 +235,7 @@ class GeminiDecoder(FrameDecoder):
         if not candidate.keys() <= CANDIDATE_FIELDS:
             self._others(candidate, of, failed=failed)
         if native is not None and native not in UNSPECIFIED:
-            reason = self.stop_reason(native, STOP_REASONS)
+            reason = STOP_REASONS.get(native) or self.stop_reason(native, STOP_REASONS)
             of.stopped = reason == "stop" and of.stopped is not False
             message = text_of(candidate.get(MESSAGE)) if failed else None
             self.out.append(
@@ -254,9 +256,7 @@ class GeminiDecoder(FrameDecoder):
             # no count at all: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
         for name, value in usage.items():
-            if type(value) is int and 0 <= value < MOST_TOKENS:  # nearly always
-                continue
-            if value is not None and is_bad_count(name, value):
+            if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(COUNT):
                 self.keep_invalid({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
@@ -418,7 +418,9 @@ class GeminiDecoder(FrameDecoder):
         position, number, parts = place
         if self._arguments_of is None:
             calls = [
-                at for at, part in enumerate(parts) if type(part) is dict and "args" in details_of(part, "functionCall")
+                at
+                for at, part in enumerate(parts)
+                if type(part) is dict and type(call := part.get("functionCall")) is dict and "args" in call
             ]
             self._arguments_of = dict(zip(calls, member_texts(self.frame.data, "args", len(calls)) or (), strict=False))
         if (text := self._arguments_of.get(number)) is not None:

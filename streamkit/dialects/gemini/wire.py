@@ -64,6 +64,8 @@ VALIDATED = "VALIDATED"
 JSON, PLAIN = "application/json", "text/plain"
 
 
+#: How the names of counts end, and those that are read.
+COUNT: Final = "TokenCount"
 COUNTS: Final = (
     *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
     *("cachedContentTokenCount", "totalTokenCount"),
@@ -119,7 +121,7 @@ def _sum(one: int | None, other: int) -> int:
 
 def is_bad_count(name: str, value: object) -> bool:
     """Whether a member of ``usageMetadata`` is named as a count and is none, so that it may not be written again."""
-    return name.endswith("TokenCount") and not is_count(value)
+    return name.endswith(COUNT) and not is_count(value)
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------

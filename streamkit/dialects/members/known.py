@@ -7,9 +7,10 @@ the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside
 
 #: What stands before the path of a member that nobody reads, as the type of an aside.
@@ -35,20 +36,18 @@ class Members:
         more.open = self.open
         return more
 
-    def unread(self, value: Any) -> Iterator[tuple[str, Any]]:
+    def unread(self, value: Any) -> list[tuple[str, Any]]:
         """The path and the value of each member of ``value`` that is not named and says anything."""
+        if type(value) is list:
+            return [found for each in value for found in self.unread(each)]
+        unread: list[tuple[str, Any]] = []
         if type(value) is dict:
             if not self.open and not value.keys() <= self.names:
-                for name, member in value.items():
-                    if name not in self.names and member is not None and member not in ("", [], {}):
-                        yield name, member
+                unread += [each for each in value.items() if each[0] not in self.names and has_value(each[1])]
             for name, members in self.inner:
                 if found := value.get(name):
-                    for path, member in members.unread(found):
-                        yield f"{name}.{path}", member
-        elif type(value) is list:
-            for each in value:
-                yield from self.unread(each)
+                    unread += [(f"{name}.{path}", member) for path, member in members.unread(found)]
+        return unread
 
 
 def unknown_event(aside: Aside) -> str | None:

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import compress
-from operator import ne
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
 from streamkit.dialects.members.known import EVENT, UNREAD
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
-from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, HOLDERS, SaidBefore
+from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
@@ -52,6 +50,7 @@ PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "respo
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
 #: The status that each terminal event has.
 TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
+CREATED: Final = "response.created"
 #: What an item that stands in the response's start is read as.
 ITEM_ADDED: Final = "response.output_item.added"
 #: Another name of the last event, of servers that follow OpenAI's Realtime: only its response says how it ended.
@@ -94,6 +93,7 @@ class ResponsesDecoder(ItemReader):
     _id: str | None = None
     _failures: frozenset[str] = frozenset()  # the events that told of one
     _extras: Mapping[str, Any] = {}
+    _before: Mapping[str, Any] | None = None  # the response as the last event had it, if that told of no error
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -104,25 +104,27 @@ class ResponsesDecoder(ItemReader):
         last = self.last_delta
         if (
             last is not None
-            and [*document] == last.names
-            and (values := last.others(document)) == last.values
-            and type(text := document["delta"]) is str
-            and [*map(type, values)] == last.types
+            and type(text := document.get("delta")) is str
+            and document | last.each == last.document
+            and type(document["output_index"]) is type(document[last.at]) is int  # True is 1
         ):  # a delta that differs from the last one in what it says alone, as nearly all
             if not text:
                 return
             if (running := last.text) is not None:  # as ``append``, a call less
-                running.recent.append(text)
-                if len(running.recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+                recent = running.recent
+                recent.append(text)
+                if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
-            if last.tell is not None and self._frame is None:  # it is alone: no event is needed
-                last.tell(text, *last.place)
-            else:
+            if (tell := last.tell) is None or self._frame is not None:
                 self.out.append(last.event(text, 0, last.label))
+            elif last.kind is None:  # it is alone: no event is needed
+                tell(text, 0, last.label)
+            else:
+                tell(text, 0, last.label, last.kind)
             return
         self.last_delta = None
-        kind = document.get("type")
-        read = self._read_by.get(kind) if isinstance(kind, str) else None
+        kind: Any = document.get("type")
+        read = self._read_by.get(kind) if type(kind) is str else None
         if read is None:
             if (named := self.named_by_its_line(document, self._read_by)) is not None:
                 self.decode(named)
@@ -136,23 +138,14 @@ class ResponsesDecoder(ItemReader):
             return
         before = len(self.out)
         read(self, document)
-        self._unread(document, document["type"], before)
-
-    def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
-        """Keep what was not read, unless the whole event was kept; what it repeats is kept once."""
-        members = EVENTS.get(kind)
-        if members is None:
+        if (members := EVENTS.get(kind)) is None:
             return  # carried whole, or kept by the reader of texts
-        if not HOLDERS.isdisjoint(document):
-            for path, value in self._said_before.of_event(document, kind):
-                self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
-        if document.keys() <= members.names and not members.inner:
-            return
-        unread = [*members.unread(document)]  # nearly always nothing
-        if unread and not any(
-            type(event) is Aside and event.type == kind for event in map(as_it_came, self.out[before:])
-        ):
-            self.keep_unread(document, members, where=f"{kind}.")
+        for path, value in self._said_before.of_event(document):
+            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+        if (members.inner or not document.keys() <= members.names) and members.unread(document):
+            out = map(as_it_came, self.out[before:])
+            if not any(type(event) is Aside and event.type == kind for event in out):  # else the whole event was kept
+                self.keep_unread(document, members, where=f"{kind}.")
 
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""
@@ -178,17 +171,16 @@ class ResponsesDecoder(ItemReader):
                 data = b'{"response":%b}' % self.frame.data  # where the text of arguments is looked for
                 self.frame = evolve(self.frame, data=data)
             document["response"] = inner
-        return self.fields(document.get("response"))
-
-    def _created(self, document: dict[str, Any]) -> None:
-        response = self._response(document)
-        if self._started:
-            self.restarted(self._id, response.get("id"))
-        self._begun(document)
+        response = document["response"]
+        return response if type(response) is dict else self.fields(response)
 
     def _begun(self, document: dict[str, Any]) -> None:
         response = self._response(document)
         if self._started:
+            if document["type"] == CREATED:
+                self.restarted(self._id, response.get("id"))
+            if response == self._before:  # nearly always it is the same again
+                return
             self._changed(response)
         else:
             self._start(response)
@@ -196,20 +188,25 @@ class ResponsesDecoder(ItemReader):
                 added = {"type": ITEM_ADDED, "output_index": place, "item": item}
                 self.item_added(added, ("response", "output", place))
         if (error := error_in(response)) is not None:
+            self._before = None
             self.report.repair("error_shape")
             self.fail(error)
 
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""
+        self._before = response
         for name, value in self._new_members(response):
             if len(self._extras) < FEW:
                 self._extras = {**self._extras, name: value}
             self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
 
     def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
-        values = response.values()  # in C first: nearly all of it was said
-        new = compress(response.items(), map(ne, map(self._extras.get, response), values))
-        return [(name, value) for name, value in new if name not in RESPONSE_FIELDS and (value or has_value(value))]
+        said = self._extras.get
+        return [
+            (name, value)
+            for name, value in response.items()
+            if (value or value == 0) and name not in RESPONSE_FIELDS and said(name) != value
+        ]
 
     def ensure_started(self) -> None:
         if not self._started:
@@ -217,6 +214,7 @@ class ResponsesDecoder(ItemReader):
 
     def _start(self, response: dict[str, Any]) -> None:
         self._started = True
+        self._before = response
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
         self._extras = dict(self._new_members(response))
@@ -253,7 +251,9 @@ class ResponsesDecoder(ItemReader):
         if (error := error_in(response)) is None and (error := error_in(document)) is not None:
             self.report.repair("error_shape")  # it is next to the response, as some gateways write it
             document.pop("error", None)
-        status = self._status(TERMINALS[document["type"]], response, fails=error is not None)
+        status = TERMINALS[document["type"]]
+        if error is not None or response.get("status") != status:
+            status = self._status(status, response, fails=error is not None)
         if not self._terminal:  # of what comes behind the end only failures and counts are told
             self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
         if self.signature is not None:  # sealed for a call that did not come
@@ -282,8 +282,9 @@ class ResponsesDecoder(ItemReader):
             waits = bool(self.waiting)
             reason: StopReason = "tool_calls" if waits else "stop"
             self.out.append(StopReasonSeen(reason, status, covers_calls=not waits, waits=waits))
-        word = response.get("status")
         details = response.get("incomplete_details")
+        if details is None and status == "completed":
+            return
         if type(details) is str and details:
             self.report.repair("object_missing")
             details = {"reason": details}
@@ -293,6 +294,7 @@ class ResponsesDecoder(ItemReader):
                 reason = "length"
             self.out.append(StopReasonSeen(reason, native))
         elif status == "incomplete":
+            word = response.get("status")
             native = word if isinstance(word, str) and word not in STATUSES else ""
             known = meaning(native)
             self.out.append(StopReasonSeen(known or "length", native if known else status))
@@ -337,9 +339,7 @@ class ResponsesDecoder(ItemReader):
         "response.output_text.annotation.added": ItemReader.annotation_added,
         ITEM_ADDED: ItemReader.item_added,
         "response.output_item.done": ItemReader.item_done,
-        "response.created": _created,
-        "response.queued": _begun,
-        "response.in_progress": _begun,
+        **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), _begun),
         **dict.fromkeys(TERMINALS, _ended),
         OTHER_TERMINAL: _done,
         **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in ASIDES.items()},

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from attrs import frozen
-
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import others_of
 from streamkit.dialects.openai_responses.asides import DONE
 from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.texts import (
@@ -49,8 +47,7 @@ SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
-@frozen
-class Copy:
+class Copy(NamedTuple):
     """A part of an item as a later event has it."""
 
     speech: Speech | None  #: None: only the vendor understands it
@@ -72,6 +69,7 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # with what it was, if nothing came behind it
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -80,7 +78,6 @@ class ItemReader(TextReader):
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
         self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
-        self._whole_inputs: set[int] = set()  # calls of which one event had all arguments
         self._lacking: dict[Item, None] = {}  # calls that are done, but for a name or arguments that the end may bring
 
     def ensure_started(self) -> None:
@@ -108,12 +105,15 @@ class ItemReader(TextReader):
 
     def item_added(self, document: dict[str, Any], path: tuple[str | int, ...] = ("item",)) -> None:
         """An item begins, which stands at ``path`` in the frame."""
-        if document.get("item") is None:  # some servers send an empty start: the first delta opens the item
+        start = document.get("item")
+        if start is None:  # some servers send an empty start: the first delta opens the item
             return
-        start = self.fields(document["item"])
-        if start is not document["item"]:
+        if type(start) is not dict:
+            start = self.fields(start)
             document = {**document, "item": start}
-        kind, item_id = self.string(start.get("type")), self.string(start.get("id"))
+        kind, item_id = start.get("type"), start.get("id")
+        kind = kind if type(kind) is str else self.string(kind)
+        item_id = item_id if type(item_id) is str else self.string(item_id)
         index = self.index(document.get("output_index"))
         if index is None:
             self.report.repair("index_missing")
@@ -143,10 +143,13 @@ class ItemReader(TextReader):
         self.ensure_started()
         if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        item = Item(kind, item_id, is_other_role=is_other_role(start.get("role")))
+        item = Item(kind, item_id)
+        if (role := start.get("role")) is not None:
+            item.is_other_role = is_other_role(role)
         self.began.append(item)
         self._last = self.items_at[index] = item
-        self.next_index = max(self.next_index, index + 1)
+        if index >= self.next_index:
+            self.next_index = index + 1
         self._open[item] = None
         if item_id:
             self._by_id[item_id] = item
@@ -155,22 +158,24 @@ class ItemReader(TextReader):
         return item
 
     def located(self, document: dict[str, Any]) -> Item | None:
-        index, item_id = self.index(document.get("output_index")), document.get("item_id")
+        index, item_id = document.get("output_index"), document.get("item_id")
+        item = self.items_at.get(index) if type(index) is int else None
+        if item is not None and item.open and item.id == item_id and self._by_id.get(item_id) is item:  # nearly always
+            return item
+        self._last_done = None
+        index = self.index(index)
         named = self._named(item_id) or self._named(document.get("call_id"))
-        item = self._last if index is None else self.items_at.get(index)
         if index is None:
             self.report.repair("index_missing")
-            item = named or item
-        elif named is not None and named is not item and named.open:
+            return named or self._last
+        item = self.items_at.get(index)
+        if named is not None and named is not item and named.open:
             self.report.repair("index_reused")
-            item = named
+            return named
         return item
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one that was not begun, or is over, begins now."""
-        item = self._open_item(document, kind)
-        if item is not None and self._by_id.get(item.id) is item:
-            return item  # nearly always
         item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
@@ -187,10 +192,12 @@ class ItemReader(TextReader):
 
     def item_done(self, document: dict[str, Any]) -> None:
         """An item is done: it may repeat all of it."""
-        found = self.fields(document.get("item"))
-        if found is not document.get("item"):
+        found = document.get("item")
+        if type(found) is not dict:
+            found = self.fields(found)
             document = {**document, "item": found}
-        kind = self.string(found.get("type"))
+        kind = found.get("type")
+        kind = kind if type(kind) is str else self.string(kind)
         item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
         if not item.open:
             self.report.repair("block_unopened")
@@ -211,7 +218,7 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
         else:
-            self.whole_parts(item, self._copies(found))
+            self._last_done = (item, found) if self.whole_parts(item, self._copies(found)) else None
             self._unknown(item, found)
         if item.kind == "reasoning" and (blob := self.string(found.get("encrypted_content"))):
             self.opaque(blob, item)
@@ -223,11 +230,12 @@ class ItemReader(TextReader):
         item.open = False
         self._open.pop(item, None)
         for part in item.parts.values():
-            self.settle(part)
+            if part.start or part.echo is not None:
+                self.settle(part)
         if item.kind in CALL_INPUTS:
             self._whole_input(item, item.start)
             may_be_empty = item.kind == "custom_tool_call"  # the input of a custom tool alone
-            lacks = not item.name or not (may_be_empty or item.call in self._whole_inputs)
+            lacks = not item.name or not (may_be_empty or item.has_input)
             if lacks and ended and not incomplete:
                 self._lacking[item] = None
             elif ended or incomplete:
@@ -235,10 +243,12 @@ class ItemReader(TextReader):
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
         """Fields of an item that are the vendor's; those that its start had are not said again."""
-        known = ITEM_FIELDS[item.kind] | item.fields
-        for name, value in found.items():
-            if name not in known and has_value(value):
-                item.fields.add(name)
+        known = ITEM_FIELDS[item.kind]
+        if found.keys() <= known:  # nearly always
+            return
+        for name, value in others_of(found, known).items():
+            if name not in item.fields:
+                item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
 
     def _carry(self, document: dict[str, Any], item: Item) -> None:
@@ -272,15 +282,16 @@ class ItemReader(TextReader):
         self._last_call = item
         kind: ToolKind = "custom" if item.kind == "custom_tool_call" else "function"
         delta = ToolCallDelta(item.call, *self._identity(item, found), kind=kind)
-        known = ITEM_FIELDS[item.kind]
-        delta.extras = {name: value for name, value in found.items() if name not in known and has_value(value)} or None
+        delta.extras = others_of(found, ITEM_FIELDS[item.kind]) or None
         delta.signature, self.signature = self.signature, None
         delta.is_ended_by_wire = True
         self.out.append(delta)
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:
         """What of a call's id and name is new."""
-        call_id, name = self.string(found.get("call_id")), self.string(found.get("name"))
+        call_id, name = found.get("call_id"), found.get("name")
+        call_id = call_id if type(call_id) is str else self.string(call_id)
+        name = name if type(name) is str else self.string(name)
         if (item.call_id and call_id == "" and "call_id" in found) or (item.name and name == "" and "name" in found):
             self.report.repair("identity_blank")  # what its start said stands
         new = call_id if call_id != item.call_id else "", name if name != item.name else ""
@@ -301,11 +312,12 @@ class ItemReader(TextReader):
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
         named = self._open_item(document, kind)
         item = named or self._call(document, kind)
-        if text := self.string(document.get("delta")):
+        text = document.get("delta")
+        if text := text if type(text) is str else self.string(text):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
             if named is not None and document.keys() <= DELTA_FIELDS and "logprobs" not in document:
-                self.last_delta = LastDelta(self, document, None, _arguments, item.call)
+                self.last_delta = LastDelta(self, document, "output_index", None, _arguments, item.call)
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)
@@ -317,7 +329,7 @@ class ItemReader(TextReader):
     def _whole_input(self, item: Item, text: str) -> None:
         if text:
             item.start = ""
-            self._whole_inputs.add(item.call)
+            item.has_input = True
             self.out.append(ToolCallWhole(item.call, text))
 
     def _open_item(self, document: dict[str, Any], kind: str) -> Item | None:
@@ -350,8 +362,8 @@ class ItemReader(TextReader):
             if item.kind == kind and item is not first:
                 yield item
 
-    def _copies(self, found: dict[str, Any]) -> list[Copy]:
-        """The parts that a message or a reasoning item has."""
+    def _copies(self, found: dict[str, Any], *, again: bool = False) -> list[Copy]:
+        """The parts that a message or a reasoning item has; where it has them ``again``, no more of them than texts."""
         copies = []
         of_content = "reasoning_text" if found.get("type") == "reasoning" else "output_text"
         for name, kind in ("summary", "summary_text"), ("content", of_content):
@@ -362,25 +374,33 @@ class ItemReader(TextReader):
                 part = value if type(value) is dict else self.part_of(value, kind)
                 said = part.get("type")
                 speech = SPEECHES.get(said if type(said) is str else self.string(said))
-                text = "" if speech is None else self.string(part.get(speech.name))
-                copies.append(Copy(speech, place, text, part))
+                text = "" if speech is None else part.get(speech.name)
+                if speech is not None or not again:
+                    text = text if type(text) is str else self.string(text)
+                    copies.append(Copy(speech, place, text, {} if again else part))
         return copies
 
-    def whole_parts(self, item: Item, copies: list[Copy]) -> None:
-        """The parts of an item, said again: what of them was not said yet, is. Nearly always each stands at its place."""
+    def whole_parts(self, item: Item, copies: list[Copy]) -> bool:
+        """The parts of an item, said again: what of them was not said yet, is.
+
+        Nearly always each stands at its place, which is returned.
+        """
         used: set[int] = set()
         left: list[Copy] = []
         for copy in copies:
-            part, logprobs = item.parts.get(copy.key), copy.found.get("logprobs")
-            if copy.speech is None and not left:
+            speech, place, text, found = copy
+            part = None if speech is None else item.parts.get((speech.place, place))
+            if speech is None and not left:
                 self._carry_copy(item, copy)
-            elif copy.speech and part and self.goes_on(part, copy.speech, copy.text, logprobs):
+            elif speech and part and self.goes_on(part, speech, text, found.get("logprobs")):
                 used.add(part.number)
-                self.beside(part, copy.found)
+                if found:
+                    self.beside(part, found)
             else:
                 left.append(copy)
         if left:
             self._misplaced(item, left, used)
+        return not left
 
     def _carry_copy(self, item: Item, copy: Copy) -> None:
         if not item.carried:
@@ -437,20 +457,27 @@ class ItemReader(TextReader):
 
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
         """The items of a terminal response: those that no event brought, those that none ended, what else is missing."""
-        entries = [(place, self.fields(value)) for place, value in enumerate(output)]
-        for place, found in entries:
-            self._carry_entry(place, found)
-        entries = [(place, found) for place, found in entries if self.string(found.get("type")) in OWN_ITEMS]
-        came = [item for item in self.began if item.kind in OWN_ITEMS]
-        items = [self._at(place, found) for place, found in entries]  # nearly always all of them
-        if None in items or len(came) > LOOKED_AT:
+        items: list[Item | None] = []
+        free: list[Item] = []
+        entries, left = [], []
+        for place, value in enumerate(output):
+            found = value if type(value) is dict else self.fields(value)
+            kind = found.get("type")
+            if self._open or type(kind) is not str or kind not in OWN_ITEMS:
+                self._carry_entry(place, found)
+                kind = self.string(kind)
+            if kind in OWN_ITEMS:
+                entries.append((place, found))
+                items.append(self._at(place, found))  # nearly always there is one
+        if None in items or len(self.began) > LOOKED_AT:
+            came = [item for item in self.began if item.kind in OWN_ITEMS]
             items = paired(
                 entries, came,
                 lambda entry, item: self._at(*entry) is item,
                 lambda entry, item: _is_named(item, entry[1]),
             )  # fmt: skip
-        by_id = set(map(id, items))
-        left, free = [], [item for item in came if id(item) not in by_id]
+            by_id = set(map(id, items))
+            free = [item for item in came if id(item) not in by_id]
         for (place, found), item in zip(entries, items, strict=True):
             if item is None:
                 left.append((place, found))
@@ -458,11 +485,12 @@ class ItemReader(TextReader):
                 self._whole_entry(item, found, place, ended=ended)
         if left:
             self._left(left, free, ended=ended)
-        for item in list(self._open) if ended else ():
+        for item in list(self._open) if self._open and ended else ():
             if item.kind in OWN_ITEMS:
                 self.report.repair("block_unclosed")
             self._end(item, ended=False)
-        self.end_lacking()
+        if self._lacking:
+            self.end_lacking()
 
     def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
         """Entries of the output that have the place or the name of no item, and items that have no entry."""
@@ -496,12 +524,12 @@ class ItemReader(TextReader):
             self.report.repair("block_unclosed")
             self._whole_item(item, found, path)
         elif item.kind not in CALL_INPUTS:
-            copies = [Copy(copy.speech, copy.place, copy.text, {}) for copy in self._copies(found) if copy.speech]
-            self.whole_parts(item, copies)
+            if self._last_done is None or self._last_done[0] is not item or self._last_done[1] != found:
+                self.whole_parts(item, self._copies(found, again=True))
         elif item in self._lacking:
-            known = item.call_id, item.name, item.call in self._whole_inputs
+            known = item.call_id, item.name, item.has_input
             self._whole_call(item, found, path)
-            if (item.call_id, item.name, item.call in self._whole_inputs) != known:
+            if (item.call_id, item.name, item.has_input) != known:
                 self.report.repair("block_unclosed")
         elif text := self._input(found, item.kind, *path):
             self.out.append(ToolCallWhole(item.call, text))
@@ -541,7 +569,7 @@ class ItemReader(TextReader):
 
 
 def _arguments(text: str, _choice: int, call: int) -> ToolCallDelta:
-    return ToolCallDelta(call, arguments=text)
+    return ToolCallDelta(call, None, None, text)
 
 
 def _is_named(item: Item, found: dict[str, Any]) -> bool:

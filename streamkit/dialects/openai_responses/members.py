@@ -5,7 +5,7 @@ Everything is said three or four times: a member that an item or a part had in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import define, field
@@ -46,8 +46,6 @@ EVENTS: Final[Mapping[str, Members]] = of_events(
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
 #: Parts that mean the same in other dialects; all others are kept whole.
 PARTS: Final = frozenset({"output_text", "refusal", "reasoning_text", "summary_text"})
-#: In which of an event they stand.
-HOLDERS: Final = frozenset({"item", "part", "response"})
 #: Members that are remembered; more are kept each time.
 FEW: Final = 1000
 
@@ -65,44 +63,48 @@ class SaidBefore:
             self._reported.add(key)
         return True
 
-    def of_item(self, item: Any, place: Any, event: str = "") -> Iterator[tuple[str, Any]]:
+    def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
         """What is new of an item; none of its members where the reader of items keeps them, as of most kinds of ``event``."""
-        if type(item) is not dict or type(kind := item.get("type")) is not str:
-            return
-        if (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
-            return
+        new: list[tuple[str, Any]] = []
+        kind = item.get("type") if type(item) is dict else None
+        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
+            return new
         if not item.keys() <= fields:
-            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
+            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)
             kept = bool(event) and (kind not in CALL_INPUTS or event.endswith("added"))
             for name, value in item.items():
                 if name not in fields and has_value(value) and self._is_new(whose, name) and not kept:
-                    yield f"item.{name}", value
-        if kind in CALL_INPUTS:
-            return
-        for group in ("content", "summary"):
-            if type(parts := item.get(group)) is list and parts:
+                    new.append((f"item.{name}", value))
+        for group in ("content", "summary") if kind not in CALL_INPUTS else ():
+            if type(parts := item.get(group)) is list:
                 for number, part in enumerate(parts):
                     if type(part) is dict and not part.keys() <= PART_FIELDS:
-                        yield from self.of_part(part, place, group, number)
+                        new += self.of_part(part, place, group, number)
+        return new
 
-    def of_part(self, part: Any, place: Any, group: str, number: Any) -> Iterator[tuple[str, Any]]:
+    def of_part(self, part: Any, place: Any, group: str, number: Any) -> list[tuple[str, Any]]:
         if type(kind := part.get("type")) is not str or kind not in PARTS:
-            return
-        for name, value in part.items():
-            if name not in PART_FIELDS and has_value(value) and self._is_new(place, group, number, name):
-                yield f"part.{name}", value
+            return []
+        where = _number(place), group, _number(number)
+        return [
+            (f"part.{name}", value)
+            for name, value in part.items()
+            if name not in PART_FIELDS and has_value(value) and self._is_new(*where, name)
+        ]
 
-    def of_event(self, document: dict[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
-        place = document.get("output_index")
-        place = place if type(place) is int else None
+    def of_event(self, document: dict[str, Any]) -> list[tuple[str, Any]]:
         if "item" in document:
-            yield from self.of_item(document["item"], place, kind)
-        elif (part := document.get("part")) is not None:
-            if type(part) is not dict or part.keys() <= PART_FIELDS:
-                return
-            group = "summary" if "summary" in kind else "content"
-            number = document.get("summary_index" if group == "summary" else "content_index")
-            yield from self.of_part(part, place, group, number if type(number) is int else None)
-        elif type(response := document.get("response")) is dict and type(response.get("output")) is list:
-            for number, item in enumerate(response["output"]):
-                yield from self.of_item(item, number)
+            return self.of_item(document["item"], document.get("output_index"), document["type"])
+        new: list[tuple[str, Any]] = []
+        if (part := document.get("part")) is not None:
+            if type(part) is dict and not part.keys() <= PART_FIELDS:
+                group = "summary" if "summary" in document["type"] else "content"
+                new = self.of_part(part, document.get("output_index"), group, document.get(f"{group}_index"))
+        elif type(response := document.get("response")) is dict and type(output := response.get("output")) is list:
+            for number, item in enumerate(output):
+                new += self.of_item(item, number)
+        return new
+
+
+def _number(place: Any) -> int | None:
+    return place if type(place) is int else None

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -79,41 +78,44 @@ OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 REPEATED_CHARS: Final = 64
 
 
-@define(eq=False)
 class Part:
     """A part of an item that has a text."""
 
-    speech: Speech
-    block: int  #: the label of its events
-    number: int  #: of its text among the decoder's ``texts``
-    is_other_role: bool = False  #: of a message of another role than the model's
-    annotations: int = 0  #: how many came
-    logprobs: bool = False  #: some came
-    differs: bool = False  #: counted once
-    whole_in: set[str] = field(factory=set)  #: the kinds of events that had its whole text
-    start: str = ""  #: what it started with, until its deltas tell whether they repeat it
+    annotations = 0  #: how many came
+    logprobs = False  #: some came
+    differs = False  #: counted once
+    start = ""  #: what it started with, until its deltas tell whether they repeat it
     echo: Part | None = None  #: an earlier message's, until it is clear whether this one repeats it
-    held: list[str] = field(factory=list)  #: deltas that may repeat the start, or the earlier message
-    held_chars: int = 0
+    held_chars = 0
+
+    def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
+        self.speech = speech
+        self.block = block  #: the label of its events
+        self.number = number  #: of its text among the decoder's ``texts``
+        self.is_other_role = is_other_role  #: of a message of another role than the model's
+        self.whole_in: set[str] = set()  #: the kinds of events that had its whole text
+        self.held: list[str] = []  #: deltas that may repeat the start, or the earlier message
 
 
-@define(eq=False)
 class Item:
     """An output item, as far as events have told of it."""
 
-    kind: str
-    id: str = ""
     block: int | None = None  #: the label of its events, and of its first part; None as long as it said nothing
-    open: bool = True
-    parts: dict[tuple[str, int], Part] = field(factory=dict)
-    fields: set[str] = field(factory=set)  #: names of those that are the vendor's and were said
-    carried: bool = False  #: a part of it, or all of it, was carried as asides
-    is_other_role: bool = False  #: a message of another role than the model's
+    open = True
+    fields: frozenset[str] = frozenset()  #: names of those that are the vendor's and were said
+    carried = False  #: a part of it, or all of it, was carried as asides
+    is_other_role = False  #: a message of another role than the model's
     # of a call
-    call: int = 0  #: its place among the calls
-    call_id: str = ""
-    name: str = ""
-    start: str = ""  #: arguments that came with the start, until anything else settles whether they count
+    call = 0  #: its place among the calls
+    call_id = ""
+    name = ""
+    start = ""  #: arguments that came with the start, until anything else settles whether they count
+    has_input = False  #: one event had all arguments
+
+    def __init__(self, kind: str, item_id: str) -> None:
+        self.kind = kind
+        self.id = item_id
+        self.parts: dict[tuple[str, int], Part] = {}
 
 
 def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
@@ -128,30 +130,29 @@ def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent
 class LastDelta:
     """What the last event was, if it was a delta that named its part, or its call, and was said as it came.
 
+    ``each`` are the members of the event that the next one may have otherwise; ``at`` is that with the index of its part.
     ``text`` is that which it goes on, of a part; ``event`` makes one of a text, its choice, and its block or call, ``label``.
-    ``tell`` hands a text on without an event, where it is given ``place`` with it.
+    ``tell`` hands a text on without an event, as does that of reasoning of a ``kind``.
     """
 
-    __slots__ = ("event", "label", "names", "others", "place", "tell", "text", "types", "values")
+    __slots__ = ("at", "document", "each", "event", "kind", "label", "tell", "text")
 
     def __init__(
         self,
         decoder: FrameDecoder,
         document: dict[str, Any],
+        at: str,
         text: RunningText | None,
         event: Callable[[str, int, int], WireEvent],
         label: int,
     ) -> None:
-        self.names = [*document]
-        self.others = itemgetter(*(name for name in document if name not in EACH_DELTA))
-        self.values = self.others(document)
-        self.types = [*map(type, self.values)]  # True is 1
+        self.document, self.at = document, at
+        self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
-        self.tell: Callable[..., object] | None = decoder.emit_text if event is TextDelta else None
-        self.place: tuple[Any, ...] = (0, label)
-        if event is ReasoningDelta or event is _summary:
-            self.tell = decoder.emit_reasoning
-            self.place = (0, label, "summary" if event is _summary else "raw")
+        self.kind = "raw" if event is ReasoningDelta else "summary" if event is _summary else None
+        self.tell: Callable[..., object] | None = None
+        if event is TextDelta or self.kind is not None:
+            self.tell = decoder.emit_text if self.kind is None else decoder.emit_reasoning
 
 
 class TextReader(FrameDecoder):
@@ -213,7 +214,7 @@ class TextReader(FrameDecoder):
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts, item.is_other_role)
+            part = Part(speech, block, self._parts, is_other_role=item.is_other_role)
             self._parts += 1
             if speech is TEXT:
                 self._text = block
@@ -231,26 +232,33 @@ class TextReader(FrameDecoder):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
-        found = self.fields(document.get("part"))
-        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
+        found, speech = self._found(document.get("part"))
+        if speech is None:
             self._carry_part(document, found)
         else:
-            part = self._part(document, speech)
-            if text := self.string(found.get(speech.name)):
+            part, text = self._part(document, speech), found.get(speech.name)
+            if text := text if type(text) is str else self.string(text):
                 self.start_part(part, speech, text)
+
+    def _found(self, part: Any) -> tuple[dict[str, Any], Speech | None]:
+        """A part that an event has, and what kind it is of; None for one that only the vendor understands."""
+        found = part if type(part) is dict else self.fields(part)
+        kind = found.get("type")
+        return found, SPEECHES.get(kind if type(kind) is str else self.string(kind))
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
         named = self._open_part(document, speech)
         part = named or self._part(document, speech)
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
-        if text := self.string(document.get("delta")):
+        text = document.get("delta")
+        if text := text if type(text) is str else self.string(text):
             self._say(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
             event = _event_of(part, speech)
-            self.last_delta = LastDelta(self, document, self.texts.of(part.number), event, part.block)
+            self.last_delta = LastDelta(self, document, speech.place, self.texts.of(part.number), event, part.block)
 
     def annotation_added(self, document: dict[str, Any]) -> None:
         self._annotation(self._part(document, TEXT), document.get("annotation"))
@@ -259,8 +267,8 @@ class TextReader(FrameDecoder):
         self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
-        found = self.fields(document.get("part"))
-        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
+        found, speech = self._found(document.get("part"))
+        if speech is None:
             self._carry_part(document, found)
         else:
             self.beside(self._whole_event(document, speech, found, "part"), found)
@@ -270,11 +278,12 @@ class TextReader(FrameDecoder):
 
         Some servers number it otherwise than its deltas: then the part is one of an open item, whose text it begins with.
         """
-        text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
+        text, logprobs, place = found.get(speech.name), found.get("logprobs"), document.get(speech.place)
+        text = text if type(text) is str else self.string(text)
         item = self.located(document)
         own = None
         if item is not None and item.kind == speech.item:
-            own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
+            own = item.parts.get((speech.place, self.index(place) or 0))
         if own is None or not text or not self.goes_on(own, speech, text, logprobs):
             other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
@@ -319,8 +328,9 @@ class TextReader(FrameDecoder):
         """What a whole part has beside its text, as far as it was not said."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
-        for annotation in self.items(found.get("annotations"))[part.annotations :]:
-            self._annotation(part, annotation)
+        if (annotations := found.get("annotations")) not in (None, []):
+            for annotation in self.items(annotations)[part.annotations :]:
+                self._annotation(part, annotation)
 
     def start_part(self, part: Part, speech: Speech, text: str) -> None:
         """The text that the start of a part, or of its item, had already."""
@@ -414,17 +424,19 @@ class TextReader(FrameDecoder):
             part.start = ""
         if part.start:
             self.settle(part)
-        if part.echo is not None and text.startswith("".join(part.held)):
-            self._say(part, speech, text[part.held_chars :])
+        if part.echo is not None:
+            repeats = text.startswith("".join(part.held))
+            if repeats:
+                self._say(part, speech, text[part.held_chars :])
             self.settle(part)
-            return True
-        self.settle(part)
-        came = self._chars(part)
-        rest = self.texts.of(part.number).rest_of(text) if came else text
-        if rest and logprobs and not part.logprobs:
-            self._logprobs(part, logprobs)
+            if repeats:
+                return True
+        said = self.texts.begun(part.number)
+        rest = text if said is None else said.rest_of(text)
         if rest:
-            if came:
+            if logprobs and not part.logprobs:
+                self._logprobs(part, logprobs)
+            if said is not None:
                 self.report.repair("fragments_missing")
             self._say(part, speech, rest)
         if rest is not None:
@@ -435,7 +447,8 @@ class TextReader(FrameDecoder):
         """As ``adds``, for a part of which anything came; nothing is left to do where its whole text came last."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
-        return self.has_text(part) and self.adds(part, speech, text, logprobs)
+        came = part.start or part.held or self.texts.begun(part.number)
+        return bool(came) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: Part) -> bool:
         """Whether anything of a part came."""
