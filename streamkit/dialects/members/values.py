@@ -12,7 +12,6 @@ import orjson
 #: Levels of a payload; what is carried on is written a few levels deeper.
 DEPTH = 200
 CONTAINERS: Final = frozenset({dict, list})
-NUMBERS: Final = frozenset({int, type(None)})
 #: Of an index that comes as text; more are none.
 DIGITS: Final = 18
 #: What an unknown field says nothing by.
@@ -126,12 +125,10 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
 def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None]:
     """Several counts as ``count_of`` has them, which are nearly always numbers: a third of the time."""
     values = [*map(raw.get, names)]
-    if (
-        NUMBERS.issuperset(map(type, values))
-        and 0 <= min(filter(None, values), default=0) <= sum(filter(None, values)) < 2**53
-    ):
-        return values
-    return [count_of(raw, name) for name in names]
+    for value in values:
+        if value is not None and (type(value) is not int or not 0 <= value < 2**53):
+            return [count_of(raw, name) for name in names]
+    return values
 
 
 def decode_time(text: object) -> int | None:

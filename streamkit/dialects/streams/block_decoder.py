@@ -56,6 +56,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_index(self, value: object) -> int:
         """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
         index = self.index(value)
         if index is None:
             self.report.repair("index_missing")
@@ -76,19 +78,22 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def open_block(self, index: int, kind: str) -> B:
         """A new block, in the place of one that is open at its index. Raises TooManyBlocks."""
-        self.ensure_started()
+        if not self._started:
+            self.ensure_started()
         if index >= self._next:
             self._next = index + 1
-        if index in self.blocks:
+        elif index in self.blocks:
             self.report.repair("block_reopened")
             self.close_block(index)
         elif index in self._closed:
             self.report.repair("index_reused")
-        if self._seen >= self.limits.content_blocks:
+        seen = self._seen
+        if seen >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        block = self.blocks[index] = self.block_type(kind, self._seen, self._calls)
-        self._seen += 1
-        self._calls += kind == self.call_kind
+        self._seen = seen + 1
+        block = self.blocks[index] = self.block_type(kind, seen, self._calls)
+        if kind == self.call_kind:
+            self._calls += 1
         return block
 
     def close_block(self, index: int) -> None:
@@ -113,7 +118,9 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
         """A call starts, signed by what stood sealed before it."""
-        delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
+        call_id = call_id if type(call_id) is str else self.string(call_id)
+        name = name if type(name) is str else self.string(name)
+        delta = ToolCallDelta(block.call, call_id or None, name or None)
         delta.extras, delta.is_ended_by_wire = extras or None, True
         if self._signature is not None:
             delta.signature, self._signature = self._signature, None
