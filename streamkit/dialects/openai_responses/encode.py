@@ -159,14 +159,14 @@ class ResponsesEncoder(BlockEncoder):
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         items = self._blocks
         if (choice, block) == items.goes_on:  # as nearly always
-            self.parts.append(items.plain_delta(text))
+            items.write_text(dumps(text))
         else:
             super().push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         items = self._blocks
         if (choice, block, kind) == items.goes_on:
-            self.parts.append(items.plain_delta(text))
+            items.write_text(dumps(text))
         else:
             super().push_reasoning(text, choice, block, kind)
 
