@@ -39,6 +39,7 @@ from streamkit.events import (
     TerminatorSeen,
     TextDelta,
     ToolCallDelta,
+    WireEvent,
 )
 from streamkit.tool_calls.settled import FragmentRun
 from streamkit.tool_calls.value_text import lenient_text
@@ -146,36 +147,37 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if self._like is not None and self.event == "content_block_delta":
             try:
                 text = self._like_delta[self._member] = document["delta"][self._member]
-                alike = document == self._like and type(text) is str and document["index"] is self._index  # True is 1
             except (KeyError, TypeError):  # a member is missing, or is of another type
-                alike = False
-            if alike:
-                if self._frame is None and (tell := self._tell) is not None:  # as ``_say``, a call less
-                    if text and self._member == "text":
-                        tell(text, 0, self._block.number)
-                    elif text:
-                        tell(text, 0, self._block.number, "summary")
-                    return
-                if text:
-                    self._say(text)
-                # a payload by itself is read as fast; and the API may pad each otherwise
-                if self._frame is not None and self.may_learn() and self.frame.data[-2:] == b"}}":
-                    self._learned = self._index
-                    self.learn(document, "delta")
+                text = None
+            if document == self._like and type(text) is str and document["index"] is self._index:  # not True, for 1
+                if self._frame is not None:
+                    self._say_in_frame(text, document)
+                elif not text:
+                    pass
+                elif (tell := self._tell) is None:
+                    self.emit(self._said(text))
+                elif self._member == "text":
+                    tell(text, 0, self._block.number)
+                else:
+                    tell(text, 0, self._block.number, "summary")
                 return
         kind = self.event
-        if document.get("type") == kind and kind in READERS and not self._stopped:  # nearly all others
-            members = self.members[kind]
-            if document.keys() <= members.names and (not members.inner or _is_read(document.get("content_block"))):
-                self.recognised = True
-                getattr(self, READERS[kind])(document)
-                return
+        if (
+            document.get("type") == kind
+            and (members := self.members.get(kind)) is not None
+            and document.keys() <= members.names
+            and (not members.inner or _is_read(document.get("content_block")))
+            and not self._stopped
+        ):  # nearly all others: nothing of it is odd
+            self.recognised = True
+            getattr(self, READERS[kind])(document)
+            return
         self._event(document)
 
     def again(self, delta: dict[str, Any]) -> bool:
         text = self._text_of(delta)
         if text:
-            self._say(text)
+            self.out.append(self._said(text))
         return text is not None
 
     def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
@@ -185,7 +187,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             run = FragmentRun([self._block.call] * len(fragments), fragments)
             self.out += [run] if fragments else []  # type: ignore[list-item] # no stage yields it
         elif text := "".join(texts):  # type: ignore[arg-type] # None ended them
-            self._say(text)
+            self.out.append(self._said(text))
         return len(texts)
 
     def _text_of(self, delta: dict[str, Any]) -> str | None:
@@ -196,15 +198,22 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._like_delta[member] = text
         return text if delta == self._like_delta else None
 
-    def _say(self, text: str) -> None:
-        """Tell a text that goes on."""
+    def _say_in_frame(self, text: str, document: dict[str, Any]) -> None:
+        """Tell a text that goes on, and learn from its frame: a payload by itself is read as fast."""
+        if text:
+            self.out.append(self._said(text))
+        if self.may_learn() and self.frame.data[-2:] == b"}}":  # the API may pad each otherwise
+            self._learned = self._index
+            self.learn(document, "delta")
+
+    def _said(self, text: str) -> WireEvent:
+        """The event of a text that goes on."""
         block = self._block
+        if block.kind == "tool_use":
+            return ToolCallDelta(block.call, None, None, text)
         if block.kind == "text":
-            self.out.append(TextDelta(text, 0, block.number))
-        elif block.kind == "thinking":
-            self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
-        else:
-            self.out.append(ToolCallDelta(block.call, None, None, text))
+            return TextDelta(text, 0, block.number)
+        return ReasoningDelta(text, 0, block.number, "summary")
 
     def _goes_on(self, index: int, block: Block) -> None:
         """Note what the next delta of a block is, if nothing of the block waits for what it says."""
@@ -318,7 +327,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
             for name, value in delta.items():
                 if name not in ENDINGS and value is not None:
                     self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        self.keep_others(document, self.members["message_delta"].names, BESIDE_DELTA)  # context_management
+        if not document.keys() <= (names := self.members["message_delta"].names):  # context_management
+            self.keep_others(document, names, BESIDE_DELTA)
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -358,7 +368,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        self._brought(index)
+        if self.in_start:
+            self._brought(index)
         if type(start := document.get("content_block")) is not dict:
             start = self.fields(start)
         block = self.open_block(index, self.string(start.get("type")))
