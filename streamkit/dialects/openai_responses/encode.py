@@ -91,12 +91,15 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
 #: A response behind the members that it begins with, at its start and at its end.
 STARTED: Final = b'%b,"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"output":[]}'
-ENDED: Final = b'%b,"status":"%b","error":%b,"incomplete_details":%b,"usage":%b,"output":[%b]}'
+ENDED: Final = b'%%b,"status":"%b","error":%%b,"incomplete_details":%%b,"usage":%%b,"output":[%%b]}'
 #: Both events of a start.
-STARTS: Final = b"".join(event_of(b"response." + name, b',"response":%b') for name in (b"created", b"in_progress"))
+STARTS: Final = b"".join(
+    event_of(b"response." + name, b',"response":' + STARTED) for name in (b"created", b"in_progress")
+)
 ERROR: Final = event_of(b"error", b',"error":%b,%b')
 ENDS: Final = {
-    status: event_of(b"response." + status, b',"response":%b') for status in (b"completed", b"incomplete", b"failed")
+    status: event_of(b"response." + status, b',"response":' + ENDED % status)
+    for status in (b"completed", b"incomplete", b"failed")
 }
 #: What of its request a response says again.
 ECHOED: Final = (
@@ -137,9 +140,9 @@ class ResponsesEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
-        response, number = STARTED % self._head, self._blocks.number
+        number, head = self._blocks.number, self._head
         self._blocks.number = number + 2
-        self.write(STARTS % (number, response, number + 1, response))
+        self.write(STARTS % (number, head, number + 1, head))
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
@@ -311,8 +314,7 @@ class ResponsesEncoder(BlockEncoder):
     def _end_response(self, status: bytes, output: list[bytes], error: bytes, incomplete: bytes = b"null") -> None:
         head = self._head if self._changed is None else dumps(self._changed)[:-1]
         usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
-        response = ENDED % (head, status, error, incomplete, usage, b",".join(output))
-        self._blocks.numbered(ENDS[status], response)
+        self._blocks.numbered(ENDS[status], head, error, incomplete, usage, b",".join(output))
 
     def error(self, event: ProviderFailed) -> None:
         error = encode_error(event, self.report)

@@ -186,15 +186,17 @@ class ItemWriter(BlockQueue):
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
         if item is None or not form.part or item.type != form.item or item.opaque or label in self.fields:
-            self.close_item()
-            item = self._open_item(block, form)
+            if item is not None:
+                self.close_item()
+            item = self._open_item(block, form, label)
         block.index = item.index
         item.labels.append(label)
         self._text, self._annotations, self._logprobs, self._next_logprobs = bytearray(), [], [], b""
         if form.part:
             address = form.address % (item.id, item.index, len(item.summary if form.in_summary else item.content))
-            self.write(form.part_added % (self.number, address))
-            self.number += 1
+            number = self.number
+            self.number = number + 1
+            self.write(form.part_added % (number, address))
         else:
             address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         self._address = address
@@ -243,8 +245,10 @@ class ItemWriter(BlockQueue):
             part = self._part(text)
             (item.summary if form.in_summary else item.content).append(part)
             tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
-            self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
             self.number = number + 2
+            self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
+            if not block.signature:  # more parts may follow
+                return
         elif form.member:  # a reader may act on a call that is completed: one that is cut never says so
             item.own = b',"%b":"%b"' % (form.member, text)
             whole = block.may_close and block.key not in self.incomplete
@@ -257,8 +261,7 @@ class ItemWriter(BlockQueue):
         if block.key[0] == "hosted" and len(self.output) < self._next_index:  # its end never came
             start = {**orjson.loads(block.start), "status": "incomplete"}
             self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
-        if item.opaque or not form.part:  # else more parts may follow
-            self.close_item()
+        self.close_item()
 
     def _part(self, text: bytes) -> bytes:
         """The open part as JSON, with the inside of its string."""
@@ -273,20 +276,21 @@ class ItemWriter(BlockQueue):
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def _open_item(self, block: Block, form: Form) -> Item:
-        item = self._item = Item(form.item, self._next_index)
-        self._next_index += 1
-        if block.key[0] == "hosted":
-            self.numbered(ITEM_ADDED, item.index, block.start)
+    def _open_item(self, block: Block, form: Form, label: Label) -> Item:
+        index, number = self._next_index, self.number
+        item = self._item = Item(form.item, index)
+        self._next_index, self.number = index + 1, number + 1
+        if not form.item:
+            self.write(ITEM_ADDED % (number, index, block.start))
             return item
         item.id = dumps(self._make_id(form.prefix))
         if self.fields:
-            item.fields = self.fields.pop((form.item, block.key[1]), {})
+            item.fields = self.fields.pop(label, {})
         if form.item == b"message":
             item.head = b',"role":"assistant"'
         elif form.item != b"reasoning":
             item.head = b"," + block.start[1:-1]
-        self.numbered(form.added, item.index, item.id, item.head, _more(item.fields))
+        self.write(form.added % (number, index, item.id, item.head, _more(item.fields)))
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
@@ -294,10 +298,10 @@ class ItemWriter(BlockQueue):
         item, self._item = self._item, None
         if item is None or not item.type:
             return
-        done = self._whole(item, b"completed" if whole else b"incomplete")
+        done, number = self._whole(item, b"completed" if whole else b"incomplete"), self.number
         self.output.append(done)
-        self.write(ITEM_DONE % (self.number, item.index, done))
-        self.number += 1
+        self.number = number + 1
+        self.write(ITEM_DONE % (number, item.index, done))
 
     def _whole(self, item: Item, status: bytes) -> bytes:
         if self.fields:
