@@ -263,16 +263,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
-        if type(message := document.get("message")) is not dict:
-            message = self.fields(message)
+        message = self.fields(document.get("message"))
         if self._started:
             self.restarted(self._id, message.get("id"))
             return
         extras = others_of(message, MESSAGE_FIELDS)
         usage = None
-        if type(counts := message.get("usage")) is not dict:
-            counts = self.fields(counts)
-        if counts:
+        if counts := self.fields(message.get("usage")):
             self._usage, usage = counts, decode_usage(counts)
         self._id = text_of(message.get("id"))
         self.start(ResponseStarted(self._id, text_of(message.get("model")), None, VENDOR, extras or None, usage))
@@ -303,11 +300,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _message_delta(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        if type(delta := document.get("delta")) is not dict:
-            delta = self.fields(delta)
-        if type(usage := document.get("usage")) is not dict:
-            usage = self.fields(usage)
-        if usage:
+        delta = self.fields(document.get("delta"))
+        if usage := self.fields(document.get("usage")):
             empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # no input is empty
             counts = {**self._usage, **usage}  # the same at once, as nearly always
             if None in usage.values() or not empty.isdisjoint(usage) or len(counts) > COUNTS:
@@ -319,21 +313,18 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._usage = counts
             self.tell_counts(decode_usage(counts))
         if native := text_of(delta.get("stop_reason")):
-            if self.in_start:
-                self._read_start(ended=True)
+            self._read_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         if not delta.keys() <= ENDINGS:
             for name, value in delta.items():
                 if name not in ENDINGS and value is not None:
                     self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        if not document.keys() <= (names := self.members["message_delta"].names):  # context_management
-            self.keep_others(document, names, BESIDE_DELTA)
+        self.keep_others(document, self.members["message_delta"].names, BESIDE_DELTA)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
-        if self.in_start:
-            self._read_start(ended=True)
+        self._read_start(ended=True)
         self._like = None
         self.stop_message()
         self.out.append(TerminatorSeen())
@@ -363,15 +354,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._read_start(ended=False)
         for block in self.blocks.values():
             self._settle(block)
-            if block.whole_input is not None:
-                self._whole_input(block, block.whole_input)
+            self._whole_input(block)
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        if self.in_start:
-            self._brought(index)
-        if type(start := document.get("content_block")) is not dict:
-            start = self.fields(start)
+        self._brought(index)
+        start = self.fields(document.get("content_block"))
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
@@ -436,14 +424,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
         block, self._like = self.blocks[index], None
         if block.start is not None:
             self._settle(block)
-        if block.whole_input is not None:
-            self._whole_input(block, block.whole_input)
+        self._whole_input(block)
         super().close_block(index)
 
-    def _whole_input(self, block: Block, text: str) -> None:
+    def _whole_input(self, block: Block) -> None:
         """Emit the whole input that a call started with."""
-        self.out.append(ToolCallDelta(block.call, arguments=text, snapshot=True))
-        block.whole_input = None
+        if block.whole_input is not None:
+            self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+            block.whole_input = None
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
         extras = without_defaults(others_of(start, CALL_FIELDS))

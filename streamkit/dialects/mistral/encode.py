@@ -154,7 +154,8 @@ class MistralEncoder(ChatEncoder):
         self._choices[event.choice].order = 2
         self._calls[event.choice].start(event)
 
-    call_arguments = EventEncoder.call_arguments
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        """Nothing: a call is written when it is whole."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""

@@ -258,10 +258,13 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
-        choice = self._choices[event.choice]
-        index = choice.calls.get(event.call)
-        if index is not None and event.call not in choice.custom:
-            self.parts.append(ARGUMENTS % (self._head, event.choice, index, dumps(event.fragment)))
+        self.push_arguments(event.call, event.fragment, event.choice)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        of = self._choices[choice]
+        index = of.calls.get(call)
+        if index is not None and call not in of.custom and not self.ended:
+            self.parts.append(ARGUMENTS % (self._head, choice, index, dumps(text)))
 
     def _arguments(self, choice: int, index: int, fragment: str) -> None:
         self.write(ARGUMENTS % (self._head, choice, index, dumps(fragment)))  # of a call that was started

@@ -12,7 +12,7 @@ from attrs import evolve
 from streamkit.conversation.messages import Citation, Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bodies.request_writer import without_none
-from streamkit.dialects.members.values import count_of, counts_of, details_of, text_of
+from streamkit.dialects.members.values import count_of, details_of, text_of
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
@@ -78,15 +78,16 @@ def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
 def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
     """Token counts of a ``usage`` object, DeepSeek's and xAI's ways included."""
     prompt = details_of(raw, "prompt_tokens_details")
-    prompt_tokens, output, total = counts_of(raw, ("prompt_tokens", "completion_tokens", "total_tokens"))
-    cached, to_cache = counts_of(prompt, ("cached_tokens", "cache_write_tokens"))
+    prompt_tokens, output = count_of(raw, "prompt_tokens"), count_of(raw, "completion_tokens")
+    total = count_of(raw, "total_tokens")
     reasoning = count_of(details_of(raw, "completion_tokens_details"), "reasoning_tokens")
+    cached = count_of(prompt, "cached_tokens")
     if reasoning and prompt_tokens is not None and output is not None and total == prompt_tokens + output + reasoning:
         output += reasoning  # xAI counts reasoning beside the completion, not in it (dialects.md §1.6)
     return UsageReported(
         prompt_tokens,
         cached if cached is not None else count_of(raw, "prompt_cache_hit_tokens"),
-        to_cache,
+        count_of(prompt, "cache_write_tokens"),
         output,
         reasoning,
         total,

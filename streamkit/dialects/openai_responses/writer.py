@@ -34,11 +34,8 @@ def event_of(name: bytes, members: bytes) -> bytes:
 ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
 ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
 ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
-#: A delta of text, with log probabilities.
-WITH_LOGPROBS: Final = (
-    b"event: response.output_text.delta\n"
-    b'data: {"type":"response.output_text.delta",%b,"delta":%b,"logprobs":%b,"sequence_number":%d}\n\n'
-)
+#: A delta: of its place and of what stands beside its text it makes a template.
+DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,"sequence_number":%%%%d}\n\n'
 
 
 class Form:
@@ -63,18 +60,15 @@ class Form:
         self.prefix = prefix  #: of the item's id
         self.member = member
         self.part = part
+        self.head = b',"role":"assistant"' if item == b"message" else b""
         self.in_summary = place == b"summary_index"
         empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(item, b',"%b":""' % member)
         self.added = ITEM_ADDED.replace(b"%b", b'{"id":%%b,"type":"%b","status":"in_progress"%%b%%b%b}' % (item, empty))
         self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place
         empty_part = b'{"type":"%b","%b":""%b}' % (part, member, beside and b',"annotations":[]' + beside)
         self.part_added = event_of(part_event + b".added", b',%b,"part":' + empty_part)
-        #: A template of one with the place of the part
-        self.delta = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%b,"sequence_number":%%%%d}\n\n' % (
-            event,
-            event,
-            beside,
-        )
+        self.delta = DELTA % (event, event)
+        self.beside = beside
         self.done = event and event_of(event + b".done", b',%%b,"%b":"%%b"%%b' % member)
         self.stop = self.done + event_of(part_event + b".done", b',%b,"part":%b')
 
@@ -186,21 +180,18 @@ class ItemWriter(BlockQueue):
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
         if item is None or not form.part or item.type != form.item or item.opaque or label in self.fields:
-            if item is not None:
-                self.close_item()
+            self.close_item()
             item = self._open_item(block, form, label)
         block.index = item.index
         item.labels.append(label)
         self._text, self._annotations, self._logprobs, self._next_logprobs = bytearray(), [], [], b""
         if form.part:
             address = form.address % (item.id, item.index, len(item.summary if form.in_summary else item.content))
-            number = self.number
-            self.number = number + 1
-            self.write(form.part_added % (number, address))
+            self.numbered(form.part_added, address)
         else:
             address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         self._address = address
-        self._delta = form.delta % address.replace(b"%", b"%%")
+        self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
 
     def write_text(self, delta: bytes) -> None:
         """Write more of the open part's text, with nothing beside it: nearly all of a stream is this."""
@@ -218,11 +209,10 @@ class ItemWriter(BlockQueue):
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
         elif first == ord('"'):
-            self.hold(len(delta))
-            self._text += delta[1:-1]
-            self.write(WITH_LOGPROBS % (self._address, delta, self._next_logprobs, self.number))
-            self.number += 1
-            self._next_logprobs = b""
+            plain, beside = self._delta, b',"logprobs":' + self._next_logprobs
+            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), beside.replace(b"%", b"%%"))
+            self.write_text(delta)
+            self._delta, self._next_logprobs = plain, b""
         elif block.key[0] == "hosted":
             self._hosted(block, delta)
         elif first == ord("["):
@@ -277,20 +267,16 @@ class ItemWriter(BlockQueue):
     # -- items -----------------------------------------------------------------------------------------------------
 
     def _open_item(self, block: Block, form: Form, label: Label) -> Item:
-        index, number = self._next_index, self.number
-        item = self._item = Item(form.item, index)
-        self._next_index, self.number = index + 1, number + 1
+        item = self._item = Item(form.item, self._next_index)
+        self._next_index += 1
         if not form.item:
-            self.write(ITEM_ADDED % (number, index, block.start))
+            self.numbered(ITEM_ADDED, item.index, block.start)
             return item
         item.id = dumps(self._make_id(form.prefix))
         if self.fields:
             item.fields = self.fields.pop(label, {})
-        if form.item == b"message":
-            item.head = b',"role":"assistant"'
-        elif form.item != b"reasoning":
-            item.head = b"," + block.start[1:-1]
-        self.write(form.added % (number, index, item.id, item.head, _more(item.fields)))
+        item.head = b"," + block.start[1:-1] if form.member and not form.part else form.head
+        self.numbered(form.added, item.index, item.id, item.head, _more(item.fields))
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
@@ -298,10 +284,9 @@ class ItemWriter(BlockQueue):
         item, self._item = self._item, None
         if item is None or not item.type:
             return
-        done, number = self._whole(item, b"completed" if whole else b"incomplete"), self.number
+        done = self._whole(item, b"completed" if whole else b"incomplete")
         self.output.append(done)
-        self.number = number + 1
-        self.write(ITEM_DONE % (number, item.index, done))
+        self.numbered(ITEM_DONE, item.index, done)
 
     def _whole(self, item: Item, status: bytes) -> bytes:
         if self.fields:

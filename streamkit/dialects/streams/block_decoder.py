@@ -78,8 +78,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def open_block(self, index: int, kind: str) -> B:
         """A new block, in the place of one that is open at its index. Raises TooManyBlocks."""
-        if not self._started:
-            self.ensure_started()
+        self.ensure_started()
         if index >= self._next:
             self._next = index + 1
         elif index in self.blocks:
@@ -87,13 +86,11 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             self.close_block(index)
         elif index in self._closed:
             self.report.repair("index_reused")
-        seen = self._seen
-        if seen >= self.limits.content_blocks:
+        if self._seen >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        self._seen = seen + 1
-        block = self.blocks[index] = self.block_type(kind, seen, self._calls)
-        if kind == self.call_kind:
-            self._calls += 1
+        block = self.blocks[index] = self.block_type(kind, self._seen, self._calls)
+        self._seen += 1
+        self._calls += kind == self.call_kind
         return block
 
     def close_block(self, index: int) -> None:
@@ -118,9 +115,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
         """A call starts, signed by what stood sealed before it."""
-        call_id = call_id if type(call_id) is str else self.string(call_id)
-        name = name if type(name) is str else self.string(name)
-        delta = ToolCallDelta(block.call, call_id or None, name or None)
+        delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
         delta.extras, delta.is_ended_by_wire = extras or None, True
         if self._signature is not None:
             delta.signature, self._signature = self._signature, None
