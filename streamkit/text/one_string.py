@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import define
-
 #: Line ends of a blank line.
 BLANK = 2
 
 
-@define
 class OneString:
     """The string so far. Call ``begin`` for each block and ``before`` for each of its pieces, in order."""
 
-    _ends: int = BLANK  #: line ends at its end; a string without text needs none
-    _due: int = 0  #: line ends that are missing before the block, whose text has not begun
+    ends = BLANK  #: line ends at its end; a string without text needs none
+    _due = 0  # line ends that are missing before the block, whose text has not begun
 
     @property
     def is_due(self) -> bool:
@@ -30,21 +27,21 @@ class OneString:
 
     def begin(self) -> None:
         """Begin another block."""
-        self._due = BLANK - self._ends
+        self._due = BLANK - self.ends
 
     def before(self, text: str) -> str:
         """Take the next piece of the block; return the line ends to write before it."""
         if not self._due and text[-1:] != "\n":  # nearly always
-            self._ends = 0 if text else self._ends
+            self.ends = 0 if text else self.ends
             return ""
         rest = text.lstrip("\n")
         leading = len(text) - len(rest)
         self._due = max(0, self._due - leading)
         if not rest:
-            self._ends = min(BLANK, self._ends + leading)
+            self.ends = min(BLANK, self.ends + leading)
             return ""
         missing, self._due = "\n" * self._due, 0
-        self._ends = min(BLANK, len(rest) - len(rest.rstrip("\n")))
+        self.ends = min(BLANK, len(rest) - len(rest.rstrip("\n")))
         return missing
 
 

@@ -47,26 +47,21 @@ class TextBuffer:
         self.chars = 0
 
 
-class LazyScanner:
-    """Whether a growing text is one complete JSON object: read only when asked, and then only what is new."""
+class LazyScanner(TextBuffer):
+    """Whether a growing text is one complete JSON object: read only when asked, and then only what is new, which is kept."""
 
-    __slots__ = ("_last", "_pending", "_scanner")
+    __slots__ = ("_scanner",)
 
     def __init__(self, depth: int, text: str = "") -> None:
+        super().__init__(text)
         self._scanner = ObjectScanner(depth=depth)
-        self._pending = TextBuffer(text)
-        self._last = text
-
-    def append(self, fragment: str) -> None:
-        self._pending.append(fragment)
-        self._last = fragment
 
     def append_to_end(self, text: str) -> int | None:
         """Add ``text``, or what of it makes a complete object of what was no whole value: so many characters.
 
         None if all was added, and no beginning of it completes the object.
         """
-        scanner, waited, self._last = self._scanner, self._pending.take(), text
+        scanner, waited = self._scanner, self.take()
         before, was_open = scanner.state, scanner.open
         scanner.feed(waited + text)
         if scanner.open:  # nearly always: read in one piece, which takes half of the time
@@ -86,16 +81,15 @@ class LazyScanner:
         if not scanner.complete_object:  # it became no JSON before it was complete
             scanner.feed(text[end:])
             return None
-        self._last = text[:end]
         return end
 
     @property
     def complete_object(self) -> bool:
-        if self._pending.chars:
-            end = self._last.rstrip(" \t\n\r")
+        if self.chars:
+            end = (self._tail or self._parts)[-1].rstrip(" \t\n\r")
             if end and end[-1] != "}":  # as nearly always; so the text is read in few pieces
                 return False
-            self._scanner.feed(self._pending.take())
+            self._scanner.feed(self.take())
         return self._scanner.complete_object
 
 

@@ -10,8 +10,7 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import define
@@ -39,13 +38,11 @@ from streamkit.events import (
     TerminatorSeen,
     TextDelta,
     ToolCallDelta,
+    WireEvent,
 )
-from streamkit.limits import Limits
-from streamkit.report import StreamReport
-from streamkit.tool_calls.settled import FragmentRun
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The method that reads each event; a ``ping`` says nothing.
+#: The method that reads each event.
 READERS: Mapping[str, str] = {
     "message_start": "_message_start",
     "content_block_start": "_block_start",
@@ -54,9 +51,10 @@ READERS: Mapping[str, str] = {
     "message_delta": "_message_delta",
     "message_stop": "_message_stop",
     "error": "_error",
+    "ping": "_ping",
 }
 #: Those that an ``event:`` line may name alone: a bare ``ping`` or ``error`` is not only Anthropic's.
-STREAMED = READERS.keys() - {"error"}
+STREAMED = READERS.keys() - {"error", "ping"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
@@ -134,95 +132,76 @@ class AnthropicDecoder(BlockDecoder[Block]):
     # Of the block whose text goes on:
     _like: dict[str, Any] | None = None  # what its next event is, but for the text; None if something of it waits
     _like_delta: dict[str, Any]
-    _kind, _index, _of_call, _member = "", 0, 0, ""
-    _tell: Callable[..., object] | None = None  # hands on a text without an event, and where it belongs with it
-    _place: tuple[Any, ...] = ()
-    _learned = -1  # the index of the block whose delta was learned
+    _member, _index, _block = "", 0, Block("", 0)
     block_text = b""  #: the JSON of the whole block that is being read
-
-    def __init__(self, limits: Limits, report: StreamReport) -> None:
-        super().__init__(limits, report)
-        self._usage: dict[str, Any] = {}
-        #: By index, blocks in the message's start and their own JSON, until they come.
-        self.in_start: dict[int, tuple[Any, bytes]] = {}
+    _usage: Mapping[str, Any] = {}
+    #: By index, blocks in the message's start and their own JSON, until they come.
+    in_start: Mapping[int, tuple[Any, bytes]] = {}
 
     def decode(self, document: dict[str, Any]) -> None:
         """One event: nearly always a delta that differs from the last one in its text alone, which is all that it says."""
-        if (like := self._like) is not None:
+        if self._like is not None and self.event == "content_block_delta":
             try:
                 text = self._like_delta[self._member] = document["delta"][self._member]
-                alike = document == like and type(text) is str and type(document["index"]) is int  # True is 1
             except (KeyError, TypeError):  # a member is missing, or is of another type
-                alike = False
-            if alike and self.event == "content_block_delta":
-                if self._frame is None and (tell := self._tell) is not None:  # as ``_say``, a call less
-                    if text:
-                        tell(text, *self._place)
+                text = None
+            if document == self._like and type(text) is str and document["index"] is self._index:  # not True, for 1
+                if not text:
                     return
-                if text:
-                    self._say(text)
-                # a payload by itself is read as fast; and the API may pad each otherwise
-                if self.in_run and self.may_learn() and self.frame.data[-2:] == b"}}":
-                    self._learned = self._index
-                    self.learn(document, "delta")
+                if self._frame is not None:
+                    self.out.append(self._said(text))
+                    return
+                self._say(text, self._block)
+                if self._payload[-2:] == b"}}" and self.may_learn():  # the API may pad each otherwise
+                    self.learn_text(document, ("delta", self._member), AnthropicDecoder._say, self._block)
                 return
+        kind = self.event
+        if (
+            document.get("type") == kind
+            and (members := self.members.get(kind)) is not None
+            and document.keys() <= members.names
+            and (not members.inner or _is_read(document.get("content_block")))
+            and not self._stopped
+        ):  # nearly all others: nothing of it is odd
+            self.recognised = True
+            getattr(self, READERS[kind])(document)
+            return
         self._event(document)
 
-    def again(self, delta: dict[str, Any]) -> bool:
-        text = self._text_of(delta)
-        if text:
-            self._say(text)
-        return text is not None
-
-    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
-        texts = list(takewhile(lambda text: text is not None, map(self._text_of, deltas)))
-        if self._kind == "tool_use":
-            fragments = [text for text in texts if text]
-            run = FragmentRun([self._of_call] * len(fragments), fragments)
-            self.out += [run] if fragments else []  # type: ignore[list-item] # no stage yields it
-        elif text := "".join(texts):  # type: ignore[arg-type] # None ended them
-            self._say(text)
-        return len(texts)
-
-    def _text_of(self, delta: dict[str, Any]) -> str | None:
-        """The text of a delta that has nothing else, and belongs to the block that goes on; None for any other."""
-        member = self._member
-        if self._like is None or self._index != self._learned or type(text := delta.get(member)) is not str:
-            return None
-        self._like_delta[member] = text
-        return text if delta == self._like_delta else None
-
-    def _say(self, text: str) -> None:
-        """Tell a text that goes on: at once, where it is all that is read of a payload by itself."""
-        if self._frame is None and self._tell is not None:
-            self._tell(text, *self._place)
-        elif self._kind == "text":
-            self.out.append(TextDelta(text, *self._place))
-        elif self._kind == "thinking":
-            self.out.append(ReasoningDelta(text, *self._place))
+    def _say(self, text: str, block: Block) -> None:
+        """Tell a text that goes on, without an event."""
+        if block.kind == "text":
+            self.emit_text(text, 0, block.number)
+        elif block.kind == "tool_use":
+            self.emit_fragment(block.call, text, 0)
         else:
-            self.out.append(ToolCallDelta(self._of_call, None, None, text))
+            self.emit_reasoning(text, 0, block.number, "summary")
+
+    def _said(self, text: str) -> WireEvent:
+        """The event of a text that goes on."""
+        block = self._block
+        if block.kind == "tool_use":
+            return ToolCallDelta(block.call, None, None, text)
+        if block.kind == "text":
+            return TextDelta(text, 0, block.number)
+        return ReasoningDelta(text, 0, block.number, "summary")
 
     def _goes_on(self, index: int, block: Block) -> None:
         """Note what the next delta of a block is, if nothing of the block waits for what it says."""
-        if block.kind in BLOCK_TEXTS and block.start is None and block.whole_input is None and not self._stopped:
-            kind, member = BLOCK_TEXTS[block.kind]
-            self._kind, self._member, self._index = block.kind, member, index
-            self._of_call, self._tell = block.call, None
-            if block.kind == "text":
-                self._tell, self._place = self.emit_text, (0, block.number)
-            elif block.kind == "thinking":
-                self._tell, self._place = self.emit_reasoning, (0, block.number, "summary")
-            self._like_delta = {"type": kind, member: ""}
-            self._like = {"type": "content_block_delta", "index": index, "delta": self._like_delta}
-        else:
-            self._like = None
+        if block.kind not in BLOCK_TEXTS or block.start is not None or block.whole_input is not None or self._stopped:
+            self._like, self._templates = None, ()
+            return
+        kind, member = BLOCK_TEXTS[block.kind]
+        self._templates = ()
+        self._member, self._index, self._block = member, index, block
+        self._like_delta = {"type": kind, member: ""}
+        self._like = {"type": "content_block_delta", "index": index, "delta": self._like_delta}
 
     def _event(self, document: dict[str, Any]) -> None:
         """Any event, looked at from all sides."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
-        if kind in READERS or kind == "ping":
+        if kind in READERS:
             self.recognised = True
             if self.event == "message":
                 self.report.repair("event_name_missing")
@@ -243,16 +222,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _read(self, document: dict[str, Any], kind: str) -> None:
         """An event of the message, and what nobody reads of it."""
-        said, members, block = document["type"], self.members[kind], document.get("content_block")
-        read = getattr(self, READERS[kind])
+        read, members, block = getattr(self, READERS[kind]), self.members[kind], document.get("content_block")
+        if members.open or (document.keys() <= members.names and (not members.inner or _is_read(block))):
+            read(document)
+            return
         if members.inner and type(block) is dict and block.get("type") == "tool_use":
             members = CALL_START
-        if (members.open or document.keys() <= members.names) and (
-            not members.inner or (type(block) is dict and block.keys() <= BLOCK.names)
-        ):  # all of it is read
-            read(document)
-        else:
-            self.read_and_keep(read, document, members, f"{said}.")
+        self.read_and_keep(read, document, members, f"{document['type']}.")
 
     def close(self) -> None:
         self.settle_starts()
@@ -265,18 +241,19 @@ class AnthropicDecoder(BlockDecoder[Block]):
         extras = others_of(message, MESSAGE_FIELDS)
         usage = None
         if counts := self.fields(message.get("usage")):
-            self._usage = dict(counts)
-            usage = decode_usage(counts)
+            self._usage, usage = counts, decode_usage(counts)
         self._id = text_of(message.get("id"))
-        model = text_of(message.get("model"))
-        self.start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
+        self.start(ResponseStarted(self._id, text_of(message.get("model")), None, VENDOR, extras or None, usage))
         if usage is not None:
             self.out.append(usage)  # the answer's own counts come with its end
-        if blocks := self.contents(message.get("content")):
+        if (content := message.get("content")) != [] and (blocks := self.contents(content)):
             found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
             self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
         if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
+
+    def _ping(self, _document: dict[str, Any]) -> None:
+        """A ping says nothing."""
 
     def _read_start(self, *, ended: bool) -> None:
         """Read the blocks of the message's start that no event brought."""
@@ -286,7 +263,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _brought(self, index: int) -> None:
         """A block comes: what the message's start had of it is not read."""
-        if self.in_start.pop(index, None) is not None:
+        if index in self.in_start:
+            self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
             self.report.repair("text_repeated")
 
     # -- the message -----------------------------------------------------------------------------------------------
@@ -296,14 +274,15 @@ class AnthropicDecoder(BlockDecoder[Block]):
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
             empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # no input is empty
-            if None not in usage.values() and empty.isdisjoint(usage) and len(self._usage) + len(usage) <= COUNTS:
-                self._usage |= usage  # the same at once, as nearly always
-            else:
+            counts = {**self._usage, **usage}  # the same at once, as nearly always
+            if None in usage.values() or not empty.isdisjoint(usage) or len(counts) > COUNTS:
+                counts = {**self._usage}
                 for name, value in usage.items():
-                    known = name in self._usage
-                    if value is not None and not (known and name in empty) and (known or len(self._usage) < COUNTS):
-                        self._usage[name] = value
-            self.tell_counts(decode_usage(dict(self._usage)))
+                    known = name in counts
+                    if value is not None and not (known and name in empty) and (known or len(counts) < COUNTS):
+                        counts[name] = value
+            self._usage = counts
+            self.tell_counts(decode_usage(counts))
         if native := text_of(delta.get("stop_reason")):
             self._read_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)
@@ -317,7 +296,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
         self._read_start(ended=True)
-        self._like = None
+        self._like, self._templates = None, ()
         self.stop_message()
         self.out.append(TerminatorSeen())
 
@@ -355,15 +334,15 @@ class AnthropicDecoder(BlockDecoder[Block]):
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
-            if text := self.string(start.get("text")):
+            if (text := start.get("text")) != "" and (text := self.string(text)):
                 block.start = StartText(text)
-            for citation in self.items(start.get("citations")):
+            for citation in self.items(start["citations"]) if "citations" in start else ():
                 self._settle(block)
                 self._citation(self.fields(citation), block)
         elif block.kind == "thinking":
-            if text := self.string(start.get("thinking")):
+            if (text := start.get("thinking")) != "" and (text := self.string(text)):
                 block.start = StartText(text)
-            if signature := self.string(start.get("signature")):
+            if (signature := start.get("signature")) != "" and (signature := self.string(signature)):
                 self._settle(block)
                 self.opaque(signature, block, redacted=False)
         elif block.kind == "redacted_thinking":
@@ -413,7 +392,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._closed[index] = self.blocks.pop(index)
 
     def close_block(self, index: int) -> None:
-        block, self._like = self.blocks[index], None
+        block, self._like, self._templates = self.blocks[index], None, ()
         if block.start is not None:
             self._settle(block)
         self._whole_input(block)
@@ -490,6 +469,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """A frame of a block that only this vendor understands; the frames together are the block."""
         self.out.append(aside_of(document, block.kind, block.number))
+
+
+def _is_read(block: Any) -> bool:
+    """Whether all of a block's start is read. A call keeps its other members itself."""
+    return type(block) is dict and (block.get("type") == "tool_use" or block.keys() <= BLOCK.names)
 
 
 def _has_content(block: object) -> bool:

@@ -31,7 +31,7 @@ from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.images import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, stop_word
+from streamkit.dialects.streams.event_encoder import function_call, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
@@ -155,7 +155,8 @@ class MistralEncoder(ChatEncoder):
         self._choices[event.choice].order = 2
         self._calls[event.choice].start(event)
 
-    call_arguments = EventEncoder.call_arguments
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        """Nothing: a call is written when it is whole."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any, ClassVar, Final, Literal
 
 import orjson
-from attrs import define, field
 
 from streamkit.dialects.openai_chat.images import write_images
 from streamkit.dialects.openai_chat.providers import client_of
@@ -54,27 +53,28 @@ dumps = orjson.dumps
 BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
 BEHIND: Final = b',"finish_reason":null}]}\n\n'
 CHUNK: Final = BEFORE + b"%b" + BEHIND
-TEXT: Final = BEFORE + b'{"content":%b}' + BEHIND
+TEXT_DELTA: Final = b'{"content":%b}'
 #: With the chunk in front that says the role.
 FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
 #: With a fragment of a call.
 ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
 
 
-@define
 class _Choice:
-    role_written: bool = False
-    calls: dict[int, int] = field(factory=dict)  #: their index as written: dense within the choice
-    custom: set[int] = field(factory=set)  #: the calls of custom tools
-    refused: bool = False
-    blocks: dict[type, int] = field(factory=dict)  #: the block that each kind of delta was last in
-    annotations: int = 0  #: that were written
-    details: int = 0  #: entries of ``reasoning_details`` that were written
+    role_written = False
+    custom: frozenset[int] = frozenset()  #: the calls of custom tools
+    refused = False
+    annotations = 0  #: that were written
+    details = 0  #: entries of ``reasoning_details`` that were written
     signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
-    unsigned: int = 0  #: blocks of reasoning since the last of them
-    thought: OneString = field(factory=OneString)  #: its reasoning
-    parted: bool = False  #: something of another block was written inside the last block of reasoning
-    order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
+    unsigned = 0  #: blocks of reasoning since the last of them
+    parted = False  #: something of another block was written inside the last block of reasoning
+    order = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
+
+    def __init__(self) -> None:
+        self.calls: dict[int, int] = {}  #: their index as written: dense within the choice
+        self.blocks: dict[type, int] = {}  #: the block that each kind of delta was last in
+        self.thought = OneString()  #: its reasoning
 
 
 @cache
@@ -90,6 +90,7 @@ class ChatEncoder(EventEncoder):
     vendor: ClassVar[str] = VENDOR
     #: The choice and the block of text, and of reasoning its kind, that more is written of at once.
     _goes_on: tuple[Any, ...] | None = None
+    _more: bytes  # a template of its chunks
     _running: OneString  # that reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -105,6 +106,7 @@ class ChatEncoder(EventEncoder):
         """Keep the members that each chunk begins with."""
         head = identity(event, self.encoding, "chatcmpl-", "chat.completion.chunk")
         self._head = b"data: " + dumps({**head, **self.response_extras(event)})[:-1] + b","
+        self._goes_on = None
 
     def _started(self) -> bytes:
         """The head where no event said that the response started."""
@@ -138,25 +140,31 @@ class ChatEncoder(EventEncoder):
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         if (choice, block) == self._goes_on:  # as nearly always
-            self.parts.append(TEXT % (self._head, choice, dumps(text)))
+            self.parts.append(self._more % dumps(text))
         else:
             self.push(TextDelta(text, choice, block))
             if self._spoke and not self.ended:
-                self._goes_on = choice, block
+                self._goes_on, self._more = (choice, block), self._chunks(choice, TEXT_DELTA)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         if (choice, block, kind) == self._goes_on:
-            self._running.before(text)
-            self.parts.append(CHUNK % (self._head, choice, self._thought_delta(text)))
+            if text[-1:] == "\n" or self._running.ends:
+                self._running.before(text)
+            self.parts.append(self._more % ((dumps(text),) * len(self._client.reasoning_fields)))
         else:
             self.push(ReasoningDelta(text, choice, block, kind))
             self._running = self._choices[choice].thought
             if not (self.ended or self._running.is_due):
-                self._goes_on = choice, block, kind
+                more = self._chunks(choice, _members(self._client.reasoning_fields))
+                self._goes_on, self._more = (choice, block, kind), more
+
+    def _chunks(self, choice: int, delta: bytes) -> bytes:
+        """The template of chunks of a choice with a delta, which is a template itself."""
+        return CHUNK % (self._head.replace(b"%", b"%%"), choice, delta)
 
     def text(self, event: TextDelta) -> None:
         self._place(event, 1)
-        self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
+        self._delta(event.choice, TEXT_DELTA % dumps(event.text), content=b'""')
 
     def refusal(self, event: RefusalDelta) -> None:
         self._place(event, 1)
@@ -171,11 +179,8 @@ class ChatEncoder(EventEncoder):
 
     def _thought(self, choice: int, text: str) -> None:
         """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows after a signature."""
-        self._delta(choice, self._thought_delta(text))
-
-    def _thought_delta(self, text: str) -> bytes:
         names = self._client.reasoning_fields
-        return _members(names) % ((dumps(text),) * len(names))
+        self._delta(choice, _members(names) % ((dumps(text),) * len(names)))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
@@ -244,7 +249,7 @@ class ChatEncoder(EventEncoder):
             return  # withheld when it ends
         index = choice.calls[event.call] = len(choice.calls)
         if event.kind == "custom":
-            choice.custom.add(event.call)
+            choice.custom |= {event.call}
         function = {"name": event.name, "arguments": ""}
         start = {"index": index, "id": event.id, "type": "function", "function": function}
         start |= self.own_extras(event.extras)
@@ -253,10 +258,13 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
-        choice = self._choices[event.choice]
-        index = choice.calls.get(event.call)
-        if index is not None and event.call not in choice.custom:
-            self._arguments(event.choice, index, event.fragment)
+        self.push_arguments(event.call, event.fragment, event.choice)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        of = self._choices[choice]
+        index = of.calls.get(call)
+        if index is not None and call not in of.custom and not self.ended:
+            self.parts.append(ARGUMENTS % (self._head, choice, index, dumps(text)))
 
     def _arguments(self, choice: int, index: int, fragment: str) -> None:
         self.write(ARGUMENTS % (self._head, choice, index, dumps(fragment)))  # of a call that was started

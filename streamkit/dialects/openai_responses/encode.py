@@ -48,6 +48,7 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
+    TextDelta,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -90,12 +91,15 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
 #: A response behind the members that it begins with, at its start and at its end.
 STARTED: Final = b'%b,"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"output":[]}'
-ENDED: Final = b'%b,"status":"%b","error":%b,"incomplete_details":%b,"usage":%b,"output":[%b]}'
+ENDED: Final = b'%%b,"status":"%b","error":%%b,"incomplete_details":%%b,"usage":%%b,"output":[%%b]}'
 #: Both events of a start.
-STARTS: Final = b"".join(event_of(b"response." + name, b',"response":%b') for name in (b"created", b"in_progress"))
+STARTS: Final = b"".join(
+    event_of(b"response." + name, b',"response":' + STARTED) for name in (b"created", b"in_progress")
+)
 ERROR: Final = event_of(b"error", b',"error":%b,%b')
 ENDS: Final = {
-    status: event_of(b"response." + status, b',"response":%b') for status in (b"completed", b"incomplete", b"failed")
+    status: event_of(b"response." + status, b',"response":' + ENDED % status)
+    for status in (b"completed", b"incomplete", b"failed")
 }
 #: What of its request a response says again.
 ECHOED: Final = (
@@ -125,7 +129,6 @@ class ResponsesEncoder(BlockEncoder):
     vendor = native = VENDOR
     writer = ItemWriter
     signer = OPAQUE_VENDOR
-    text_delta = thinking_delta = b"%b"
     _blocks: ItemWriter
     _head = b""  # the members that each response begins with, as JSON without its closing brace
     _waits = False  # for what the client runs in a form of this dialect
@@ -137,9 +140,9 @@ class ResponsesEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
-        response, number = STARTED % self._head, self._blocks.number
+        number, head = self._blocks.number, self._head
         self._blocks.number = number + 2
-        self.write(STARTS % (number, response, number + 1, response))
+        self.write(STARTS % (number, head, number + 1, head))
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
@@ -159,27 +162,42 @@ class ResponsesEncoder(BlockEncoder):
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         items = self._blocks
         if (choice, block) == items.goes_on:  # as nearly always
-            self.parts.append(items.plain_delta(text))
+            items.write_text(dumps(text))
         else:
-            super().push_text(text, choice, block)
+            self.push(TextDelta(text, choice, block))
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         items = self._blocks
         if (choice, block, kind) == items.goes_on:
-            self.parts.append(items.plain_delta(text))
+            items.write_text(dumps(text))
         else:
-            super().push_reasoning(text, choice, block, kind)
+            self.push(ReasoningDelta(text, choice, block, kind))
+
+    def text(self, event: TextDelta) -> None:
+        items, place = self._blocks, (event.choice, event.block)
+        if place == items.goes_on:
+            items.write_text(dumps(event.text))
+            return
+        items.text(("text", event.block), dumps(event.text))
+        if self._spoke and self._is_open("text", *place):
+            items.goes_on = place
 
     def refusal(self, event: RefusalDelta) -> None:
         self._refused = True
         self._blocks.text(("refusal", event.block), dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
+        items, place = self._blocks, (event.choice, event.block, event.kind)
+        if place == items.goes_on:
+            items.write_text(dumps(event.text))
+            return
         self._thought.add(event.block)
-        key, last = ("thinking", event.block), self._blocks.last
+        key, last = ("thinking", event.block), items.last
         if last is None or last.key != key or last.start != event.kind.encode():
-            last = self._blocks.add(key, event.kind.encode())
-        self._blocks.delta(last, dumps(event.text))
+            last = items.add(key, event.kind.encode())
+        items.delta(last, dumps(event.text))
+        if self._is_open("thinking", event.choice, event.block):
+            items.goes_on = place
 
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))
@@ -291,16 +309,12 @@ class ResponsesEncoder(BlockEncoder):
         founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
         status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
         self.begin()
-        said = {} if incomplete is None else {"incomplete": dumps(incomplete)}
-        self._end_response(status.encode(), self._blocks.output, **said)
+        self._end_response(status.encode(), self._blocks.output, b"null", dumps(incomplete))
 
-    def _end_response(
-        self, status: bytes, output: list[bytes], *, error: bytes = b"null", incomplete: bytes = b"null"
-    ) -> None:
+    def _end_response(self, status: bytes, output: list[bytes], error: bytes, incomplete: bytes = b"null") -> None:
         head = self._head if self._changed is None else dumps(self._changed)[:-1]
         usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
-        response = ENDED % (head, status, error, incomplete, usage, b",".join(output))
-        self._blocks.numbered(ENDS[status], response)
+        self._blocks.numbered(ENDS[status], head, error, incomplete, usage, b",".join(output))
 
     def error(self, event: ProviderFailed) -> None:
         error = encode_error(event, self.report)
@@ -312,7 +326,7 @@ class ResponsesEncoder(BlockEncoder):
         self._blocks.numbered(ERROR, dumps(error), flat)
         unfinished = self._blocks.unfinished()
         output = self._blocks.output + ([] if unfinished is None else [unfinished])
-        self._end_response(b"failed", output, error=dumps({"code": code, "message": event.message}))
+        self._end_response(b"failed", output, dumps({"code": code, "message": event.message}))
 
 
 def _is_event(name: str, raw: Any) -> bool:

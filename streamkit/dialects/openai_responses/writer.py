@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
-from attrs import define, field
 
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
 from streamkit.dialects.streams.event_encoder import EventEncoder
@@ -35,8 +34,8 @@ def event_of(name: bytes, members: bytes) -> bytes:
 ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
 ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
 ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
-#: A delta of text, with log probabilities behind it.
-WITH_LOGPROBS: Final = b'%b%b,"sequence_number":%d}\n\n'
+#: A delta: of its place and of what stands beside its text it makes a template.
+DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,"sequence_number":%%%%d}\n\n'
 
 
 class Form:
@@ -61,15 +60,17 @@ class Form:
         self.prefix = prefix  #: of the item's id
         self.member = member
         self.part = part
+        self.head = b',"role":"assistant"' if item == b"message" else b""
         self.in_summary = place == b"summary_index"
-        self.empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(item, b',"%b":""' % member)
+        empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(item, b',"%b":""' % member)
+        self.added = ITEM_ADDED.replace(b"%b", b'{"id":%%b,"type":"%b","status":"in_progress"%%b%%b%b}' % (item, empty))
         self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place
         empty_part = b'{"type":"%b","%b":""%b}' % (part, member, beside and b',"annotations":[]' + beside)
         self.part_added = event_of(part_event + b".added", b',%b,"part":' + empty_part)
-        self.delta = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":' % (event, event)  #: up to its text
-        self.whole_delta = b'%%b%%b%b,"sequence_number":%%d}\n\n' % beside
+        self.delta = DELTA % (event, event)
+        self.beside = beside
         self.done = event and event_of(event + b".done", b',%%b,"%b":"%%b"%%b' % member)
-        self.part_done = event_of(part_event + b".done", b',%b,"part":%b')
+        self.stop = self.done + event_of(part_event + b".done", b',%b,"part":%b')
 
 
 TEXT: Final = Form(b"message", "msg_", b"response.output_text", b"text", b"output_text", beside=b',"logprobs":[]')
@@ -112,20 +113,26 @@ class FreeText(LazyScanner):
         """Nothing ends it."""
 
 
-@define(eq=False)
 class Item:
     """An output item, as far as it is written."""
 
-    type: bytes
-    index: int
-    id: bytes = b""
-    head: bytes = b""  #: of a message its role, of a call its identity
-    fields: dict[str, Any] = field(factory=dict)  #: members that are the vendor's own
-    content: list[bytes] = field(factory=list)  #: parts that are done
-    summary: list[bytes] = field(factory=list)
-    own: bytes = b""  #: the members of a call with its whole text
-    opaque: bytes = b""  #: ``encrypted_content``
-    labels: list[Label] = field(factory=list)  #: of its parts
+    id = b""
+    head = b""  #: of a message its role, of a call its identity
+    fields: Mapping[str, Any] = {}  #: members that are the vendor's own
+    own = b""  #: the members of a call with its whole text
+    opaque = b""  #: ``encrypted_content``
+
+    def __init__(self, kind: bytes, index: int) -> None:
+        self.type = kind
+        self.index = index
+        self.content: list[bytes] = []  #: parts that are done
+        self.summary: list[bytes] = []
+        self.labels: list[Label] = []  #: of its parts
+
+
+def _more(fields: Mapping[str, Any]) -> bytes:
+    """Members of an item behind others."""
+    return b"," + dumps(fields)[1:-1] if fields else b""
 
 
 class ItemWriter(BlockQueue):
@@ -138,7 +145,7 @@ class ItemWriter(BlockQueue):
     # Of the part that is open:
     _form = TEXT
     _address = b""
-    _delta = b""  # an event, up to its text
+    _delta = b""  # a template of its deltas
     _next_logprobs = b""
     _text: bytearray  # the inside of its JSON string
     _annotations: list[bytes]
@@ -154,7 +161,7 @@ class ItemWriter(BlockQueue):
         return dumps(fragment)
 
     def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
-        self.write(self.plain_delta(fragment))
+        self.write_text(dumps(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
         self._held_chars = 0  # what waits was counted, and no more comes
@@ -174,42 +181,38 @@ class ItemWriter(BlockQueue):
         item, label = self._item, (form.item, number)
         if item is None or not form.part or item.type != form.item or item.opaque or label in self.fields:
             self.close_item()
-            item = self._open_item(block, form)
+            item = self._open_item(block, form, label)
         block.index = item.index
         item.labels.append(label)
         self._text, self._annotations, self._logprobs, self._next_logprobs = bytearray(), [], [], b""
         if form.part:
-            place = len(item.summary if form.in_summary else item.content)
-            address = form.address % (item.id, item.index, place)
+            address = form.address % (item.id, item.index, len(item.summary if form.in_summary else item.content))
             self.numbered(form.part_added, address)
         else:
             address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         self._address = address
-        self._delta = form.delta % address
+        self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
 
-    def plain_delta(self, text: str) -> bytes:
-        """A delta of the open part with nothing beside it: one call, since nearly all of a stream is these."""
-        delta = dumps(text)
-        self._held_chars += len(delta)  # until the end of the response
-        if self._held_chars > self.limits.held_chars:
+    def write_text(self, delta: bytes) -> None:
+        """Write more of the open part's text, with nothing beside it: nearly all of a stream is this."""
+        held = self._held_chars = self._held_chars + len(delta)  # until the end of the response
+        if held > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
         self._text += delta[1:-1]
         number = self.number
         self.number = number + 1
-        return self._form.whole_delta % (self._delta, delta, number)
+        self.write(self._delta % (delta, number))
 
     def write_delta(self, block: Block, delta: bytes) -> None:
         """Write a delta, which its first byte tells apart."""
         first = delta[0]
-        if first == ord('"'):
-            self.hold(len(delta))
-            self._text += delta[1:-1]
-            template = self._form.whole_delta
-            if self._next_logprobs:
-                delta, self._next_logprobs = b'%b,"logprobs":%b' % (delta, self._next_logprobs), b""
-                template = WITH_LOGPROBS
-            self.write(template % (self._delta, delta, self.number))
-            self.number += 1
+        if first == ord('"') and not self._next_logprobs:
+            self.write_text(delta)
+        elif first == ord('"'):
+            plain, beside = self._delta, b',"logprobs":' + self._next_logprobs
+            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), beside.replace(b"%", b"%%"))
+            self.write_text(delta)
+            self._delta, self._next_logprobs = plain, b""
         elif block.key[0] == "hosted":
             self._hosted(block, delta)
         elif first == ord("["):
@@ -227,13 +230,15 @@ class ItemWriter(BlockQueue):
             return
         if self._next_logprobs:  # of no text
             self.write_delta(block, b'""')
-        text = bytes(self._text)
+        text, number = bytes(self._text), self.number
         if form.part:
             part = self._part(text)
             (item.summary if form.in_summary else item.content).append(part)
             tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
-            self.numbered(form.done, self._address, text, tail)
-            self.numbered(form.part_done, self._address, part)
+            self.number = number + 2
+            self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
+            if not block.signature:  # more parts may follow
+                return
         elif form.member:  # a reader may act on a call that is completed: one that is cut never says so
             item.own = b',"%b":"%b"' % (form.member, text)
             whole = block.may_close and block.key not in self.incomplete
@@ -246,8 +251,7 @@ class ItemWriter(BlockQueue):
         if block.key[0] == "hosted" and len(self.output) < self._next_index:  # its end never came
             start = {**orjson.loads(block.start), "status": "incomplete"}
             self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
-        if item.opaque or not form.part:  # else more parts may follow
-            self.close_item()
+        self.close_item()
 
     def _part(self, text: bytes) -> bytes:
         """The open part as JSON, with the inside of its string."""
@@ -262,20 +266,17 @@ class ItemWriter(BlockQueue):
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def _open_item(self, block: Block, form: Form) -> Item:
+    def _open_item(self, block: Block, form: Form, label: Label) -> Item:
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
-        if block.key[0] == "hosted":
+        if not form.item:
             self.numbered(ITEM_ADDED, item.index, block.start)
             return item
         item.id = dumps(self._make_id(form.prefix))
         if self.fields:
-            item.fields.update(self.fields.pop((form.item, block.key[1]), {}))
-        if form.item == b"message":
-            item.head = b',"role":"assistant"'
-        elif form.item != b"reasoning":
-            item.head = b"," + block.start[1:-1]
-        self.numbered(ITEM_ADDED, item.index, self._whole(item, b"in_progress", form.empty))
+            item.fields = self.fields.pop(label, {})
+        item.head = b"," + block.start[1:-1] if form.member and not form.part else form.head
+        self.numbered(form.added, item.index, item.id, item.head, _more(item.fields))
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
@@ -283,24 +284,23 @@ class ItemWriter(BlockQueue):
         item, self._item = self._item, None
         if item is None or not item.type:
             return
-        done = self._whole(item, b"completed" if whole else b"incomplete", self._members(item))
-        self.numbered(ITEM_DONE, item.index, done)
+        done = self._whole(item, b"completed" if whole else b"incomplete")
         self.output.append(done)
+        self.numbered(ITEM_DONE, item.index, done)
 
-    def _members(self, item: Item) -> bytes:
+    def _whole(self, item: Item, status: bytes) -> bytes:
         if self.fields:
             for label in item.labels:
-                item.fields.update(self.fields.pop(label, {}))
+                item.fields = {**item.fields, **self.fields.pop(label, {})}
         if item.type == b"message":
-            return b',"content":[%b]' % b",".join(item.content)
-        if item.type == b"reasoning":
+            members = b',"content":[%b]' % b",".join(item.content)
+        elif item.type == b"reasoning":
             content = b',"content":[%b]' % b",".join(item.content) if item.content else b""
-            return b',"summary":[%b]%b%b' % (b",".join(item.summary), content, item.opaque)
-        return item.own
-
-    def _whole(self, item: Item, status: bytes, members: bytes) -> bytes:
-        fields = b"," + dumps(item.fields)[1:-1] if item.fields else b""
-        return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % (item.id, item.type, status, item.head, fields, members)
+            members = b',"summary":[%b]%b%b' % (b",".join(item.summary), content, item.opaque)
+        else:
+            members = item.own
+        known = item.id, item.type, status, item.head, _more(item.fields), members
+        return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % known
 
     def unfinished(self) -> bytes | None:
         """The item that a failure left open, as JSON; None for a call, which nobody must run."""
@@ -310,7 +310,7 @@ class ItemWriter(BlockQueue):
         if self.current is not None and self._form.part:
             part = self._part(bytes(self._text))
             (item.summary if self._form.in_summary else item.content).append(part)
-        return self._whole(item, b"incomplete", self._members(item))
+        return self._whole(item, b"incomplete")
 
     def _hosted(self, block: Block, frame: bytes) -> None:
         """A frame of an item that only this vendor understands, at the place that the item has now."""

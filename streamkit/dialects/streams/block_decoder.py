@@ -56,6 +56,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_index(self, value: object) -> int:
         """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
         index = self.index(value)
         if index is None:
             self.report.repair("index_missing")
@@ -79,7 +81,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         self.ensure_started()
         if index >= self._next:
             self._next = index + 1
-        if index in self.blocks:
+        elif index in self.blocks:
             self.report.repair("block_reopened")
             self.close_block(index)
         elif index in self._closed:

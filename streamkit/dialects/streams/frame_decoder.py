@@ -456,7 +456,7 @@ class FrameDecoder(Link):
     def start(self, event: ResponseStarted, role: str = "assistant") -> None:
         """The response starts, and with it its only choice."""
         self._started = True
-        self.out += (event, ChoiceStarted(role=role))
+        self.out += (event, ChoiceStarted(0, role))
 
     def ensure_started(self) -> None:
         if not self._started:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from streamkit.dialects.members.values import CONTAINERS
 from streamkit.events import UsageReported
 
 #: Counts by ours, as the protocols of user interfaces call them.
@@ -84,11 +85,14 @@ def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> b
 
 
 def _counts_more(value: Any) -> bool:
-    if type(value) is dict:
-        is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
-        for name in value.keys() - NOT_MORE:
-            if not (member := value[name]) or (is_text and name == "tokenCount"):
-                continue
-            if (member > 0 and name not in NO_COUNTS) if type(member) is int else _counts_more(member):
+    if type(value) is list:
+        return any(map(_counts_more, value))
+    for name, member in value.items() if type(value) is dict else ():
+        if not member or name in NOT_MORE:
+            continue
+        if type(member) is not int:
+            if type(member) in CONTAINERS and _counts_more(member):
                 return True
-    return type(value) is list and any(map(_counts_more, value))
+        elif member > 0 and name not in NO_COUNTS and (name != "tokenCount" or value.get("modality") != "TEXT"):
+            return True  # of Gemini's parts of a sum text is what is left
+    return False
