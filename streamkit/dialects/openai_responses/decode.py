@@ -32,6 +32,7 @@ from streamkit.events import (
     StopReason,
     StopReasonSeen,
     TerminatorSeen,
+    TextDelta,
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -115,12 +116,14 @@ class ResponsesDecoder(ItemReader):
                 recent.append(text)
                 if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
-            if (tell := last.tell) is None or self._frame is not None:
-                self.out.append(last.event(text, 0, last.label))
-            elif last.kind is None:  # it is alone: no event is needed
-                tell(text, 0, last.label)
+            if self._frame is None and last.event is TextDelta:  # it is alone: no event is needed
+                self.emit_text(text, 0, last.label)
+            elif self._frame is None and running is None:
+                self.emit_fragment(last.label, text, 0)
+            elif self._frame is None and last.kind is not None:
+                self.emit_reasoning(text, 0, last.label, last.kind)
             else:
-                tell(text, 0, last.label, last.kind)
+                self.out.append(last.event(text, 0, last.label))
             return
         self.last_delta = None
         kind: Any = document.get("type")

@@ -317,7 +317,7 @@ class ItemReader(TextReader):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
             if named is not None and document.keys() <= DELTA_FIELDS and "logprobs" not in document:
-                self.last_delta = LastDelta(self, document, "output_index", None, _arguments, item.call)
+                self.last_delta = LastDelta(document, "output_index", None, _arguments, item.call)
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)

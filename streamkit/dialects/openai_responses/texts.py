@@ -131,15 +131,14 @@ class LastDelta:
     """What the last event was, if it was a delta that named its part, or its call, and was said as it came.
 
     ``each`` are the members of the event that the next one may have otherwise; ``at`` is that with the index of its part.
-    ``text`` is that which it goes on, of a part; ``event`` makes one of a text, its choice, and its block or call, ``label``.
-    ``tell`` hands a text on without an event, as does that of reasoning of a ``kind``.
+    ``text`` is that which it goes on, None of a call; ``event`` makes one of a text, its choice, and its block or call,
+    ``label``. Reasoning has a ``kind``.
     """
 
-    __slots__ = ("at", "document", "each", "event", "kind", "label", "tell", "text")
+    __slots__ = ("at", "document", "each", "event", "kind", "label", "text")
 
     def __init__(
         self,
-        decoder: FrameDecoder,
         document: dict[str, Any],
         at: str,
         text: RunningText | None,
@@ -150,9 +149,6 @@ class LastDelta:
         self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
         self.kind = "raw" if event is ReasoningDelta else "summary" if event is _summary else None
-        self.tell: Callable[..., object] | None = None
-        if event is TextDelta or self.kind is not None:
-            self.tell = decoder.emit_text if self.kind is None else decoder.emit_reasoning
 
 
 class TextReader(FrameDecoder):
@@ -258,7 +254,7 @@ class TextReader(FrameDecoder):
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
             event = _event_of(part, speech)
-            self.last_delta = LastDelta(self, document, speech.place, self.texts.of(part.number), event, part.block)
+            self.last_delta = LastDelta(document, speech.place, self.texts.of(part.number), event, part.block)
 
     def annotation_added(self, document: dict[str, Any]) -> None:
         self._annotation(self._part(document, TEXT), document.get("annotation"))
