@@ -27,6 +27,7 @@ from streamkit.dialects.openai_chat.reasoning_names import (
 )
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import LEARN_AT, FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -332,6 +333,11 @@ class ChatDecoder(FrameDecoder):
             self._running = state.text if texts[0] == "content" else state.thought
             if self.emit_text is None or state.in_thought:
                 self._running = None
+
+    def noting(self, said: Said) -> Callable[[str], object] | None:
+        if not self._goes_on:  # a whole message may repeat what came
+            return None
+        return super().noting(said) if type(said) is ToolCallDelta else self.texts.of((type(said), said.choice)).append
 
     def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
         state = self._state

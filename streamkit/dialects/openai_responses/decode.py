@@ -23,6 +23,7 @@ from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, HOLDERS, SaidBefore
 from streamkit.dialects.openai_responses.texts import SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -137,6 +138,12 @@ class ResponsesDecoder(ItemReader):
         before = len(self.out)
         read(self, document)
         self._unread(document, document["type"], before)
+
+    def noting(self, said: Said) -> Callable[[str], object] | None:
+        last = self.last_delta
+        if last is None:
+            return None
+        return super().noting(said) if last.text is None else last.text.append
 
     def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
         """Keep what was not read, unless the whole event was kept; what it repeats is kept once."""

@@ -5,6 +5,8 @@ one payload by an exact check: the same bytes around a mark must parse to the sa
 place. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
 same document with another delta. OpenAI's padding (``obfuscation``), if it stands at the end, may differ too.
 
+A text by itself is learned in the same way (``alike.py``).
+
 Gain: 0.14 of 0.7 µs a chunk of Chat, and what a decoder need not look at again.
 
 Source: design.md §9; RFC 8259 §2.
@@ -33,11 +35,12 @@ _decode_value = json.JSONDecoder().raw_decode
 class DeltaTemplate:
     """The bytes ``before`` and ``behind`` the delta of a payload."""
 
-    __slots__ = ("_around", "_before", "_behind")
+    __slots__ = ("_around", "_before", "_behind", "_kind")
 
-    def __init__(self, before: bytes, behind: bytes) -> None:
+    def __init__(self, before: bytes, behind: bytes, kind: type) -> None:
         self._before = before
         self._behind = behind
+        self._kind = kind
         self._around = len(before) + len(behind)
 
     def delta(self, payload: bytes) -> dict[str, Any] | None:
@@ -52,15 +55,15 @@ class DeltaTemplate:
             return None
         return delta if type(delta) is dict else None
 
-    def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
+    def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
         """The deltas of as many of the first payloads as are like that which was learned."""
         before, behind = self._before, self._behind
         begin, end = len(before), -len(behind)
         texts = [payload[begin:end] for payload in payloads]
         if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
-            return _parsed(texts)
+            return _parsed(texts, self._kind)
         alike = [payload.startswith(before) and payload.endswith(behind) for payload in payloads]
-        return _parsed(texts[: alike.index(False)] if False in alike else texts)
+        return _parsed(texts[: alike.index(False)] if False in alike else texts, self._kind)
 
 
 class PaddedTemplate(DeltaTemplate):
@@ -75,7 +78,7 @@ class PaddedTemplate(DeltaTemplate):
             return None
         return super().delta(payload[:pad])
 
-    def deltas(self, payloads: Sequence[bytes]) -> list[dict[str, Any]]:
+    def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
         before, behind = self._before, self._behind
         begin = len(before)
         texts = []
@@ -84,7 +87,7 @@ class PaddedTemplate(DeltaTemplate):
             if not text or (pad and not pad.isalnum()) or payload[-2:] != b'"}' or not payload.startswith(before):
                 break
             texts.append(text)
-        return _parsed(texts)
+        return _parsed(texts, self._kind)
 
 
 def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:
@@ -106,27 +109,27 @@ def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int])
     if begin < len(member) or end < begin:
         return None
     before, behind, pad = payload[:begin], payload[end:], document.get(PAD)
-    owner[name] = MARKED
+    kind, owner[name] = type(owner[name]), MARKED
     try:
         if loads(before + MARK + behind) != document:
             return None
     except ValueError:
         return None
     if type(pad) is str and pad.isascii() and (not pad or pad.isalnum()) and behind.endswith(b'"%b"}' % pad.encode()):
-        return PaddedTemplate(before, behind[: -2 - len(pad)])
-    return DeltaTemplate(before, behind)
+        return PaddedTemplate(before, behind[: -2 - len(pad)], kind)
+    return DeltaTemplate(before, behind, kind)
 
 
-def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
-    """As many of the first texts as are objects that are not too long."""
-    deltas: list[dict[str, Any]] = []
+def _parsed(texts: list[bytes], kind: type) -> list[Any]:
+    """As many of the first texts as are values of a kind that are not too long."""
+    deltas: list[Any] = []
     if texts and max(map(len, texts)) <= FLAT_BYTES:
         try:
             deltas = list(map(loads, texts))
         except ValueError:
             pass
         else:
-            if {*map(type, deltas)} == {dict}:
+            if {*map(type, deltas)} == {kind}:
                 return deltas
             deltas.clear()
     for text in texts:
@@ -134,7 +137,7 @@ def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
             delta = loads(text) if len(text) <= FLAT_BYTES else None
         except ValueError:
             break
-        if type(delta) is not dict:
+        if type(delta) is not kind:
             break
         deltas.append(delta)
     return deltas

@@ -22,6 +22,7 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
+from streamkit.dialects.streams.alike import Alike, Said, alike_to
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
 from streamkit.dialects.streams.running_text import Texts
@@ -88,6 +89,9 @@ class FrameDecoder(Link):
     envelope: ClassVar[frozenset[str]] = frozenset()
     #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
     frame_name: ClassVar[str] = ""
+    #: Members of a payload that say nothing and may be other in each. None: even where all but these and a text are the same
+    #: again, it may mean something else (``alike.py``).
+    idle: ClassVar[frozenset[str] | None] = None
 
     # What few streams change stands here, but for what is asked for at each frame: that is found four times as fast.
     _frame: Frame | None = Frame(b"")
@@ -217,27 +221,59 @@ class FrameDecoder(Link):
         self._frame, self.event = frame, frame.event
 
     def push_run(self, run: FrameRun, /) -> None:
-        """Read many frames: those that differ in their delta alone at once, as far as their texts may leave as one."""
+        """Read many frames: those that differ in their delta or their text alone at once, as far as these may leave as one."""
         at, payloads, window = 0, run.payloads, WINDOW
+        alike: Alike | None = None
+        missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
         while at < len(payloads):
             read = 0
             template = self._template
-            if template is not None and self.several is not None and run.event == self._template_event:
-                alike = payloads[at : at + window]
+            if alike is not None:
+                some = payloads[at : at + window]
                 self.frame = run.frame(at)
-                read = self.again_many(template.deltas(alike))
-                window = 4 * window if read == len(alike) else WINDOW
+                read = alike.read(some, self.out)
+                missed = 0 if read else missed + 1
+                wait = 0 if read else 2**missed
+                if read < len(some):  # the next one may change what those like the last one mean
+                    alike = None
+            elif (
+                template is not None
+                and self.idle is None
+                and self.several is not None
+                and run.event == self._template_event
+            ):
+                some = payloads[at : at + window]
+                self.frame = run.frame(at)
+                read = self.again_many(template.deltas(some))
             if read:
+                window = 4 * window if read == len(some) else WINDOW
                 self.report.frames += read
                 self._emit_out()
             else:
-                read = 1
+                read, window, wait = 1, WINDOW, wait - 1
                 self.report.frames += 1
-                if template is None:  # some learn from frames only
+                if self.idle is not None and wait <= 0 and at + WINDOW <= len(payloads):
+                    alike = self._read_alone(run.frame(at))
+                elif template is None:  # some learn from frames only
                     self.push(run.frame(at))
                 else:  # as ``push``, without a frame
                     self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
             at += read
+
+    def _read_alone(self, frame: Frame) -> Alike | None:
+        """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says."""
+        repaired = self.report.repairs.total()
+        said = self._read_frame(self.take if self._held is None else self._take_halves, frame)
+        if self.several is None or self._most < len(frame.data) + DELTA_BYTES:
+            return None
+        if not isinstance(said, Said) or self.idle is None or self.report.repairs.total() != repaired:
+            return None
+        note = self.noting(said)
+        return None if note is None else alike_to(frame.data, said, self.idle, note)
+
+    def noting(self, said: Said) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
+        """What takes the texts of payloads like the one that ``said`` this; None if they are to be decoded."""
+        return len
 
     def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
         """Read a payload that differs from the one that ``learn`` was given in this delta alone.
@@ -267,15 +303,17 @@ class FrameDecoder(Link):
         if len(data) + DELTA_BYTES <= self.limits.event_values:  # so that none like it can have too many
             self._template, self._template_event, self._misses = learned(data, document, path), self.event, 0
 
-    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> None:
-        """Read a frame, and hand on what it says."""
+    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> WireEvent | None:
+        """Read a frame, and hand on what it says; gives the event if it is one."""
         self._frame, self.event = frame, frame.event
         try:
             read(frame)
         except HalfCharacter as half:
             self._wait_with(half.held)
+        said = self.out[0] if len(self.out) == 1 else None
         if self.out:
             self._emit_out()
+        return said
 
     def _emit_out(self) -> None:
         """Hand on what was read."""

@@ -1,0 +1,123 @@
+"""Payloads of one read that differ in one text alone, read together.
+
+A payload that was decoded and said nothing but a text tells what those like it say, until one is not like it. Nearly always
+the bytes around the text are the same (``delta_template.py``), and only the text is parsed. Where a dialect has members that are
+never read and are other each time, as a number or the time, each payload is parsed, these members and the text are taken out,
+and what is left must be written the same: to the last digit, since ``True`` and 1.0 are not 1.
+
+Gain: a third to nine tenths of the time of large reads.
+
+Source: design.md §9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import takewhile
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects.streams.delta_template import learned
+from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
+from streamkit.tool_calls.settled import FragmentRun
+
+#: Events that a text alone may be.
+Said: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta
+Path: TypeAlias = tuple[str | int, ...]
+loads, dumps = orjson.loads, orjson.dumps
+
+
+class Alike:
+    """Reads payloads like one that said a text alone."""
+
+    def __init__(self, said: Any, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]) -> None:
+        self._said = said
+        self._find = find
+        self._note = note
+
+    def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
+        """Say as one what as many of the first payloads say as are alike; gives how many they are."""
+        texts = self._find(payloads)
+        if "" in texts:  # which says nothing, and may mean something
+            del texts[texts.index("") :]
+        if texts and isinstance(self._said, ToolCallDelta):
+            out.append(FragmentRun([self._said.index or 0] * len(texts), texts, self._said.choice))
+        elif texts:
+            text = "".join(texts)
+            self._note(text)
+            out.append(evolve(self._said, text=text))
+        return len(texts)
+
+
+def alike_to(payload: bytes, said: Said, idle: Collection[str], note: Callable[[str], object]) -> Alike | None:
+    """What reads payloads like this one, which said one event; None if that is more than a text, or it is not clear which.
+
+    ``idle`` are its members that may be other each time, ``note`` takes the texts that are read.
+    """
+    if not isinstance(said, ToolCallDelta):
+        text = said.text
+    elif said == ToolCallDelta(said.index or 0, None, None, said.arguments or "", said.choice):
+        text = said.arguments or ""
+    else:
+        return None
+    document = loads(payload)
+    varying = {name: type(document.pop(name)) for name in idle if name in document}
+    places = [*_places(document, text)]
+    if len(places) != 1 or not {dict, list}.isdisjoint(varying.values()):  # which may be too deep
+        return None
+    if varying:
+        return Alike(said, Others(document, places[0], varying).texts, note)
+    template = learned(payload, document, places[0])
+    return None if template is None else Alike(said, template.deltas, note)
+
+
+class Others:
+    """What stands beside the text at ``path`` of a document, without members that ``vary``; the document is changed."""
+
+    def __init__(self, document: dict[str, Any], path: Path, varying: dict[str, type]) -> None:
+        self._path = path
+        self._varying = varying
+        self._taken([document])
+        self._written = dumps(document)
+
+    def texts(self, payloads: Sequence[bytes]) -> list[str]:
+        """The texts of as many of the first payloads as are alike."""
+        texts = self._all(payloads)
+        if texts is None:
+            each = (self._all([payload]) or () for payload in payloads)
+            texts = [text for [text] in takewhile(bool, each)]
+        return texts
+
+    def _all(self, payloads: Sequence[bytes]) -> list[str] | None:
+        """The texts of all payloads; None if one is not alike."""
+        try:
+            documents = list(map(loads, payloads))
+            for name, kind in self._varying.items():
+                if {*map(type, [document.pop(name) for document in documents])} != {kind}:
+                    return None
+            texts = self._taken(documents)
+            written = dumps(documents)
+        except (LookupError, TypeError, AttributeError, ValueError):  # a member is missing, or something is no JSON
+            return None
+        same = written == b"[%b]" % b",".join([self._written] * len(documents)) and {*map(type, texts)} == {str}
+        return texts if same else None
+
+    def _taken(self, documents: Sequence[Any]) -> list[Any]:
+        """The texts, which are taken out of the documents."""
+        *steps, name = self._path
+        owners = documents
+        for step in steps:
+            owners = list(map(itemgetter(step), owners))
+        return [owner.pop(name) for owner in owners]
+
+
+def _places(value: Any, text: str, path: Path = ()) -> Iterator[Path]:
+    """Where a text stands in a value."""
+    if value == text:
+        yield path
+    elif type(value) is dict or type(value) is list:
+        for name, member in value.items() if type(value) is dict else enumerate(value):
+            yield from _places(member, text, (*path, name))
