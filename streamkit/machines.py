@@ -156,7 +156,7 @@ class Chain(Link):
                     before.emit = link.push
                     if link.push_text is not None:
                         before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
-                    elif link.push_payload is not None:
+                    elif link.push_run is not None:
                         before.emit_payload, before.emit_run = link.push_payload, link.push_run
                 if link.waits:
                     self.waiting.append(link)

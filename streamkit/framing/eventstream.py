@@ -34,7 +34,7 @@ from zlib import crc32
 from attrs import frozen
 
 from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage
@@ -121,6 +121,14 @@ class EventStreamParser(Link):
 
     def _read(self, chunk: bytes) -> int:
         """Cut whole messages out of ``chunk``; gives the place of the one that is not whole."""
+        run: list[bytes] = []
+        try:
+            return self._cut(chunk, run)
+        finally:
+            self._hand_on(run)
+
+    def _cut(self, chunk: bytes, run: list[bytes]) -> int:
+        """Add to ``run`` the payloads of whole messages, up to those that are left when it ends; gives as ``_read``."""
         at, size = 0, len(chunk)
         most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
         self._needed = PRELUDE.size
@@ -146,13 +154,25 @@ class EventStreamParser(Link):
                 self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
             headers = chunk[at + PRELUDE.size : begin]
             if headers != self._raw_headers:
+                self._hand_on(run)
                 self._take_headers(headers)
-            frame = Frame(chunk[begin : end - 4], self.boundary, self._event, "", True, self._headers)
+            run.append(chunk[begin : end - 4])
             at = end
             self.boundary += length
-            self._report.frames += 1
-            self.emit(frame)
         return at
+
+    def _hand_on(self, payloads: list[bytes]) -> None:
+        """Hand on messages that have the same headers, up to the boundary."""
+        around = OVERHEAD + len(self._raw_headers)
+        offset = self.boundary - len(payloads) * around - sum(map(len, payloads))
+        run = FrameRun([*payloads], offset, self._event, "", around, self._headers)
+        payloads.clear()
+        if len(run.payloads) > 1 and self.emit_run is not None:
+            self.emit_run(run)  # which counts its frames
+        else:
+            for number in range(len(run.payloads)):
+                self._report.frames += 1
+                self.emit(run.frame(number))
 
     def _broken(self, reason: str, what: bytes) -> NoReturn:
         self._stop(BrokenFrame(reason, what, offset=self.boundary))

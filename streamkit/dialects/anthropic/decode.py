@@ -10,8 +10,7 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from attrs import define
@@ -42,7 +41,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.settled import FragmentRun
 from streamkit.tool_calls.value_text import lenient_text
 
 #: The method that reads each event; a ``ping`` says nothing.
@@ -127,6 +125,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     envelope = frozenset({"type", "error"})
     signer = VENDOR
     call_kind = "tool_use"
+    idle = frozenset()
     block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 
@@ -137,7 +136,6 @@ class AnthropicDecoder(BlockDecoder[Block]):
     _kind, _index, _of_call, _member = "", 0, 0, ""
     _tell: Callable[..., object] | None = None  # hands on a text without an event, and where it belongs with it
     _place: tuple[Any, ...] = ()
-    _learned = -1  # the index of the block whose delta was learned
     block_text = b""  #: the JSON of the whole block that is being read
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -161,42 +159,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
                     return
                 if text:
                     self._say(text)
-                # a payload by itself is read as fast; and the API may pad each otherwise
-                if self._frame is not None and self.may_learn() and self.frame.data[-2:] == b"}}":
-                    self._learned = self._index
-                    self.learn(document, "delta")
                 return
         self._event(document)
 
-    def again(self, delta: dict[str, Any]) -> bool:
-        text = self._text_of(delta)
-        if text:
-            self._say(text)
-        return text is not None
-
-    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
-        texts = list(takewhile(lambda text: text is not None, map(self._text_of, deltas)))
-        if self._kind == "tool_use":
-            fragments = [text for text in texts if text]
-            run = FragmentRun([self._of_call] * len(fragments), fragments)
-            self.out += [run] if fragments else []  # type: ignore[list-item] # no stage yields it
-        elif text := "".join(texts):  # type: ignore[arg-type] # None ended them
-            self._say(text)
-        return len(texts)
-
-    def _text_of(self, delta: dict[str, Any]) -> str | None:
-        """The text of a delta that has nothing else, and belongs to the block that goes on; None for any other."""
-        member = self._member
-        if self._like is None or self._index != self._learned or type(text := delta.get(member)) is not str:
-            return None
-        self._like_delta[member] = text
-        return text if delta == self._like_delta else None
-
     def _say(self, text: str) -> None:
-        """Tell a text that goes on: at once, where it is all that is read of a payload by itself."""
-        if self._frame is None and self._tell is not None:
-            self._tell(text, *self._place)
-        elif self._kind == "text":
+        """Tell a text that goes on."""
+        if self._kind == "text":
             self.out.append(TextDelta(text, *self._place))
         elif self._kind == "thinking":
             self.out.append(ReasoningDelta(text, *self._place))

@@ -1,9 +1,9 @@
 """Payloads of one read that differ in one text alone, read together.
 
 A payload that was decoded and said nothing but a text tells what those like it say, until one is not like it. Nearly always
-the bytes around the text are the same (``delta_template.py``), and only the text is parsed. Where a dialect has members that are
-never read and are other each time, as a number or the time, each payload is parsed, these members and the text are taken out,
-and what is left must be written the same: to the last digit, since ``True`` and 1.0 are not 1.
+the bytes around the text are the same (``delta_template.py``), and only the text is parsed. Where a dialect has members that
+nobody reads and that are other each time, as a number or the time, each payload is parsed, these members and the text are
+taken out, and what is left must be written the same: to the last digit, since ``True`` and 1.0 are not 1.
 
 Gain: a third to nine tenths of the time of large reads.
 
@@ -87,8 +87,7 @@ class Others:
         """The texts of as many of the first payloads as are alike."""
         texts = self._all(payloads)
         if texts is None:
-            each = (self._all([payload]) or () for payload in payloads)
-            texts = [text for [text] in takewhile(bool, each)]
+            texts = [each[0] for each in takewhile(bool, (self._all([payload]) or [] for payload in payloads))]
         return texts
 
     def _all(self, payloads: Sequence[bytes]) -> list[str] | None:
