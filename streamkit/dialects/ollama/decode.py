@@ -74,7 +74,7 @@ class OllamaDecoder(FrameDecoder):
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
 
-    def noting(self, said: Said) -> Callable[[str], object]:
+    def noting(self, said: Said | None) -> Callable[[str], object]:
         return self.texts.of(isinstance(said, TextDelta)).append
 
     def decode(self, document: dict[str, Any]) -> None:

@@ -334,8 +334,8 @@ class ChatDecoder(FrameDecoder):
             if self.emit_text is None or state.in_thought:
                 self._running = None
 
-    def noting(self, said: Said) -> Callable[[str], object] | None:
-        if not self._goes_on:  # a whole message may repeat what came
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:
+        if said is None or not self._goes_on:  # a whole message may repeat what came
             return None
         return super().noting(said) if type(said) is ToolCallDelta else self.texts.of((type(said), said.choice)).append
 

@@ -139,7 +139,7 @@ class ResponsesDecoder(ItemReader):
         read(self, document)
         self._unread(document, document["type"], before)
 
-    def noting(self, said: Said) -> Callable[[str], object] | None:
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:
         last = self.last_delta
         if last is None:
             return None

@@ -13,7 +13,6 @@ Source: design.md §9.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import takewhile
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -33,36 +32,34 @@ loads, dumps = orjson.loads, orjson.dumps
 class Alike:
     """Reads payloads like one that said a text alone."""
 
-    def __init__(self, said: Any, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]) -> None:
+    def __init__(
+        self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
+    ) -> None:
         self._said = said
         self._find = find
         self._note = note
 
     def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
         """Say as one what as many of the first payloads say as are alike; gives how many they are."""
-        texts = self._find(payloads)
+        texts, said = self._find(payloads), self._said
         if "" in texts:  # which says nothing, and may mean something
             del texts[texts.index("") :]
-        if texts and isinstance(self._said, ToolCallDelta):
-            out.append(FragmentRun([self._said.index or 0] * len(texts), texts, self._said.choice))
-        elif texts:
-            text = "".join(texts)
-            self._note(text)
-            out.append(evolve(self._said, text=text))
+        if not texts or self._note("".join(texts)) is False:
+            return 0
+        if isinstance(said, ToolCallDelta):
+            out.append(FragmentRun([said.index or 0] * len(texts), texts, said.choice))
+        elif said is not None:
+            out.append(evolve(said, text="".join(texts)))
         return len(texts)
 
 
-def alike_to(payload: bytes, said: Said, idle: Collection[str], note: Callable[[str], object]) -> Alike | None:
-    """What reads payloads like this one, which said one event; None if that is more than a text, or it is not clear which.
+def alike_to(
+    payload: bytes, said: Said | None, text: str, idle: Collection[str], note: Callable[[str], object]
+) -> Alike | None:
+    """What reads payloads like this one, which ``said`` its ``text``; None where it is not clear which of its members that is.
 
-    ``idle`` are its members that may be other each time, ``note`` takes the texts that are read.
+    ``idle`` are members that may be other each time. ``note`` takes the texts that are read; False refuses them.
     """
-    if not isinstance(said, ToolCallDelta):
-        text = said.text
-    elif said == ToolCallDelta(said.index or 0, None, None, said.arguments or "", said.choice):
-        text = said.arguments or ""
-    else:
-        return None
     document = loads(payload)
     varying = {name: type(document.pop(name)) for name in idle if name in document}
     places = [*_places(document, text)]
@@ -72,6 +69,14 @@ def alike_to(payload: bytes, said: Said, idle: Collection[str], note: Callable[[
         return Alike(said, Others(document, places[0], varying).texts, note)
     template = learned(payload, document, places[0])
     return None if template is None else Alike(said, template.deltas, note)
+
+
+def text_alone(said: Said) -> str:
+    """The text of an event that is nothing else; blank for any other."""
+    if not isinstance(said, ToolCallDelta):
+        return said.text
+    text = said.arguments or ""
+    return text if said == ToolCallDelta(said.index or 0, None, None, text, said.choice) else ""
 
 
 class Others:
@@ -84,11 +89,10 @@ class Others:
         self._written = dumps(document)
 
     def texts(self, payloads: Sequence[bytes]) -> list[str]:
-        """The texts of as many of the first payloads as are alike."""
-        texts = self._all(payloads)
-        if texts is None:
-            texts = [each[0] for each in takewhile(bool, (self._all([payload]) or [] for payload in payloads))]
-        return texts
+        """The texts of the first payloads, as far as these are alike or nearly as far."""
+        while (texts := self._all(payloads)) is None and len(payloads) > 1:
+            payloads = payloads[: len(payloads) // 2]
+        return texts or []
 
     def _all(self, payloads: Sequence[bytes]) -> list[str] | None:
         """The texts of all payloads; None if one is not alike."""

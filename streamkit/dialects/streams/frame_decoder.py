@@ -22,7 +22,7 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.alike import Alike, Said, alike_to
+from streamkit.dialects.streams.alike import Alike, Said, alike_to, text_alone
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
 from streamkit.dialects.streams.running_text import Texts
@@ -111,6 +111,7 @@ class FrameDecoder(Link):
     _counted = False  # token counts were told
     _knows_input = False  # with those of the input
     _went_on = False  # frames came behind the terminator
+    unsaid = ""  #: text that the frame at hand added to what waits
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
 
@@ -262,17 +263,21 @@ class FrameDecoder(Link):
 
     def _read_alone(self, frame: Frame) -> Alike | None:
         """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says."""
-        repaired = self.report.repairs.total()
-        said = self._read_frame(self.take if self._held is None else self._take_halves, frame)
-        if self.several is None or self._most < len(frame.data) + DELTA_BYTES:
+        self.unsaid, repaired = "", self.report.repairs.total()
+        heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
+        if self.idle is None or self.several is None or self._most < len(frame.data) + DELTA_BYTES:
             return None
-        if not isinstance(said, Said) or self.idle is None or self.report.repairs.total() != repaired:
+        said = heard[0] if heard else None
+        if len(heard) > 1 or not isinstance(said, Said | None) or self.report.repairs.total() != repaired:
             return None
-        note = self.noting(said)
-        return None if note is None else alike_to(frame.data, said, self.idle, note)
+        text = self.unsaid if said is None else text_alone(said)
+        note = self.noting(said) if text else None
+        return None if note is None else alike_to(frame.data, said, text, self.idle, note)
 
-    def noting(self, said: Said) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """What takes the texts of payloads like the one that ``said`` this; None if they are to be decoded."""
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
+        """What takes the texts of payloads like the one that ``said`` this, or said nothing yet, and may refuse them by False;
+        None if each is to be decoded.
+        """
         return len
 
     def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
@@ -303,14 +308,14 @@ class FrameDecoder(Link):
         if len(data) + DELTA_BYTES <= self.limits.event_values:  # so that none like it can have too many
             self._template, self._template_event, self._misses = learned(data, document, path), self.event, 0
 
-    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> WireEvent | None:
-        """Read a frame, and hand on what it says; gives the event if it is one."""
+    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
+        """Read a frame, and hand on what it says; gives the first two events."""
         self._frame, self.event = frame, frame.event
         try:
             read(frame)
         except HalfCharacter as half:
             self._wait_with(half.held)
-        said = self.out[0] if len(self.out) == 1 else None
+        said = self.out[:2]
         if self.out:
             self._emit_out()
         return said
