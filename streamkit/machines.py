@@ -59,6 +59,8 @@ class Link:
     #: Whether this machine joins what a read brings of one block, once ``hold`` says that the read brings several items. Each
     #: machine in front of it has that as ``several``: it calls it, and may join texts itself.
     joins = False
+    #: Whether this machine may fail at a text: then each frame comes by itself, so that none behind that one counts.
+    reads_texts = False
     several: Callable[[], object] | None = None
 
     def push(self, item: Any, /) -> None:
@@ -160,6 +162,9 @@ class Chain(Link):
                         before.emit_payload, before.emit_run = link.push_payload, link.push_run
                 if link.waits:
                     self.waiting.append(link)
+                if link.reads_texts:
+                    for one in links:
+                        one.emit_run = None
                 if link.joins:
                     for one in links:
                         one.several = link.hold

@@ -35,6 +35,7 @@ class Alike:
     def __init__(
         self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
     ) -> None:
+        """``find`` finds the texts, ``note`` takes them first, and may refuse them by False."""
         self._said = said
         self._find = find
         self._note = note
@@ -53,22 +54,28 @@ class Alike:
         return len(texts)
 
 
-def alike_to(
-    payload: bytes, said: Said | None, text: str, idle: Collection[str], note: Callable[[str], object]
-) -> Alike | None:
-    """What reads payloads like this one, which ``said`` its ``text``; None where it is not clear which of its members that is.
+def finding(
+    payload: bytes, following: bytes, text: str, idle: Collection[str]
+) -> Callable[[Sequence[bytes]], list[Any]]:
+    """What finds the texts of payloads like this one, whose text that is, and like the one ``following`` it.
 
-    ``idle`` are members that may be other each time. ``note`` takes the texts that are read; False refuses them.
+    ``idle`` are members that may be other each time.
     """
+    places = [*_places(loads(payload), text)]
+    if len(places) != 1:  # it is not clear which of them is read
+        return _none
+    template = learned(payload, loads(payload), places[0])
+    if template is not None and template.deltas([following]):
+        return template.deltas
     document = loads(payload)
     varying = {name: type(document.pop(name)) for name in idle if name in document}
-    places = [*_places(document, text)]
-    if len(places) != 1 or not {dict, list}.isdisjoint(varying.values()):  # which may be too deep
-        return None
-    if varying:
-        return Alike(said, Others(document, places[0], varying).texts, note)
-    template = learned(payload, document, places[0])
-    return None if template is None else Alike(said, template.deltas, note)
+    if not varying or not {dict, list}.isdisjoint(varying.values()):  # which may be too deep
+        return _none
+    return Others(document, places[0], varying).texts
+
+
+def _none(_payloads: Sequence[bytes]) -> list[Any]:
+    return []
 
 
 def text_alone(said: Said) -> str:

@@ -22,7 +22,7 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.alike import Alike, Said, alike_to, text_alone
+from streamkit.dialects.streams.alike import Alike, Said, finding, text_alone
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
 from streamkit.dialects.streams.running_text import Texts
@@ -253,16 +253,19 @@ class FrameDecoder(Link):
             else:
                 read, window, wait = 1, WINDOW, wait - 1
                 self.report.frames += 1
-                if self.idle is not None and wait <= 0 and at + WINDOW <= len(payloads):
-                    alike = self._read_alone(run.frame(at))
+                if self.idle is not None and wait <= 0 and at + WINDOW < len(payloads):
+                    alike = self._read_alone(run.frame(at), payloads[at + 1])
                 elif template is None:  # some learn from frames only
                     self.push(run.frame(at))
                 else:  # as ``push``, without a frame
                     self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
             at += read
 
-    def _read_alone(self, frame: Frame) -> Alike | None:
-        """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says."""
+    def _read_alone(self, frame: Frame, following: bytes) -> Alike | None:
+        """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says.
+
+        Perhaps the one ``following`` it does.
+        """
         self.unsaid, repaired = "", self.report.repairs.total()
         heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
         if self.idle is None or self.several is None or self._most < len(frame.data) + DELTA_BYTES:
@@ -272,7 +275,7 @@ class FrameDecoder(Link):
             return None
         text = self.unsaid if said is None else text_alone(said)
         note = self.noting(said) if text else None
-        return None if note is None else alike_to(frame.data, said, text, self.idle, note)
+        return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, said: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
         """What takes the texts of payloads like the one that ``said`` this, or said nothing yet, and may refuse them by False;
