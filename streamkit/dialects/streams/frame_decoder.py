@@ -268,7 +268,7 @@ class FrameDecoder(Link):
         """
         self.unsaid, repaired = "", self.report.repairs.total()
         heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
-        if self.idle is None or self.several is None or self._most < len(frame.data) + DELTA_BYTES:
+        if self.idle is None or self.several is None or self._most < 0:
             return None
         said = heard[0] if heard else None
         if len(heard) > 1 or not isinstance(said, Said | None) or self.report.repairs.total() != repaired:

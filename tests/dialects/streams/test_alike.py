@@ -14,7 +14,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams import frame_decoder
-from streamkit.dialects.streams.alike import Alike
+from streamkit.dialects.streams.alike import Alike, finding
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import (
     ChoiceStarted,
@@ -33,8 +33,9 @@ from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import STRICT, TOLERANT
 from streamkit.report import StreamReport
-from tests.laws.running import CLOCK, every_stream, maker, read
+from tests.laws.running import CLOCK, chain_of, every_stream, maker, read
 from tests.sampling import few
+from tests.vectors.vector import sse
 
 
 def idle_of(dialect: str) -> Any:
@@ -98,7 +99,13 @@ def test_every_stream_says_the_same(stream, monkeypatch):
     check(stream.dialect, stream.body, monkeypatch)
 
 
-DEEP = json.loads("[" * 150 + "]" * 150)
+def read_unjoined(dialect: str, body: bytes) -> list[Any]:
+    """The events as they leave."""
+    chain = chain_of(dialect, StreamReport(), join=True)
+    return [*chain.feed(body), *chain.finish()]
+
+
+DEEP = json.loads("[" * 300 + "]" * 300)
 #: In the place of a value.
 ODD = [True, False, 0, 1.0, 0.0, None, "", "x", "x" * 600, "\u2028", ["x"], [], {"text": "x"}, DEEP]
 
@@ -155,6 +162,57 @@ def test_what_is_nearly_alike_is_read_as_it_is(dialect, vary, seed, monkeypatch)
         for data in rng.sample([*others(frames[number].data)], 25):
             odd = evolve(frames[number], data=data)
             check(dialect, written(dialect, [*frames[:number], odd, *frames[number + 1 :]]), monkeypatch)
+
+
+@pytest.mark.parametrize("value", ["", "x", 1, DEEP])
+@pytest.mark.parametrize("name", ["new", "text", "delta", "p", "timestamp", "created_at", "sequence_number"])
+@pytest.mark.parametrize("dialect", ALIKE)
+def test_so_is_what_has_a_member_more_each_time(dialect, name, value, monkeypatch):
+    """Also where that is another at last."""
+    frames = frames_of(dialect, vary=False)
+    for number, frame in enumerate(frames):
+        if frame.data.startswith(b"{"):
+            more = json.loads(frame.data) | {name: [] if value is DEEP and number < len(frames) // 2 else value}
+            frame.data = json.dumps(more).encode()
+    check(dialect, written(dialect, frames), monkeypatch)
+
+
+def ag_ui(kind: str, name: str, *pairs: tuple[str, str]) -> list[dict[str, str]]:
+    """Events of messages or calls, and what they say."""
+    return [{"type": kind, name: each, **({"delta": delta} if delta else {})} for each, delta in pairs]
+
+
+IDS = [f"c{number}" for number in range(20)]
+MESSAGES = ag_ui("TEXT_MESSAGE_START", "messageId", *[(each, "") for each in IDS])
+CALLS = ag_ui("TOOL_CALL_START", "toolCallId", *[(each, "") for each in IDS])
+PARTS = [f"part {number} of it. " for number in range(12)]
+WHOLES = [
+    {"id": "r", "choices": [{"index": 0, "message": {"content": text}}]} for text in [*PARTS, *["".join(PARTS)] * 9]
+]
+SAME: dict[str, tuple[str, list[Any]]] = {
+    "a text that is an id": ("ag-ui", [*MESSAGES, *ag_ui("TEXT_MESSAGE_CONTENT", "messageId", *[(each, "c0") for each in IDS])]),
+    "an id like the last arguments": (
+        "ag-ui", [*CALLS, *ag_ui("TOOL_CALL_ARGS", "toolCallId", ("c0", "c0")), *ag_ui("TOOL_CALL_END", "toolCallId", *[(each, "") for each in ["c1", *IDS]])],
+    ),
+    "calls by turns": ("ag-ui", [*CALLS, *ag_ui("TOOL_CALL_ARGS", "toolCallId", *[(each, "{") for each in IDS * 3])]),
+    "nothing behind a text": ("gemini", [{"candidates": [{"content": {"parts": [{"text": text}]}}]} for text in ["a", *[""] * 40, "b", "c"]]),
+    "whole messages": ("mistral", WHOLES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "documents"), SAME.values(), ids=SAME)
+def test_what_stands_in_two_places_or_says_nothing_is_read_as_it_is(dialect, documents, monkeypatch):
+    body = sse(*documents)
+    found = [event for event in read_unjoined(dialect, body) if type(event) is TextDelta]
+    assert all(event.text for event in found)
+    check(dialect, body, monkeypatch)
+
+
+def test_an_empty_text_ends_what_is_read_together():
+    payloads = [b'{"t":"%b"}' % text for text in (b"a", b"b", b"", b"c")]
+    out: list[Any] = []
+    assert Alike(TextDelta("a"), finding(payloads[0], payloads[1], "a", ()), len).read(payloads, out) == 2
+    assert out == [TextDelta("ab")]
 
 
 @pytest.mark.parametrize("dialect", ALIKE)
