@@ -45,12 +45,13 @@ class Alike:
         texts, said = self._find(payloads), self._said
         if "" in texts:  # which says nothing, and may mean something
             del texts[texts.index("") :]
-        if not texts or self._note("".join(texts)) is False:
+        text = "".join(texts)
+        if not text or self._note(text) is False:
             return 0
         if isinstance(said, ToolCallDelta):
             out.append(FragmentRun([said.index or 0] * len(texts), texts, said.choice))
         elif said is not None:
-            out.append(evolve(said, text="".join(texts)))
+            out.append(evolve(said, text=text))
         return len(texts)
 
 
