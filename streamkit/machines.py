@@ -77,6 +77,8 @@ class Link:
     #: Whether this machine joins what a read brings of one block, once ``hold`` says that the read brings several items. Each
     #: machine in front of it has that as ``several``: it calls it, and may join texts itself.
     joins = False
+    #: Whether this machine may fail at a text: then each frame comes by itself, so that none behind that one counts.
+    reads_texts = False
     several: Callable[[], object] | None = None
 
     def push(self, item: Any, /) -> None:
@@ -192,16 +194,19 @@ class Chain(Link):
         for link in links:
             if before is not None:
                 before.emit = link.push
-                if link.push_payload is not None:
+                if link.push_run is not None:
                     before.emit_payload, before.emit_run = link.push_payload, link.push_run
                 else:
                     before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
                     before.emit_fragment, before.emit_arguments = link.push_fragment, link.push_arguments
             if link.waits:
                 self.waiting.append(link)
-                if link.joins:
-                    for one in links[: links.index(link)]:
+            if link.joins or link.reads_texts:
+                for one in links[: links.index(link)]:
+                    if link.joins:
                         one.several = link.hold
+                    else:
+                        one.emit_run = None
             before = link
 
     @property

@@ -119,7 +119,7 @@ class _TimedMachine(Link):
         self._row = row
         self._before = before  # of what calls it
         self._pipe = pipe  # of the driver, which calls all of them at the end
-        self.joins, self.waits = self._machine.joins, self._machine.waits
+        self.joins, self.waits, self.reads_texts = self._machine.joins, self._machine.waits, self._machine.reads_texts
         if self._machine.push_run is not None:
             self.push_run = partial(self._push_short, self._machine.push_run)
         if self._machine.push_payload is not None:

@@ -34,7 +34,7 @@ from zlib import crc32
 from attrs import frozen
 
 from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage
@@ -121,38 +121,58 @@ class EventStreamParser(Link):
 
     def _read(self, chunk: bytes) -> int:
         """Cut whole messages out of ``chunk``; gives the place of the one that is not whole."""
+        run: list[bytes] = []  # payloads of messages with the same headers
         at, size = 0, len(chunk)
         most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
         self._needed = PRELUDE.size
-        while size - at >= PRELUDE.size:
-            length, head, checksum = PRELUDE.unpack_from(chunk, at)
-            if crc32(chunk[at : at + 8]) != checksum:
-                if not self.boundary:
-                    return at  # what it is instead is told once enough of it is there
-                self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
-            if length < head + OVERHEAD:
-                self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
-            if head > most_headers:
-                self._stop(HeadersTooLong(most_headers, offset=self.boundary))
-            if length - head - OVERHEAD > most_payload:
-                self._stop(EventTooLong(most_payload, offset=self.boundary))
-            end = at + length
-            if end > size:
-                self._needed = length
-                break
-            begin = at + PRELUDE.size + head
-            rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
-            if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:  # that of the first 8 bytes goes on
-                self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
-            headers = chunk[at + PRELUDE.size : begin]
-            if headers != self._raw_headers:
-                self._take_headers(headers)
-            frame = Frame(chunk[begin : end - 4], self.boundary, self._event, "", True, self._headers)
-            at = end
-            self.boundary += length
-            self._report.frames += 1
-            self.emit(frame)
+        try:
+            while size - at >= PRELUDE.size:
+                length, head, checksum = PRELUDE.unpack_from(chunk, at)
+                if crc32(chunk[at : at + 8]) != checksum:
+                    if not self.boundary:
+                        return at  # what it is instead is told once enough of it is there
+                    self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
+                if length < head + OVERHEAD:
+                    self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
+                if head > most_headers:
+                    self._stop(HeadersTooLong(most_headers, offset=self.boundary))
+                if length - head - OVERHEAD > most_payload:
+                    self._stop(EventTooLong(most_payload, offset=self.boundary))
+                end = at + length
+                if end > size:
+                    self._needed = length
+                    break
+                begin = at + PRELUDE.size + head
+                rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
+                # the checksum of the first 8 bytes goes on
+                if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:
+                    self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
+                headers = chunk[at + PRELUDE.size : begin]
+                if headers != self._raw_headers:
+                    if run:
+                        self._hand_on(run)
+                    self._take_headers(headers)
+                run.append(chunk[begin : end - 4])
+                at = end
+                self.boundary += length
+        finally:
+            if run:
+                self._hand_on(run)
         return at
+
+    def _hand_on(self, run: list[bytes]) -> None:
+        """Hand on the messages of a run, which have the same headers and end at the boundary."""
+        payloads = run.copy()
+        run.clear()
+        around = OVERHEAD + len(self._raw_headers)
+        offset = self.boundary - len(payloads) * around - sum(map(len, payloads))
+        if len(payloads) > 1 and self.emit_run is not None:
+            self.emit_run(FrameRun(payloads, offset, self._event, "", around, self._headers))  # which counts its frames
+            return
+        for payload in payloads:
+            self._report.frames += 1
+            self.emit(Frame(payload, offset, self._event, "", True, self._headers))
+            offset += around + len(payload)
 
     def _broken(self, reason: str, what: bytes) -> NoReturn:
         self._stop(BrokenFrame(reason, what, offset=self.boundary))

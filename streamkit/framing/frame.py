@@ -52,24 +52,33 @@ class Frame:
 
 
 class FrameRun:
-    """Whole SSE events that follow one another and differ in their payload alone, without an object for each.
+    """Whole events that follow one another and differ in their payload alone, without an object for each.
 
     It goes to a machine that has ``push_run``, which counts the frames as it reads them; no stage yields it.
     ``offset`` is the byte where the first one begins, and ``around`` how many bytes each has beside its payload.
     """
 
-    __slots__ = ("_offsets", "around", "event", "id", "offset", "payloads")
+    __slots__ = ("_offsets", "around", "event", "headers", "id", "offset", "payloads")
 
-    def __init__(self, payloads: list[bytes], offset: int, event: str, id: str, around: int) -> None:
+    def __init__(
+        self,
+        payloads: list[bytes],
+        offset: int,
+        event: str,
+        id: str,
+        around: int,
+        headers: Mapping[str, Any] = NO_HEADERS,
+    ) -> None:
         self.payloads = payloads
         self.offset = offset
         self.event = event
         self.id = id
         self.around = around
+        self.headers = headers
         self._offsets: list[int] | None = None
 
     def frame(self, number: int) -> Frame:
-        return Frame(self.payloads[number], self.offset_of(number), self.event, self.id)
+        return Frame(self.payloads[number], self.offset_of(number), self.event, self.id, True, self.headers)
 
     def offset_of(self, number: int) -> int:
         if self._offsets is None:

@@ -12,7 +12,15 @@ It refuses to parse: whether a line is whole JSON, and an object, is the decoder
 from __future__ import annotations
 
 from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Beginning, Frame, describe_beginning, escape_separators
+from streamkit.framing.frame import (
+    BEGINNING_BYTES,
+    WHITE,
+    Beginning,
+    Frame,
+    FrameRun,
+    describe_beginning,
+    escape_separators,
+)
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage
@@ -81,6 +89,12 @@ class NDJSONParser(Link):
     def _read(self, lines: list[bytes]) -> None:
         """Whole lines, without their LF."""
         at = self._at
+        if lines and not self._object_seen:
+            self._check(lines[0], ended=True)
+        if self.emit_run is not None and len(lines) > 1 and self._are_plain(lines):
+            self._at = self.boundary = at + len(lines) + sum(map(len, lines))
+            self.emit_run(FrameRun(lines, at, "message", "", 1))  # which counts its frames
+            return
         for line in lines:
             width = len(line) + 1
             if width > self._cap or not self._object_seen:
@@ -92,6 +106,16 @@ class NDJSONParser(Link):
             if line and not line.isspace():
                 self._report.frames += 1
                 self.emit(Frame(line, begin))
+
+    def _are_plain(self, lines: list[bytes]) -> bool:
+        """Whether all lines are frames as they are: none is blank, too long, or has a CR."""
+        cap = self._cap
+        return (
+            self._object_seen
+            and max(map(len, lines)) < cap
+            and all(map(bytes.strip, lines))
+            and b"\r" not in b"".join(lines)
+        )
 
     def _check(self, line: bytes | bytearray, *, ended: bool) -> None:
         """Raise if ``line``, perhaps only its beginning so far, is too long or is the first and no object."""

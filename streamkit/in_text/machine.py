@@ -13,6 +13,8 @@ from streamkit.report import StreamReport
 class InTextMachine(Link):
     """Machine: wire events to wire events."""
 
+    reads_texts = True
+
     def __init__(self, report: StreamReport | None) -> None:
         self._report = report if report is not None else StreamReport()
 

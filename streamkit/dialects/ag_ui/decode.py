@@ -162,6 +162,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
 
     dialect = VENDOR
     vendor = VENDOR
+    idle = frozenset({"timestamp"})
     error_types = ERROR_CODES
     _run: str | None = None
     _blocks = 0

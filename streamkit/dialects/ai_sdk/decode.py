@@ -133,6 +133,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     dialect = "ai-sdk"
     vendor = VENDOR
+    idle = frozenset()
 
     _id: str | None = None
     _finished = False

@@ -125,6 +125,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     envelope = frozenset({"type", "error"})
     signer = VENDOR
     call_kind = "tool_use"
+    idle = frozenset()
     block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 

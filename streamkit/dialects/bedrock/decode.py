@@ -131,6 +131,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     vendor = VENDOR
     signer = SIGNER
     call_kind = "toolUse"
+    idle = frozenset({PADDING})
     block_type = Block
     _native: NativeDecoder | None = None
 

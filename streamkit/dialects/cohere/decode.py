@@ -124,6 +124,7 @@ class CohereDecoder(FrameDecoder):
 
     dialect = "cohere"
     vendor = VENDOR
+    idle = frozenset()
     #: Where a call stands in the payload.
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 

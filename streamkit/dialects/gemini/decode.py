@@ -127,6 +127,7 @@ class GeminiDecoder(FrameDecoder):
     dialect = "gemini"
     vendor = VENDOR
     error_types = ERROR_TYPES
+    idle = frozenset()
     frame_name = "frame"  # of a list of something else, of another event stream
 
     _extras: Mapping[str, Any] = {}

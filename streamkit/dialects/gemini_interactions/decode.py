@@ -137,6 +137,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
     envelope = frozenset({"event_type", "error"})
     signer = google.VENDOR
     call_kind = CALL
+    idle = frozenset({"event_id"})
     block_type = Block
 
     _id: str | None = None

@@ -45,6 +45,7 @@ class MistralDecoder(ChatDecoder):
 
     dialect = "mistral"
     vendor = VENDOR
+    idle = frozenset({"p"})
     is_varied: ClassVar = True
     in_fragments: ClassVar = False
     error_types: ClassVar = ERROR_TYPES

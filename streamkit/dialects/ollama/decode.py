@@ -8,10 +8,12 @@ Source: dialects.md §4.1, §4.2, §4.4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyToolCalls
@@ -61,6 +63,7 @@ class OllamaDecoder(FrameDecoder):
     vendor = VENDOR
     error_types = ERROR_TYPES
     error_forms = (str,)
+    idle = frozenset({"created_at"})
     frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -70,6 +73,9 @@ class OllamaDecoder(FrameDecoder):
 
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
+
+    def noting(self, said: Said | None) -> Callable[[str], object]:
+        return self.texts.of(isinstance(said, TextDelta)).append
 
     def decode(self, document: dict[str, Any]) -> None:
         if self._done:

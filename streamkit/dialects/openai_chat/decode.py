@@ -27,6 +27,7 @@ from streamkit.dialects.openai_chat.reasoning_names import (
 )
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -300,7 +301,12 @@ class ChatDecoder(FrameDecoder):
         name = self._text_name
         text, self._text_read = delta.get(name), None
         if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
-            self._more_text(text, self._running)
+            if not self.in_run:
+                self._more_text(text, self._running)
+            elif self._running is self._state.text:
+                self._say_text(text, self._state, self._state.number)
+            else:
+                self._say_thought(text, self._state, self._state.number)
             if self._always or self._always_in_delta:
                 self._tell_always(self._always_in_delta)
             else:
@@ -313,8 +319,11 @@ class ChatDecoder(FrameDecoder):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
                 self._text_read = FRAGMENT
-                self._emit_out()
-                self.emit_fragment(*fragment, state.number)
+                if self.in_run:
+                    self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
+                else:
+                    self._emit_out()
+                    self.emit_fragment(*fragment, state.number)
                 return True
         if "error" in delta:
             return False
@@ -390,6 +399,11 @@ class ChatDecoder(FrameDecoder):
             self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
             self._always_in_delta = [(f"delta.{name}", delta[name]) for name in saying]
             self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
+
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:
+        if said is None or not self._goes_on:  # a whole message may repeat what came
+            return None
+        return super().noting(said) if type(said) is ToolCallDelta else self.texts.of((type(said), said.choice)).append
 
     def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
         state = self._state

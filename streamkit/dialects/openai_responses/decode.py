@@ -21,6 +21,7 @@ from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -149,6 +150,12 @@ class ResponsesDecoder(ItemReader):
             out = map(as_it_came, self.out[before:])
             if not any(type(event) is Aside and event.type == kind for event in out):  # else the whole event was kept
                 self.keep_unread(document, members, where=f"{kind}.")
+
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:
+        last = self.last_delta
+        if last is None:
+            return None
+        return super().noting(said) if last.text is None else last.text.append
 
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""

@@ -17,6 +17,7 @@ from streamkit.dialects.openai_responses.asides import DONE
 from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
+    EACH_DELTA,
     OPEN_LOOKED_AT,
     SPEECHES,
     Item,
@@ -66,6 +67,7 @@ class ItemReader(TextReader):
 
     dialect = "openai-responses"
     vendor = VENDOR
+    idle = EACH_DELTA - {"delta"}
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0

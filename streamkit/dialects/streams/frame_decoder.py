@@ -22,6 +22,7 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
+from streamkit.dialects.streams.alike import Alike, Said, finding, text_alone
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, unpadded
 from streamkit.dialects.streams.running_text import Texts
@@ -91,6 +92,9 @@ class FrameDecoder(Link):
     envelope: ClassVar[frozenset[str]] = frozenset()
     #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
     frame_name: ClassVar[str] = ""
+    #: Members of a payload that say nothing and may be other in each. None: even where all but these and a text are the same
+    #: again, it may mean something else (``alike.py``).
+    idle: ClassVar[frozenset[str] | None] = None
 
     # What few streams change stands here, but for what is asked for at each frame: that is found four times as fast.
     _frame: Frame | None = Frame(b"")
@@ -116,6 +120,7 @@ class FrameDecoder(Link):
     _counted = False  # token counts were told
     _knows_input = False  # with those of the input
     _went_on = False  # frames came behind the terminator
+    unsaid = ""  #: text that the frame at hand added to what waits
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
 
@@ -232,28 +237,68 @@ class FrameDecoder(Link):
         self._frame, self.event = frame, frame.event
 
     def push_run(self, run: FrameRun, /) -> None:
-        """Read many frames: those that differ in their delta alone at once, as far as their texts may leave as one."""
+        """Read many frames: those that differ in their delta or their text alone at once, as far as these may leave as one."""
         at, payloads, window = 0, run.payloads, WINDOW
+        alike: Alike | None = None
+        missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
         self.in_run = True
         while at < len(payloads):
             read = 0
             template = self._template
-            if template is not None and self.several is not None and run.event == self._template_event:
-                alike = payloads[at : at + window]
+            if alike is not None:
+                some = payloads[at : at + window]
                 self.frame = run.frame(at)
-                read = self.again_many(template.deltas(alike))
-                window = 4 * window if read == len(alike) else WINDOW
+                read = alike.read(some, self.out)
+                missed = 0 if read else missed + 1
+                wait = 0 if read else 2**missed
+                if read < len(some):  # the next one may change what those like the last one mean
+                    alike = None
+            elif (
+                template is not None
+                and self.idle is None
+                and self.several is not None
+                and run.event == self._template_event
+            ):
+                some = payloads[at : at + window]
+                self.frame = run.frame(at)
+                read = self.again_many(template.deltas(some))
             if read:
+                window = 4 * window if read == len(some) else WINDOW
                 self.report.frames += read
                 self._emit_out()
             else:
-                read = 1
+                read, window, wait = 1, WINDOW, wait - 1
                 self.report.frames += 1
                 if template is not None:
                     self._miss()
-                self.push(run.frame(at))
+                if self.idle is not None and wait <= 0 and at + WINDOW < len(payloads):
+                    alike = self._read_alone(run.frame(at), payloads[at + 1])
+                else:
+                    self.push(run.frame(at))
             at += read
         self.in_run = False
+
+    def _read_alone(self, frame: Frame, following: bytes) -> Alike | None:
+        """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says.
+
+        Perhaps the one ``following`` it does.
+        """
+        self.unsaid, repaired = "", self.report.repairs.total()
+        heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
+        if self.idle is None or self.several is None or self._most < 0:
+            return None
+        said = heard[0] if heard else None
+        if len(heard) > 1 or not isinstance(said, Said | None) or self.report.repairs.total() != repaired:
+            return None
+        text = self.unsaid if said is None else text_alone(said)
+        note = self.noting(said) if text else None
+        return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
+
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
+        """What takes the texts of payloads like the one that ``said`` this, or said nothing yet, and may refuse them by False;
+        None if each is to be decoded.
+        """
+        return len
 
     def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
         """Read a payload that differs from the one that ``learn`` was given in this delta alone.
@@ -301,15 +346,17 @@ class FrameDecoder(Link):
             like = self.event, template.before, template.behind, around, more, given
             self._templates = (like, *self._templates[: MOST_LIKE - 1])
 
-    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> None:
-        """Read a frame, and hand on what it says."""
+    def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
+        """Read a frame, and hand on what it says; gives the first two events."""
         self._frame, self.event = frame, frame.event
         try:
             read(frame)
         except HalfCharacter as half:
             self._wait_with(half.held)
+        said = self.out[:2]
         if self.out:
             self._emit_out()
+        return said
 
     def _emit_out(self) -> None:
         """Hand on what was read."""

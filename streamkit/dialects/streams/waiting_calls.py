@@ -9,10 +9,13 @@ Source: ui-protocols.md §1.3, §2.4; limits.md §1.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field
 
+from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong
 from streamkit.events import Aside, WireEvent
@@ -50,6 +53,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._waiting: deque[C | WireEvent] = EMPTY
+        self._grown: C  # the call that had a fragment last
 
     def hand_on(self, call: C) -> None:
         """Tell a call that the client is to run."""
@@ -72,9 +76,23 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
             raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
         if not late:
             call.arguments.append(fragment)
+            self.unsaid, self._grown = fragment, call
         else:
             self.report.repair("arguments_late")
             self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
+
+    def noting(self, said: Said | None) -> Callable[[str], object] | None:
+        return partial(self._append_many, self._grown) if said is None else super().noting(said)
+
+    def _append_many(self, call: C, text: str) -> bool:
+        """Add many fragments to a call, unless one of them may be too long."""
+        limits = self.limits
+        if call.arguments.chars + len(text) > limits.arguments_chars:
+            return False
+        if self._argument_chars + len(text) > limits.stream_arguments_chars:
+            return False
+        self.append_arguments(call, text, late=False)
+        return True
 
     def before_frame(self) -> int | None:
         """What ``after_frame`` takes; to be asked before a frame is read."""
@@ -88,6 +106,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         if len(self.out) > begin:
             self._waiting += self.out[begin:]
             del self.out[begin:]
+            self.unsaid = ""  # it is not all that waits of the frame
             self.waiting_bytes += len(self.frame.data)
         while self._waiting:
             first = self._waiting[0]

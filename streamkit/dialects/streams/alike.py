@@ -1,0 +1,134 @@
+"""Payloads of one read that differ in one text alone, read together.
+
+A payload that was decoded and said nothing but a text tells what those like it say, until one is not like it. Nearly always
+the bytes around the text are the same (``delta_template.py``), and only the text is parsed. Where a dialect has members that
+nobody reads and that are other each time, as a number or the time, each payload is parsed, these members and the text are
+taken out, and what is left must be written the same: to the last digit, since ``True`` and 1.0 are not 1.
+
+Gain: a third to nine tenths of the time of large reads.
+
+Source: design.md §9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects.streams.delta_template import learned
+from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
+from streamkit.tool_calls.settled import FragmentRun
+
+#: Events that a text alone may be.
+Said: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta
+Path: TypeAlias = tuple[str | int, ...]
+loads, dumps = orjson.loads, orjson.dumps
+
+
+class Alike:
+    """Reads payloads like one that said a text alone."""
+
+    def __init__(
+        self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
+    ) -> None:
+        """``find`` finds the texts, ``note`` takes them first, and may refuse them by False."""
+        self._said = said
+        self._find = find
+        self._note = note
+
+    def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
+        """Say as one what as many of the first payloads say as are alike; gives how many they are."""
+        texts, said = self._find(payloads), self._said
+        if "" in texts:  # which says nothing, and may mean something
+            del texts[texts.index("") :]
+        text = "".join(texts)
+        if not text or self._note(text) is False:
+            return 0
+        if isinstance(said, ToolCallDelta):
+            out.append(FragmentRun([said.index or 0] * len(texts), texts, said.choice))
+        elif said is not None:
+            out.append(evolve(said, text=text))
+        return len(texts)
+
+
+def finding(
+    payload: bytes, following: bytes, text: str, idle: Collection[str]
+) -> Callable[[Sequence[bytes]], list[Any]]:
+    """What finds the texts of payloads like this one, whose text that is, and like the one ``following`` it.
+
+    ``idle`` are members that may be other each time.
+    """
+    places = [*_places(loads(payload), text)]
+    if len(places) != 1:  # it is not clear which of them is read
+        return _none
+    template = learned(payload, loads(payload), places[0])
+    if template is not None and template.deltas([following]):
+        return template.deltas
+    document = loads(payload)
+    varying = {name: type(document.pop(name)) for name in idle if name in document}
+    if not varying or not {dict, list}.isdisjoint(varying.values()):  # which may be too deep
+        return _none
+    return Others(document, places[0], varying).texts
+
+
+def _none(_payloads: Sequence[bytes]) -> list[Any]:
+    return []
+
+
+def text_alone(said: Said) -> str:
+    """The text of an event that is nothing else; blank for any other."""
+    if not isinstance(said, ToolCallDelta):
+        return said.text
+    text = said.arguments or ""
+    return text if said == ToolCallDelta(said.index or 0, None, None, text, said.choice) else ""
+
+
+class Others:
+    """What stands beside the text at ``path`` of a document, without members that ``vary``; the document is changed."""
+
+    def __init__(self, document: dict[str, Any], path: Path, varying: dict[str, type]) -> None:
+        self._path = path
+        self._varying = varying
+        self._taken([document])
+        self._written = dumps(document)
+
+    def texts(self, payloads: Sequence[bytes]) -> list[str]:
+        """The texts of the first payloads, as far as these are alike or nearly as far."""
+        while (texts := self._all(payloads)) is None and len(payloads) > 1:
+            payloads = payloads[: len(payloads) // 2]
+        return texts or []
+
+    def _all(self, payloads: Sequence[bytes]) -> list[str] | None:
+        """The texts of all payloads; None if one is not alike."""
+        try:
+            documents = list(map(loads, payloads))
+            for name, kind in self._varying.items():
+                if {*map(type, [document.pop(name) for document in documents])} != {kind}:
+                    return None
+            texts = self._taken(documents)
+            written = dumps(documents)
+        except (LookupError, TypeError, AttributeError, ValueError):  # a member is missing, or something is no JSON
+            return None
+        same = written == b"[%b]" % b",".join([self._written] * len(documents)) and {*map(type, texts)} == {str}
+        return texts if same else None
+
+    def _taken(self, documents: Sequence[Any]) -> list[Any]:
+        """The texts, which are taken out of the documents."""
+        *steps, name = self._path
+        owners = documents
+        for step in steps:
+            owners = list(map(itemgetter(step), owners))
+        return [owner.pop(name) for owner in owners]
+
+
+def _places(value: Any, text: str, path: Path = ()) -> Iterator[Path]:
+    """Where a text stands in a value."""
+    if value == text:
+        yield path
+    elif type(value) is dict or type(value) is list:
+        for name, member in value.items() if type(value) is dict else enumerate(value):
+            yield from _places(member, text, (*path, name))
