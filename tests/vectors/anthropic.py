@@ -101,6 +101,7 @@ REPAIRED = [
     message("a block whose type is a list", begin(0, ["novelty"]), stop(0), *block(1, "Hi"), text="Hi", repairs={"text_as_object": 1}, losses={d: {"unknown_event": 2} for d in ("anthropic", "openai-chat", "ollama")}),
     vector("no event lines", b"".join(line + b"\n" for line in named(START, *block(0, "Hi"), finish("end_turn"), STOP).split(b"\n")[:-1] if not line.startswith(b"event")), text="Hi", repairs={"event_name_missing": 6}),
     message("a delta without its block", delta(0, "text_delta", text="Hi"), stop(0), text="Hi", repairs={"block_unopened": 1}),
+    message("an index that is false", begin(0, "text", text=""), delta(False, "text_delta", text="Hi"), stop(0), text="Hi", repairs={"index_invalid": 1, "index_missing": 1}),
     message("thinking inside a text block", begin(0, "text", text=""), delta(0, "text_delta", text="Hi"), delta(0, "thinking_delta", thinking="hm"), stop(0), text="Hi", reasoning="hm", repairs={"block_mismatch": 1}),
     vector("another dialect's terminator", named(START, *block(0, "Hi"), finish("end_turn"), STOP) + b"data: [DONE]\n\n", text="Hi", repairs={"foreign_terminator": 1}),
     vector("an error body raw in the stream", named(START, *block(0, "Hi")) + b'{"error":{"message":"gone"}}\n', text="Hi", stop=None, repairs={"sse_bare_json": 1, "error_shape": 1}, provider_error="gone"),

@@ -341,9 +341,6 @@ CASES = (
             anthropic(
                 am.START, *({**event, "index": "0"} for event in am.block(0, "Hi")), am.finish("end_turn"), am.STOP, name="indices as text of Anthropic", text="Hi", repairs={"index_invalid": 3}, to={"openai-chat": written(Text("Hi"))},
             ),
-            anthropic(
-                am.START, am.begin(0, "text", text=""), am.delta(False, "text_delta", text="Hi"), am.stop(0), am.finish("end_turn"), am.STOP, name="an index that is false", text="Hi", repairs={"index_invalid": 1, "index_missing": 1}, to={"openai-chat": written(Text("Hi"))},
-            ),
             bedrock(
                 br.START, br.begin(0, toolUse={"toolUseId": "a", "name": "f"}), br.delta(0, toolUse={"input": {"x": 1}}), br.stop(0), br.finish("tool_use"), br.counts(), name="input as an object of Bedrock", calls=(A,),
                 stop="tool_calls", repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"metadata": 1})},
