@@ -21,6 +21,7 @@ from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKI
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
 from streamkit.dialects.openai_chat.images import read_image
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, ToolCallDelta
@@ -46,6 +47,7 @@ class MistralDecoder(ChatDecoder):
     dialect = "mistral"
     vendor = VENDOR
     idle = frozenset({"p"})
+    read_alone = FrameDecoder.read_alone
     is_varied: ClassVar = True
     in_fragments: ClassVar = False
     error_types: ClassVar = ERROR_TYPES

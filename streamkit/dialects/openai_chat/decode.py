@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias
 
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
@@ -27,7 +27,9 @@ from streamkit.dialects.openai_chat.reasoning_names import (
 )
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
-from streamkit.dialects.streams.alike import Said
+from streamkit.dialects.streams.alike import ManyReader, Said
+from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -132,6 +134,7 @@ class ChatDecoder(FrameDecoder):
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
+    idle = frozenset()
     dialect = "openai-chat"
     vendor = VENDOR
     #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
@@ -146,6 +149,7 @@ class ChatDecoder(FrameDecoder):
     _beside: Mapping[str, Any] = {}  # what a chunk has
     _beside_delta: Mapping[str, Any] = {}  # and its choice
     _odd = 0  # chunks so far, one behind the other, that have something else
+    _template: DeltaTemplate | None = None  # of the payloads of a large read that differ in their delta alone
     _aside: Mapping[str, None] = ALONE  # what may differ in a choice
     _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
     # The same of a delta whose only text has changed.
@@ -218,7 +222,9 @@ class ChatDecoder(FrameDecoder):
             self._odd = 0
             if self._text_read is not None and self._aside is ALONE and self.may_learn():
                 if self.in_run:
-                    self.learn(document, *DELTA)
+                    size = len(self.frame.data) + DELTA_BYTES
+                    if size <= self.limits.event_values:  # so that none like it can have too many
+                        self._template = learned(self.frame.data, document, DELTA)
                 elif self._text_read is FRAGMENT:
                     index = delta["tool_calls"][0]["index"]
                     self.learn_text(document, (*DELTA, *FRAGMENT), ChatDecoder._more_of_call, index)
@@ -301,16 +307,7 @@ class ChatDecoder(FrameDecoder):
         name = self._text_name
         text, self._text_read = delta.get(name), None
         if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
-            if not self.in_run:
-                self._more_text(text, self._running)
-            elif self._running is self._state.text:
-                self._say_text(text, self._state, self._state.number)
-            else:
-                self._say_thought(text, self._state, self._state.number)
-            if self._always or self._always_in_delta:
-                self._tell_always(self._always_in_delta)
-            else:
-                self._text_read = TEXT
+            self._read_like(text)
             return True
         if not self._goes_on or not delta:
             return False
@@ -327,6 +324,11 @@ class ChatDecoder(FrameDecoder):
                 return True
         if "error" in delta:
             return False
+        self._read_again(delta, state)
+        return True
+
+    def _read_again(self, delta: dict[str, Any], state: ChoiceSoFar) -> None:
+        """Read a delta beside which all is as before, and which is not like the last one."""
         role = delta.get("role")
         if not self._is_steady:
             self._see_id(self._beside.get("id"), [{"delta": delta}])
@@ -341,7 +343,20 @@ class ChatDecoder(FrameDecoder):
                 self._remember_delta(delta, names)
         if self._always:
             self._tell_always(())
-        return True
+
+    def _read_like(self, text: str) -> None:
+        """Read the text of a delta that is like the last one."""
+        state, running = self._state, self._running
+        if not self.in_run:
+            self._more_text(text, running)
+        elif running is state.text:
+            self._say_text(text, state, state.number)
+        else:
+            self._say_thought(text, state, state.number)
+        if self._always or self._always_in_delta:
+            self._tell_always(self._always_in_delta)
+        else:
+            self._text_read = TEXT
 
     def _more_text(self, text: str, running: RunningText) -> None:
         """One more text, or reasoning, of a delta that is like the last."""
@@ -405,11 +420,17 @@ class ChatDecoder(FrameDecoder):
             return None
         return super().noting(said) if type(said) is ToolCallDelta else self.texts.of((type(said), said.choice)).append
 
-    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:
-        state = self._state
-        if not (deltas and self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
+    def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:  # noqa: ARG002 - of any that follows
+        self.push(frame)
+        is_alone = self._held is not None or self.event == "error" or self.several is None
+        return None if is_alone or self._template is None else self
+
+    def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
+        """Read payloads that differ in their deltas alone, where these say nothing but text, reasoning and fragments."""
+        state, at = self._state, 0
+        if not (self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
             return 0
-        at, out = 0, cast("list[object]", self.out)
+        deltas = self._template.deltas(payloads)  # type: ignore[union-attr] # there is one, or this would not be asked
         while at < len(deltas):
             read = self._alike_from(deltas, at, state, state.number)
             at += read

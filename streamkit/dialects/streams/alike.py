@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import orjson
 from attrs import evolve
@@ -29,6 +29,13 @@ Path: TypeAlias = tuple[str | int, ...]
 loads, dumps = orjson.loads, orjson.dumps
 
 
+class ManyReader(Protocol):
+    """Reads payloads that are alike."""
+
+    def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
+        """Say in ``out`` what as many of the first payloads say as are alike; gives how many they are."""
+
+
 class Alike:
     """Reads payloads like one that said a text alone."""
 
@@ -41,7 +48,6 @@ class Alike:
         self._note = note
 
     def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
-        """Say as one what as many of the first payloads say as are alike; gives how many they are."""
         texts, said = self._find(payloads), self._said
         if "" in texts:  # which says nothing, and may mean something
             del texts[texts.index("") :]

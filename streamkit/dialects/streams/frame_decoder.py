@@ -22,9 +22,8 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.alike import Alike, Said, finding, text_alone
-from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, unpadded
+from streamkit.dialects.streams.alike import Alike, ManyReader, Said, finding, text_alone
+from streamkit.dialects.streams.delta_template import learned, unpadded
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.error_bodies import (
@@ -70,8 +69,6 @@ ERROR_PAYLOAD: Final = Members(*ENVELOPE)
 LEARN_AT: Final = 4
 #: Texts that alternate are these at most: those of interleaved calls.
 MOST_LIKE: Final = 4
-#: After so many payloads that were not like it a template is dropped.
-MISSES: Final = 8
 #: So many payloads are looked at together at first, and after one that was not like the others.
 WINDOW: Final = 8
 #: What a frame behind the terminator may still tell.
@@ -106,15 +103,12 @@ class FrameDecoder(Link):
     #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: the payload at hand is one of many
-    _template: DeltaTemplate | None = None  # of the payloads that differ in their delta alone
-    _template_event = ""  # the name of their events
     #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and behind
     #: it, how many these are, and what reads the text.
     _templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
     _is_padded = False  # padding stands behind that
     _alike = 0  # payloads that may be such and were decoded
     _learn_at = LEARN_AT
-    _misses = 0  # payloads that were not like it
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
@@ -216,7 +210,7 @@ class FrameDecoder(Link):
 
     def _wait_with(self, held: Held | None) -> None:
         """Let frames wait from now on, or no more: then a payload by itself says all there is."""
-        self._held, self._template, self._templates = held, None, ()
+        self._held, self._templates = held, ()
         self._set_most()
 
     def _set_most(self) -> None:
@@ -239,12 +233,11 @@ class FrameDecoder(Link):
     def push_run(self, run: FrameRun, /) -> None:
         """Read many frames: those that differ in their delta or their text alone at once, as far as these may leave as one."""
         at, payloads, window = 0, run.payloads, WINDOW
-        alike: Alike | None = None
+        alike: ManyReader | None = None
         missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
         self.in_run = True
         while at < len(payloads):
             read = 0
-            template = self._template
             if alike is not None:
                 some = payloads[at : at + window]
                 self.frame = run.frame(at)
@@ -253,15 +246,6 @@ class FrameDecoder(Link):
                 wait = 0 if read else 2**missed
                 if read < len(some):  # the next one may change what those like the last one mean
                     alike = None
-            elif (
-                template is not None
-                and self.idle is None
-                and self.several is not None
-                and run.event == self._template_event
-            ):
-                some = payloads[at : at + window]
-                self.frame = run.frame(at)
-                read = self.again_many(template.deltas(some))
             if read:
                 window = 4 * window if read == len(some) else WINDOW
                 self.report.frames += read
@@ -269,16 +253,14 @@ class FrameDecoder(Link):
             else:
                 read, window, wait = 1, WINDOW, wait - 1
                 self.report.frames += 1
-                if template is not None:
-                    self._miss()
                 if self.idle is not None and wait <= 0 and at + WINDOW < len(payloads):
-                    alike = self._read_alone(run.frame(at), payloads[at + 1])
+                    alike = self.read_alone(run.frame(at), payloads[at + 1])
                 else:
                     self.push(run.frame(at))
             at += read
         self.in_run = False
 
-    def _read_alone(self, frame: Frame, following: bytes) -> Alike | None:
+    def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:
         """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says.
 
         Perhaps the one ``following`` it does.
@@ -300,23 +282,6 @@ class FrameDecoder(Link):
         """
         return len
 
-    def again(self, delta: dict[str, Any]) -> bool:  # noqa: ARG002 - for those that learn
-        """Read a payload that differs from the one that ``learn`` was given in this delta alone.
-
-        False, and nothing is read, where it has to be decoded all the same.
-        """
-        return False
-
-    def again_many(self, deltas: Sequence[dict[str, Any]]) -> int:  # noqa: ARG002 - for those that learn
-        """Read many such deltas, whose texts may leave as one; gives how many: all that say nothing else."""
-        return 0
-
-    def _miss(self) -> None:
-        """A payload was not like that which was learned; after several there is nothing to compare with, until the next."""
-        self._misses += 1
-        if self._misses > MISSES:
-            self._template = None
-
     def may_learn(self) -> bool:
         """Whether it is time to learn from the payload at hand: of many it is of a few, ever more seldom."""
         self._alike += 1
@@ -324,12 +289,6 @@ class FrameDecoder(Link):
             return False
         self._alike, self._learn_at = 0, 2 * self._learn_at
         return True
-
-    def learn(self, document: dict[str, Any], *path: str | int) -> None:
-        """Note what stands around the delta at ``path`` of the payload at hand, which is not read any more."""
-        data = self.frame.data
-        if len(data) + DELTA_BYTES <= self.limits.event_values:  # so that none like it can have too many
-            self._template, self._template_event, self._misses = learned(data, document, path), self.event, 0
 
     def learn_text(
         self, document: dict[str, Any], path: Sequence[str | int], more: Callable[[Any, str, Any], None], given: Any
