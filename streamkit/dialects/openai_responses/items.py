@@ -69,7 +69,7 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
-    _last_done: tuple[Item, dict[str, Any]] | None = None  # with what it was, if nothing came behind it
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # and its members, unless an event named a closed item since
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
