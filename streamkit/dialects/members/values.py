@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
 
@@ -105,11 +106,11 @@ def has_value(value: object) -> bool:
     return value not in NOTHING
 
 
-def others_of(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def others_of(fields: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
     """The members that are not ``known`` and say anything."""
-    if not fields.keys() - known:  # as nearly always
+    if fields.keys() <= known:  # as nearly always
         return {}
-    return {name: value for name, value in fields.items() if name not in known and value not in NOTHING}
+    return {name: value for name, value in fields.items() if name not in known and (value or value == 0)}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:

@@ -730,7 +730,7 @@ class ChatDecoder(FrameDecoder):
         if not delta.keys() <= DELTA_FIELDS:
             others = others_of(delta, DELTA_FIELDS)
             if BLOCKS in details_of(others, HOLDER):
-                others |= others_of({HOLDER: others_of(others.pop(HOLDER), {BLOCKS})}, ())
+                others |= others_of({HOLDER: others_of(others.pop(HOLDER), {BLOCKS})}, set())
             for name, value in others.items():
                 if name == IMAGES and (images := read_images(value, self.vendor, choice)):
                     self.out += images

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from streamkit.dialects.members.known import EVENT, UNREAD
-from streamkit.dialects.members.values import text_of
+from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
@@ -227,7 +227,7 @@ class ResponsesDecoder(ItemReader):
         self._before = response
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
-        self._extras = dict(self._new_members(response))
+        self._extras = others_of(response, RESPONSE_FIELDS)
         self.out.append(
             ResponseStarted(
                 self._id,

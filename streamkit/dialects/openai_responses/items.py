@@ -71,7 +71,7 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
-    _last_done: tuple[Item, dict[str, Any]] | None = None  # with what it was, if nothing came behind it
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # and its members, unless an event named a closed item since
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -113,9 +113,7 @@ class ItemReader(TextReader):
         if type(start) is not dict:
             start = self.fields(start)
             document = {**document, "item": start}
-        kind, item_id = start.get("type"), start.get("id")
-        kind = kind if type(kind) is str else self.string(kind)
-        item_id = item_id if type(item_id) is str else self.string(item_id)
+        kind, item_id = self.string(start.get("type")), self.string(start.get("id"))
         index = self.index(document.get("output_index"))
         if index is None:
             self.report.repair("index_missing")
@@ -145,9 +143,7 @@ class ItemReader(TextReader):
         self.ensure_started()
         if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        item = Item(kind, item_id)
-        if (role := start.get("role")) is not None:
-            item.is_other_role = is_other_role(role)
+        item = Item(kind, item_id, is_other_role=is_other_role(start.get("role")))
         self.began.append(item)
         self._last = self.items_at[index] = item
         if index >= self.next_index:
@@ -198,8 +194,7 @@ class ItemReader(TextReader):
         if type(found) is not dict:
             found = self.fields(found)
             document = {**document, "item": found}
-        kind = found.get("type")
-        kind = kind if type(kind) is str else self.string(kind)
+        kind = self.string(found.get("type"))
         item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
         if not item.open:
             self.report.repair("block_unopened")
@@ -245,10 +240,7 @@ class ItemReader(TextReader):
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
         """Fields of an item that are the vendor's; those that its start had are not said again."""
-        known = ITEM_FIELDS[item.kind]
-        if found.keys() <= known:  # nearly always
-            return
-        for name, value in others_of(found, known).items():
+        for name, value in others_of(found, ITEM_FIELDS[item.kind]).items():
             if name not in item.fields:
                 item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
@@ -291,9 +283,7 @@ class ItemReader(TextReader):
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:
         """What of a call's id and name is new."""
-        call_id, name = found.get("call_id"), found.get("name")
-        call_id = call_id if type(call_id) is str else self.string(call_id)
-        name = name if type(name) is str else self.string(name)
+        call_id, name = self.string(found.get("call_id")), self.string(found.get("name"))
         if (item.call_id and call_id == "" and "call_id" in found) or (item.name and name == "" and "name" in found):
             self.report.repair("identity_blank")  # what its start said stands
         new = call_id if call_id != item.call_id else "", name if name != item.name else ""
@@ -314,8 +304,7 @@ class ItemReader(TextReader):
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
         named = self._open_item(document, kind)
         item = named or self._call(document, kind)
-        text = document.get("delta")
-        if text := text if type(text) is str else self.string(text):
+        if text := self.string(document.get("delta")):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
             if named is not None and document.keys() <= DELTA_FIELDS and "logprobs" not in document:

@@ -104,7 +104,6 @@ class Item:
     open = True
     fields: frozenset[str] = frozenset()  #: names of those that are the vendor's and were said
     carried = False  #: a part of it, or all of it, was carried as asides
-    is_other_role = False  #: a message of another role than the model's
     # of a call
     call = 0  #: its place among the calls
     call_id = ""
@@ -112,9 +111,9 @@ class Item:
     start = ""  #: arguments that came with the start, until anything else settles whether they count
     has_input = False  #: one event had all arguments
 
-    def __init__(self, kind: str, item_id: str) -> None:
-        self.kind = kind
-        self.id = item_id
+    def __init__(self, kind: str, item_id: str, *, is_other_role: bool) -> None:
+        self.kind, self.id = kind, item_id
+        self.is_other_role = is_other_role  #: a message of another role than the model's
         self.parts: dict[tuple[str, int], Part] = {}
 
 
@@ -228,27 +227,20 @@ class TextReader(FrameDecoder):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
-        found, speech = self._found(document.get("part"))
-        if speech is None:
+        found = self.fields(document.get("part"))
+        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
         else:
-            part, text = self._part(document, speech), found.get(speech.name)
-            if text := text if type(text) is str else self.string(text):
+            part = self._part(document, speech)
+            if text := self.string(found.get(speech.name)):
                 self.start_part(part, speech, text)
-
-    def _found(self, part: Any) -> tuple[dict[str, Any], Speech | None]:
-        """A part that an event has, and what kind it is of; None for one that only the vendor understands."""
-        found = part if type(part) is dict else self.fields(part)
-        kind = found.get("type")
-        return found, SPEECHES.get(kind if type(kind) is str else self.string(kind))
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
         named = self._open_part(document, speech)
         part = named or self._part(document, speech)
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
-        text = document.get("delta")
-        if text := text if type(text) is str else self.string(text):
+        if text := self.string(document.get("delta")):
             self._say(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
@@ -263,8 +255,8 @@ class TextReader(FrameDecoder):
         self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
-        found, speech = self._found(document.get("part"))
-        if speech is None:
+        found = self.fields(document.get("part"))
+        if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
         else:
             self.beside(self._whole_event(document, speech, found, "part"), found)
@@ -274,12 +266,11 @@ class TextReader(FrameDecoder):
 
         Some servers number it otherwise than its deltas: then the part is one of an open item, whose text it begins with.
         """
-        text, logprobs, place = found.get(speech.name), found.get("logprobs"), document.get(speech.place)
-        text = text if type(text) is str else self.string(text)
+        text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
         item = self.located(document)
         own = None
         if item is not None and item.kind == speech.item:
-            own = item.parts.get((speech.place, self.index(place) or 0))
+            own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
         if own is None or not text or not self.goes_on(own, speech, text, logprobs):
             other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
@@ -443,12 +434,11 @@ class TextReader(FrameDecoder):
         """As ``adds``, for a part of which anything came; nothing is left to do where its whole text came last."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
-        came = part.start or part.held or self.texts.begun(part.number)
-        return bool(came) and self.adds(part, speech, text, logprobs)
+        return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: Part) -> bool:
         """Whether anything of a part came."""
-        return bool(part.start or part.held or self._chars(part))
+        return bool(part.start or part.held or self.texts.begun(part.number))
 
     def agrees(self, part: Part, text: str) -> bool:
         """Whether a whole text begins with what was said of a part."""

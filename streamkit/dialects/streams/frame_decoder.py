@@ -539,7 +539,7 @@ class FrameDecoder(Link):
             if self.frame.event == "error" or self.is_bare_error(document):
                 error = members_of_error(document) if document.get("choices") else document
             elif (error := wrapped_error(document)) is not None:
-                self.keep_unread(others_of(document, WRAPPERS), ERROR_PAYLOAD)
+                self.keep_unread(others_of(document, {*WRAPPERS}), ERROR_PAYLOAD)
                 document = error
         if error is None:
             return False
@@ -746,7 +746,7 @@ class FrameDecoder(Link):
         self, fields: Mapping[str, Any], known: Collection[str], where: str, choice: int = 0, block: int = 0
     ) -> None:
         """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
-        for name, value in others_of(fields, known).items():
+        for name, value in others_of(fields, frozenset(known)).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
     def keep_other_role(self, message: Any, choice: int = 0) -> None:
