@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects import DIALECTS
+from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.streams import frame_decoder
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.report import StreamReport
 from tests.laws.running import every_stream, read
 from tests.vectors.openai_chat import DONE, HEAD, ROLE, STOP, calls, chunk, said
 from tests.vectors.vector import named, sse
 
+#: The dialects that learn what stands around a text.
+LEARNING = ("openai-chat", "mistral", "anthropic")
 
-def decoder_of(dialect: str) -> Any:
-    return DIALECTS[dialect].decoder(DEFAULT_LIMITS, StreamReport())
 
-
-#: The dialects that learn what stands around a delta.
-LEARNING = [name for name in DIALECTS.built_in if type(decoder_of(name)).again is not FrameDecoder.again]
+def alone(decoder: FrameDecoder, frame: Frame, _following: bytes) -> None:
+    """Read a frame of a large read, and look at none like it."""
+    decoder.push(frame)
 
 
 def cuts_of(body: bytes) -> list[list[bytes]]:
@@ -37,9 +37,10 @@ def check(dialect: str, body: bytes, patch: pytest.MonkeyPatch, limits: Limits =
     for reads in cuts_of(body):
         for join in (True, False):
             with patch.context() as without:
-                for learn in ("learn", "learn_text"):
-                    without.setattr(FrameDecoder, learn, lambda *_: None)
-                without.setattr(type(decoder_of(dialect)), "again", lambda *_: False)
+                without.setattr(FrameDecoder, "may_learn", lambda _: False)
+                without.setattr(ChatDecoder, "again", lambda *_: False)
+                for decoder in (FrameDecoder, ChatDecoder):
+                    without.setattr(decoder, "read_alone", alone)
                 expected = read(dialect, reads, limits, join=join).facts()
             assert read(dialect, reads, limits, join=join).facts() == expected
             with patch.context() as always:
