@@ -45,7 +45,7 @@ class MistralDecoder(ChatDecoder):
 
     dialect = "mistral"
     vendor = VENDOR
-    idle = frozenset({"p"})
+    idle = frozenset({"p", "obfuscation"})
     is_varied: ClassVar = True
     in_fragments: ClassVar = False
     error_types: ClassVar = ERROR_TYPES

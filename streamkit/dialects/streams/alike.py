@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.streams.delta_template import learned
+from streamkit.dialects.streams.delta_template import PAD, PaddedTemplate, learned
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
 from streamkit.tool_calls.settled import FragmentRun
 
@@ -66,6 +66,8 @@ def finding(
     if len(places) != 1:  # it is not clear which of them is read
         return _none
     template = learned(payload, loads(payload), places[0])
+    if type(template) is PaddedTemplate and PAD not in idle:  # there it is a member like others
+        return _none
     if template is not None and template.deltas([following]):
         return template.deltas
     document = loads(payload)
