@@ -13,7 +13,7 @@ from streamkit.report import StreamReport
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkit.framing.frame import Frame
+    from streamkit.framing.frame import Frame, FrameRun
     from streamkit.framing.ndjson import NDJSONParser
     from streamkit.framing.sse import SSEParser
 
@@ -34,9 +34,17 @@ class Outcome(NamedTuple):
     repairs: dict[str, int]
 
 
-def read(make: Callable[..., SSEParser | NDJSONParser], reads: list[bytes]) -> Outcome:
+def read(make: Callable[..., SSEParser | NDJSONParser], reads: list[bytes], *, in_runs: bool = False) -> Outcome:
     report = StreamReport()
     machine = make(report=report)
+
+    def take_run(run: FrameRun) -> None:
+        report.frames += len(run.payloads)
+        for number in range(len(run.payloads)):
+            machine.emit(run.frame(number))
+
+    if in_runs:
+        machine.emit_run = take_run
     frames = [frame for chunk in reads for frame in machine.feed(chunk)] + machine.finish()
     assert report.frames == len(frames)
     fault = f"{type(machine.fault).__name__}: {machine.fault}" if machine.fault else ""
@@ -72,5 +80,6 @@ def same_at_every_cut(make: Callable[..., SSEParser | NDJSONParser], data: bytes
     """The outcome of the whole, once it is shown that every cut gives the same."""
     whole = read(make, [data])
     for reads in cuts(data):
-        assert read(make, reads) == whole, reads
+        for in_runs in (False, True):
+            assert read(make, reads, in_runs=in_runs) == whole, reads
     return whole

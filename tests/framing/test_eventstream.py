@@ -31,6 +31,13 @@ ONE, TWO = event("word", b"{}"), event("word", b'{"a":1}')
 
 VECTORS = {
     "two messages": (ONE + TWO, [Frame(b"{}", 0, "word", headers=WORD), Frame(b'{"a":1}', len(ONE), "word", headers=WORD)]),
+    "more with the same headers, and one with others": (
+        ONE + TWO + ONE + message(b"", b"x"),
+        [
+            *(Frame(data, at, "word", headers=WORD) for data, at in ((b"{}", 0), (b'{"a":1}', len(ONE)), (b"{}", len(ONE + TWO)))),
+            Frame(b"x", len(ONE + TWO + ONE)),
+        ],
+    ),
     "an exception": (exception("gone", b"{}"), [Frame(b"{}", 0, "exception:gone", headers=GONE)]),
     "an error": (error("E", "no"), [Frame(b"", 0, "error:E", headers=WRONG)]),
     "no payload": (event("word", b""), [Frame(b"", 0, "word", headers=WORD)]),

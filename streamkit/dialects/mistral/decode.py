@@ -46,7 +46,7 @@ class MistralDecoder(ChatDecoder):
 
     dialect = "mistral"
     vendor = VENDOR
-    idle = frozenset({"p"})
+    idle = frozenset({"p", "obfuscation"})
     read_alone = FrameDecoder.read_alone
     is_varied: ClassVar = True
     in_fragments: ClassVar = False

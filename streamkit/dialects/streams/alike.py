@@ -72,6 +72,8 @@ def finding(
     if len(places) != 1:  # it is not clear which of them is read
         return _none
     template = learned(payload, loads(payload), places[0])
+    if template is not None and template.padded and "obfuscation" not in idle:  # there it is a member like others
+        return _none
     if template is not None and template.deltas([following]):
         return template.deltas
     document = loads(payload)

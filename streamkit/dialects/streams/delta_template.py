@@ -49,7 +49,7 @@ class DeltaTemplate:
         """The deltas of as many of the first payloads as are like that which was learned."""
         before, behind = self.before, self.behind
         if self.padded:
-            payloads = [*map(unpadded, payloads)]
+            payloads = all_unpadded(payloads)
         begin, end = len(before), -len(behind)
         texts = [payload[begin:end] for payload in payloads]
         if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
@@ -64,6 +64,16 @@ def unpadded(payload: bytes) -> bytes:
     begin = at + len(PAD)
     end = payload.find(b'"', begin)
     return payload[:begin] + payload[end:] if at > 0 and payload[begin:end].isalnum() else payload
+
+
+def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
+    """Several payloads without their padding: in three quarters of the time."""
+    cut = [payload.rpartition(PAD) for payload in payloads]
+    ends = [tail.partition(b'"') for _, _, tail in cut]
+    letters = b"".join([letters for letters, _, _ in ends])
+    if letters and not letters.isalnum():  # or there is no padding in front of the first quote
+        return [*map(unpadded, payloads)]
+    return [head + pad + quote + rest for (head, pad, _), (_, quote, rest) in zip(cut, ends, strict=True)]
 
 
 def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:

@@ -235,7 +235,7 @@ class FrameDecoder(Link):
         at, payloads, window = 0, run.payloads, WINDOW
         alike: ManyReader | None = None
         missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
-        self.in_run = True
+        self.in_run = self.several is not None
         while at < len(payloads):
             read = 0
             if alike is not None:
@@ -253,10 +253,12 @@ class FrameDecoder(Link):
             else:
                 read, window, wait = 1, WINDOW, wait - 1
                 self.report.frames += 1
-                if self.idle is not None and wait <= 0 and at + WINDOW < len(payloads):
+                if self.in_run and self.idle is not None and wait <= 0 and at + WINDOW < len(payloads):
                     alike = self.read_alone(run.frame(at), payloads[at + 1])
-                else:
+                elif self.in_run or type(self).push_payload is None:
                     self.push(run.frame(at))
+                else:
+                    self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
             at += read
         self.in_run = False
 
@@ -267,7 +269,7 @@ class FrameDecoder(Link):
         """
         self.unsaid, repaired = "", self.report.repairs.total()
         heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
-        if self.idle is None or self.several is None or self._most < 0:
+        if self.idle is None or self.several is None:
             return None
         said = heard[0] if heard else None
         if len(heard) > 1 or not isinstance(said, Said | None) or self.report.repairs.total() != repaired:
