@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterable, Callable
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import Any, Final
 
@@ -124,7 +124,7 @@ def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list
 
 
 def _parse(dialect: Dialect, limits: Limits) -> Stage[bytes, list[Frame]]:
-    return Stage(f"parse {dialect.name}", lambda report: dialect.parser(limits, report), takes="bytes", gives="frames")
+    return Stage(f"parse {dialect.name}", partial(dialect.parser, limits), takes="bytes", gives="frames")
 
 
 def transcode(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 
 from streamkit.dialects import (
     ag_ui,
@@ -112,12 +112,12 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
 
 def decode_frames(dialect: Dialect, limits: Limits, name: str) -> Stage[list[Frame], list[WireEvent]]:
     """The stage that ``decode`` gives, of a dialect that was looked up by ``name``."""
-    return Stage(f"decode {name}", lambda report: dialect.decoder(limits, report), takes="frames", gives="wire events")
+    return Stage(f"decode {name}", partial(dialect.decoder, limits), takes="frames", gives="wire events")
 
 
 def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[list[Event]]:
     """The stage that ``encode`` gives, of a dialect that was looked up."""
-    return EncodeStage(name, lambda report: dialect.encoder(encoding, report), takes="events")
+    return EncodeStage(name, partial(dialect.encoder, encoding), takes="events")
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:

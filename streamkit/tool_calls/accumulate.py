@@ -167,8 +167,7 @@ class ToolCallAccumulator(Link):
 
     def _give(self, event: Event) -> None:
         """Hand on what is no delta, and the deltas in front of it first."""
-        if self._deltas:
-            self._hand_on_deltas()
+        self._hand_on_deltas()
         self.emit(event)
 
     def _grow(self, delta: Event) -> None:
@@ -265,17 +264,17 @@ class ToolCallAccumulator(Link):
     def _started(self, event: ResponseStarted) -> None:
         self._vendor = event.vendor
         self.report.started = event
-        self._give(event)
+        (self._give if self._deltas else self.emit)(event)
 
     def _choice_started(self, event: ChoiceStarted) -> None:
         if not self._failed:
             self._choice(event.choice)
-            self._give(event)
+            (self._give if self._deltas else self.emit)(event)
 
     def _counted(self, event: UsageReported) -> None:
         if event.counts:
             self.report.usage = event
-        self._give(event)
+        (self._give if self._deltas else self.emit)(event)
 
     def _carry(self, event: Any) -> None:
         """What is handed on as it is."""

@@ -331,7 +331,10 @@ class ChatDecoder(FrameDecoder):
         """Read a delta beside which all is as before, and which is not like the last one."""
         role = delta.get("role")
         if not self._is_steady:
-            self._see_id(self._beside.get("id"), [{"delta": delta}])
+            if role is None and self._beside.get("id") == self._id:  # as ``_see_id``
+                self._is_steady = True
+            else:
+                self._see_id(self._beside.get("id"), [{"delta": delta}])
         if role == "assistant":
             state.speaks = True
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):

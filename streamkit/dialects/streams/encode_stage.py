@@ -86,7 +86,8 @@ class EncodeStage(Stage[A_contra, bytes]):
     ) -> AsyncGenerator[bytes, None]:
         machine: Any = self.make_encoder(report)
         encoder = machine if isinstance(machine, EncoderLink) else ForeignEncoder(machine)
-        links: list[Any] = [*(stage.make(report) for stage in before), encoder]
+        links: list[Any] = [stage.make(report) for stage in before]
+        links.append(encoder)
         if profiler is not None:
             links = profiler.machines([*before, self], links)
             encoder = links[-1]

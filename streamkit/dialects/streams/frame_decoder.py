@@ -205,7 +205,10 @@ class FrameDecoder(Link):
                 self._take_halves(self.frame)
         except HalfCharacter as half:
             self._wait_with(half.held)
-        if self.out:
+        out = self.out
+        if len(out) == 1:  # as ``_emit_out``, a call less
+            self.emit(out.pop())
+        elif out:
             self._emit_out()
 
     def _wait_with(self, held: Held | None) -> None:
