@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -69,10 +69,6 @@ class Registry(Mapping[str, Dialect]):
             if candidate.dialect is not None:
                 return candidate.dialect
         raise KeyError(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping; a built-in dialect in a third of the time."""
-        return self.built_in.get(name) or super().get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         yield from self.built_in

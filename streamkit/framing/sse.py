@@ -33,7 +33,6 @@ LastEvent = Literal["keep", "drop"]
 _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
-_CR: Final = ord("\r")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18

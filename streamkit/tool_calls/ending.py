@@ -7,7 +7,6 @@ Stop reasons are advisory while the stream goes on: calls may follow them, and s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Final
 
 from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
@@ -31,7 +30,6 @@ RANK: dict[StopReason, int] = {
     "stop": 1,
 }
 
-_REASONS: Final = attrgetter("reasons")
 #: Reasons at which a model stops in the middle of what it writes.
 CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
@@ -45,9 +43,9 @@ def missing_end(
     """
     if not choices:
         return "the stream ended without any content"
-    if all(map(_REASONS, choices.values())):
-        return None
     without = [number for number, choice in choices.items() if not choice.reasons]
+    if not without:
+        return None
     if derives(choices, terminator, policy, depth) and (terminator or report.broken_frame is None):
         report.repair("finish_derived")
         for number in without:

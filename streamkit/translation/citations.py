@@ -152,8 +152,8 @@ class CitationCarrier(Link):
         choice = self._choices.get(number) or self._choice(number)
         if block != choice.last or not choice.open:
             self._begin(choice, block)
-        if choice.text is not None:
-            self._keep(choice, text)
+        if (kept := choice.text) is not None:
+            self._keep(choice, kept, text)
         choice.length += len(text)
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
@@ -169,16 +169,14 @@ class CitationCarrier(Link):
         for aside in asides:
             self.emit(aside)
 
-    def _keep(self, choice: _Choice, text: str) -> None:
+    def _keep(self, choice: _Choice, kept: _KeptText, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""
-        if choice.text is None:
-            return
         if len(text) > self._text_room:
             self._text_room += choice.length if self._bytes else 0
             choice.text = None
         else:
             self._text_room -= len(text)
-            choice.text.add(text)
+            kept.add(text)
 
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)

@@ -91,7 +91,6 @@ TEXT_NAMES = PLAIN | {"content"}
 #: Where a chunk has its delta, and a delta the text of a call; where it has another text, a name tells.
 DELTA: Final = ("choices", 0, "delta")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
-TEXT: Final = ("",)
 #: What is written between two blocks in one string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
@@ -156,10 +155,8 @@ class ChatDecoder(FrameDecoder):
     _beside_text: Mapping[str, Any] | None = None
     _detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
     _text_name = ""
-    _text_read: Sequence[str | int] | None = None  # where the delta at hand has its only text
     _names_tried: Sequence[str] = ()
     _running: RunningText  # where its text goes
-    _always_in_delta: Sequence[tuple[str, Any]] = ()
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -217,21 +214,24 @@ class ChatDecoder(FrameDecoder):
             and {**document, **ANYWAY} == self._beside
             and type(delta := choice.get("delta")) is dict
             and (self._aside is ALONE or choice["message"] == delta)
-            and self.again(delta)
+            and (path := self.again(delta)) is not None
         ):  # as nearly all, it says nothing new but its delta
             self._odd = 0
-            if self._text_read is not None and self._aside is ALONE and self.may_learn():
-                if self.in_run:
-                    size = len(self.frame.data) + DELTA_BYTES
-                    if size <= self.limits.event_values:  # so that none like it can have too many
-                        self._template = learned(self.frame.data, document, DELTA)
-                elif self._text_read is FRAGMENT:
-                    index = delta["tool_calls"][0]["index"]
-                    self.learn_text(document, (*DELTA, *FRAGMENT), ChatDecoder._more_of_call, index)
-                else:
-                    self.learn_text(document, (*DELTA, self._text_name), ChatDecoder._more_text, self._running)
+            if path and self._aside is ALONE and self.may_learn():
+                self._learn(document, delta, path)
         else:
             self._decode(document)
+
+    def _learn(self, document: dict[str, Any], delta: dict[str, Any], path: Sequence[str | int]) -> None:
+        """Note what stands around the text of a delta, which is at ``path``; in a large read what stands around the delta."""
+        if self.in_run:
+            size = len(self.frame.data) + DELTA_BYTES
+            if size <= self.limits.event_values:  # so that none like it can have too many
+                self._template = learned(self.frame.data, document, DELTA)
+        elif path is FRAGMENT:
+            self.learn_text(document, (*DELTA, *path), ChatDecoder._more_of_call, delta["tool_calls"][0]["index"])
+        else:
+            self.learn_text(document, (*DELTA, *path), ChatDecoder._more_text, self._running)
 
     def _decode(self, chunk: dict[str, Any]) -> None:
         """Any chunk, looked at from all sides."""
@@ -298,34 +298,34 @@ class ChatDecoder(FrameDecoder):
         """Nothing is known any more of what goes on."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
-    def _tell_always(self, in_delta: Sequence[tuple[str, Any]]) -> None:
-        """What stands ``in_delta`` beside the text, and beside each delta, and is an aside each time."""
-        for place, value in (*in_delta, *self._always):
+    def _tell_always(self) -> None:
+        """What stands beside each delta, and is an aside each time."""
+        for place, value in self._always:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
-    def again(self, delta: dict[str, Any]) -> bool:
+    def again(self, delta: dict[str, Any]) -> Sequence[str | int] | None:
+        """Read the delta of a chunk that has nothing else new; None if it has to be decoded all the same.
+
+        Gives the path to its text, if that is all that it says.
+        """
         name = self._text_name
-        text, self._text_read = delta.get(name), None
+        text = delta.get(name)
         if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
-            self._read_like(text)
-            return True
-        if not self._goes_on or not delta:
-            return False
+            return self._read_like(text)
+        if not self._goes_on or not delta or "error" in delta:
+            return None
         state = self._state
         if "tool_calls" in delta and state.speaks and self._is_steady and not self._always and self._grows_calls(state):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
-                self._text_read = FRAGMENT
                 if self.in_run:
                     self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
                 else:
                     self._emit_out()
                     self.emit_fragment(*fragment, state.number)
-                return True
-        if "error" in delta:
-            return False
+                return FRAGMENT
         self._read_again(delta, state)
-        return True
+        return ()
 
     def _read_again(self, delta: dict[str, Any], state: ChoiceSoFar) -> None:
         """Read a delta beside which all is as before, and which is not like the last one."""
@@ -344,10 +344,9 @@ class ChatDecoder(FrameDecoder):
                 self._remember_detail(delta, self._read_delta(delta, state.number, 0), state)
             elif (names := [*delta]) != self._names_tried:
                 self._remember_delta(delta, names)
-        if self._always:
-            self._tell_always(())
+        self._tell_always()
 
-    def _read_like(self, text: str) -> None:
+    def _read_like(self, text: str) -> Sequence[str | int]:
         """Read the text of a delta that is like the last one."""
         state, running = self._state, self._running
         if not self.in_run:
@@ -356,10 +355,8 @@ class ChatDecoder(FrameDecoder):
             self._say_text(text, state, state.number)
         else:
             self._say_thought(text, state, state.number)
-        if self._always or self._always_in_delta:
-            self._tell_always(self._always_in_delta)
-        else:
-            self._text_read = TEXT
+        self._tell_always()
+        return () if self._always else (self._text_name,)
 
     def _more_text(self, text: str, running: RunningText) -> None:
         """One more text, or reasoning, of a delta that is like the last."""
@@ -401,21 +398,16 @@ class ChatDecoder(FrameDecoder):
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
         """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
-        only, saying = None, []
+        only = None
         self._names_tried = names
         for name, value in delta.items():
-            if name in TEXT_NAMES and type(value) is str and value:
-                if only is not None:
-                    return
+            if only is None and name in TEXT_NAMES and type(value) is str and value:
                 only = name
             elif name != "role" and value not in NOTHING:
-                saying.append(name)
-        if only is None or not (self._is_steady or delta.get("role") == "assistant"):
-            return
-        if READ_OTHERWISE.isdisjoint(saying):
+                return
+        if only is not None and (self._is_steady or delta.get("role") == "assistant"):
             state = self._state
             self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
-            self._always_in_delta = [(f"delta.{name}", delta[name]) for name in saying]
             self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
 
     def noting(self, said: Said | None) -> Callable[[str], object] | None:

@@ -1,14 +1,9 @@
-"""What stands around the delta of a payload, so that of one like it only the delta is parsed.
+"""The bytes around the delta of a payload, or around its text, so that only that is parsed of a payload like it.
 
-Most payloads of a stream differ in their delta alone, and the delta is a tenth of them. The bytes around it are learned from
-one payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the delta's
-place. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
-same document with another delta. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has
-its quotes.
-
-A text by itself is learned in the same way (``alike.py``).
-
-Gain: 0.14 of 0.7 µs a chunk of Chat, and what a decoder need not look at again.
+Most payloads of a stream differ in their text alone, and the text is a tenth of them. The bytes around it are learned from one
+payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the text's place. JSON
+is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the same document
+with another text. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has its quotes.
 
 Source: design.md §9; RFC 8259 §2.
 """

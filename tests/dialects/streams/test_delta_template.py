@@ -38,7 +38,7 @@ def check(dialect: str, body: bytes, patch: pytest.MonkeyPatch, limits: Limits =
         for join in (True, False):
             with patch.context() as without:
                 without.setattr(FrameDecoder, "may_learn", lambda _: False)
-                without.setattr(ChatDecoder, "again", lambda *_: False)
+                without.setattr(ChatDecoder, "again", lambda *_: None)
                 for decoder in (FrameDecoder, ChatDecoder):
                     without.setattr(decoder, "read_alone", alone)
                 expected = read(dialect, reads, limits, join=join).facts()
