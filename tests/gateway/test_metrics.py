@@ -482,7 +482,7 @@ async def test_each_try_with_an_upstream_is_counted_and_each_request_once():
         (FAULTS["reset mid-line"]("openai-chat"), True, "broken", ("200", "broken")),
         (FAULTS["error mid-stream"]("openai-chat"), True, "error_event", ("200", "broken")),
         (FAULTS["silence mid-stream"]("openai-chat"), True, "idle_timeout", ("200", "broken")),
-        (FAULTS["200 with HTML"]("openai-chat"), True, "not_this_dialect", ("500", "error")),
+        (FAULTS["200 with HTML"]("openai-chat"), True, "not_this_dialect", ("502", "error")),
         (FAULTS["status 404"]("openai-chat"), False, "http_404", ("404", "error")),
         (whole("openai-chat", b'{"choices":[]}'), False, "cut", ("502", "error")),
     ],
