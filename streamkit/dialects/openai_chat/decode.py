@@ -10,6 +10,7 @@ Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -29,7 +30,7 @@ from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loads
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -422,34 +423,31 @@ class ChatDecoder(FrameDecoder):
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
         """Read payloads that differ in their deltas alone, where these say nothing but text, reasoning and fragments."""
-        state, at = self._state, 0
-        if not (self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
+        state, most = self._state, self.limits.index
+        deltas = self._template.texts(payloads) if self._template is not None else []
+        if not (deltas and self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
             return 0
-        deltas = self._template.deltas(payloads)  # type: ignore[union-attr] # there is one, or this would not be asked
-        while at < len(deltas):
-            read = self._alike_from(deltas, at, state, state.number)
-            at += read
-            if not read or (out and type(out[-1]) is FragmentRun):  # those behind one that is refused are not read
-                break
-        return at
-
-    def _alike_from(self, deltas: Sequence[dict[str, Any]], at: int, state: ChoiceSoFar, choice: int) -> int:
-        """Read as many deltas from number ``at`` on as have only text, or reasoning, or fragments; gives how many."""
-        name = next(iter(deltas[at]), "")
-        if name == "content":
-            texts = _texts(deltas, at, name)
-            self._say_text("".join(texts), state, choice)
-            return len(texts)
-        if name in PLAIN and state.block == state.signed[0] + 1:
-            texts = _texts(deltas, at, name)
-            self._say_thought("".join(texts), state, choice)
-            return len(texts)
-        if name == "tool_calls" and self._grows_calls(state):
-            run = _fragments(deltas, at, choice, self.limits.index)
-            if run.texts:
-                self.out.append(run)  # type: ignore[arg-type] # no stage yields it
-            return len(run.texts)
-        return 0
+        try:
+            first = loads(deltas[0])
+        except ValueError:
+            return 0
+        name = next(iter(first), "") if type(first) is dict and len(first) == 1 else ""
+        if name == "tool_calls" and self._grows_calls(state) and _fragment(first, most) is not None:
+            heads, texts = _cut(deltas, b'"arguments":', b"}}]}")
+            found = {head: _fragment(loads(head + b'"arguments":"x"}}]}'), most) for head in {*heads}}
+            indices = [
+                *takewhile(lambda index: index >= 0, [-1 if (of := found[head]) is None else of[0] for head in heads])
+            ]
+            if indices:
+                out.append(FragmentRun(indices, texts[: len(indices)], state.number))
+            return len(indices)
+        say = self._say_text if name == "content" else self._say_thought
+        if name != "content" and (name not in PLAIN or state.block != state.signed[0] + 1):
+            return 0
+        heads, texts = _cut(deltas, b'"%b":' % name.encode(), b"}")
+        texts = texts[: len([*takewhile(heads[0].__eq__, heads)])] if heads else []
+        say("".join(texts), state, state.number)
+        return len(texts)
 
     def _grows_calls(self, state: ChoiceSoFar) -> bool:
         """Whether an entry of ``tool_calls`` with an index and arguments alone is more text of a call."""
@@ -1067,38 +1065,18 @@ class ChatDecoder(FrameDecoder):
             self.keep_unread(function, FUNCTION, delta.choice, where="function.")
 
 
-def _texts(deltas: Sequence[dict[str, Any]], at: int, name: str) -> list[str]:
-    """The texts of as many deltas from number ``at`` on as have one and nothing else."""
-    texts: list[Any] = [delta.get(name) for delta in deltas[at:]]
-    if {*map(type, texts)} == {str} and {*map(len, deltas[at:])} == {1}:  # all at once: a third of the time
-        return texts
-    alike = [type(text) is str and len(delta) == 1 for text, delta in zip(texts, deltas[at:], strict=True)]
-    return texts[: alike.index(False)]
-
-
-def _fragments(deltas: Sequence[dict[str, Any]], at: int, choice: int, most: int) -> FragmentRun:
-    """The fragments of calls of as many deltas from number ``at`` on as have one, at an index up to ``most``."""
-    found: Any = deltas[at:]
-    try:  # all at once: half of the time
-        lists = [delta["tool_calls"] for delta in found]
-        calls = [called[0] for called in lists]
-        functions = [call["function"] for call in calls]
-        indices, texts = [call["index"] for call in calls], [function["arguments"] for function in functions]
-        sizes = [{*map(len, values)} for values in (found, lists, calls, functions)]
-        kinds = [{*map(type, values)} for values in (lists, calls, functions, indices, texts)]
-        is_plain = sizes == [{1}, {1}, {2}, {1}] and kinds == [{list}, {dict}, {dict}, {int}, {str}]
-        if is_plain and "" not in texts and min(indices) >= 0 and max(indices) <= most:
-            return FragmentRun(indices, texts, choice)
-    except (KeyError, IndexError, TypeError):
-        pass
-    indices, texts = [], []
-    for delta in found:
-        fragment = _fragment(delta, most)
-        if fragment is None:
-            break
-        indices.append(fragment[0])
-        texts.append(fragment[1])
-    return FragmentRun(indices, texts, choice)
+def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:
+    """What stands in front of ``member`` in as many of the first deltas as have a text there, and nothing behind it but what
+    is ``closing`` them; and these texts.
+    """
+    cut = [delta.partition(member) for delta in deltas]
+    try:
+        texts = [*map(loads, [tail[: -len(closing)] for _, _, tail in cut])]
+    except ValueError:
+        texts = []
+    if {*map(type, texts)} == {str} and "" not in texts and all(tail.endswith(closing) for _, _, tail in cut):
+        return [head for head, _, _ in cut], texts
+    return _cut(deltas[: len(deltas) // 2], member, closing) if len(deltas) > 1 else ([], [])
 
 
 def _fragment(delta: dict[str, Any], most: int) -> tuple[int, str] | None:

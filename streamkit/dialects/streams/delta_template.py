@@ -40,17 +40,21 @@ class DeltaTemplate:
         self.kind = kind
         self.padded = padded
 
-    def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
-        """The deltas of as many of the first payloads as are like that which was learned."""
+    def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
+        """The JSON of the deltas of as many of the first payloads as are like that which was learned."""
         before, behind = self.before, self.behind
         if self.padded:
             payloads = all_unpadded(payloads)
         begin, end = len(before), -len(behind)
         texts = [payload[begin:end] for payload in payloads]
         if before + (behind + before).join(texts) + behind == b"".join(payloads):  # all at once: a third of the time
-            return _parsed(texts, self.kind)
+            return texts
         alike = [payload.startswith(before) and payload.endswith(behind) for payload in payloads]
-        return _parsed(texts[: alike.index(False)] if False in alike else texts, self.kind)
+        return texts[: alike.index(False)] if False in alike else texts
+
+    def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
+        """The same deltas, up to one of another kind, or one that is too long."""
+        return _parsed(self.texts(payloads), self.kind)
 
 
 def unpadded(payload: bytes) -> bytes:
