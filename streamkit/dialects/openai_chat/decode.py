@@ -423,30 +423,28 @@ class ChatDecoder(FrameDecoder):
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
         """Read payloads that differ in their deltas alone, where these say nothing but text, reasoning and fragments."""
-        state, most = self._state, self.limits.index
-        deltas = self._template.texts(payloads) if self._template is not None else []
-        if not (deltas and self._goes_on and self._is_steady and state.speaks) or state.in_thought or self._always:
+        state, template, most = self._state, self._template, self.limits.index
+        if (
+            template is None
+            or not (self._goes_on and self._is_steady and state.speaks)
+            or state.in_thought
+            or self._always
+        ):
             return 0
-        try:
-            first = loads(deltas[0])
-        except ValueError:
-            return 0
-        name = next(iter(first), "") if type(first) is dict and len(first) == 1 else ""
-        if name == "tool_calls" and self._grows_calls(state) and _fragment(first, most) is not None:
-            heads, texts = _cut(deltas, b'"arguments":', b"}}]}")
+        first = template.deltas(payloads[:1])
+        name = next(iter(first[0]), "") if first and len(first[0]) == 1 else ""
+        if name == "tool_calls" and self._grows_calls(state) and _fragment(first[0], most) is not None:
+            heads, texts = _cut(template.texts(payloads), b'"arguments":', b"}}]}")
             found = {head: _fragment(loads(head + b'"arguments":"x"}}]}'), most) for head in {*heads}}
-            indices = [
-                *takewhile(lambda index: index >= 0, [-1 if (of := found[head]) is None else of[0] for head in heads])
-            ]
+            indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
             if indices:
                 out.append(FragmentRun(indices, texts[: len(indices)], state.number))
             return len(indices)
-        say = self._say_text if name == "content" else self._say_thought
         if name != "content" and (name not in PLAIN or state.block != state.signed[0] + 1):
             return 0
-        heads, texts = _cut(deltas, b'"%b":' % name.encode(), b"}")
-        texts = texts[: len([*takewhile(heads[0].__eq__, heads)])] if heads else []
-        say("".join(texts), state, state.number)
+        around = template.before + b'{"%b":' % name.encode(), b"}" + template.behind
+        texts = DeltaTemplate(*around, str, padded=template.padded).deltas(payloads)
+        (self._say_text if name == "content" else self._say_thought)("".join(texts), state, state.number)
         return len(texts)
 
     def _grows_calls(self, state: ChoiceSoFar) -> bool:
