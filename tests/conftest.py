@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import random
 import sys
@@ -36,6 +37,15 @@ _file = ""
 
 # A dialect that happens to be installed beside streamkit is none of ours: the laws run over the built-in ones.
 DIALECTS.find = tuple
+
+
+@pytest.fixture(autouse=True)
+def _level_of_the_log() -> Generator[None]:
+    """Restore the level of the log, which a command that is run in this process sets for all of it."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
 
 
 def pytest_configure(config: pytest.Config) -> None:
