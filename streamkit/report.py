@@ -286,7 +286,7 @@ class StreamReport:
         Raises KeyError for a kind that ``LOSSES`` does not describe.
         """
         LOSSES[kind]
-        self.losses[kind] += times
+        self.losses[kind] = self.losses.get(kind, 0) + times
         if what and len(self.lost) < LOST_NAMES:
             self.lost.append((kind, shortened(what, NAME_CHARS)))
 

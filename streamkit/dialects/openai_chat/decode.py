@@ -190,12 +190,12 @@ class ChatDecoder(FrameDecoder):
     def done(self) -> None:
         """End the stream, at ``[DONE]``."""
         self.recognised = self.ended = True
-        self._goes_on = False
         self._forget()
         self._set_most()
         if not self.frame.terminated:
             self.unterminated()
-        self._start()
+        if not self._started:
+            self._start()
         self.out.append(TerminatorSeen(derives_calls=True))
 
     def close(self) -> None:
@@ -290,13 +290,18 @@ class ChatDecoder(FrameDecoder):
         beside, beside_delta = {**chunk, **ANYWAY}, {**choice, **aside}
         if beside != self._beside or beside_delta != self._beside_delta:
             self._template = None  # what was learned stands around the delta of another chunk
-            self._forget()
+            self._forget_deltas()
         self._state, self._goes_on, self._aside = state, True, aside
         self._beside, self._beside_delta = beside, beside_delta
         self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
 
     def _forget(self) -> None:
-        """Nothing is known any more of what goes on."""
+        """Nothing goes on any more."""
+        self._goes_on = False
+        self._forget_deltas()
+
+    def _forget_deltas(self) -> None:
+        """Nothing is known any more of deltas, only of what stands beside them."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell_always(self) -> None:
@@ -470,8 +475,9 @@ class ChatDecoder(FrameDecoder):
             self._start()
         names = [*chunk] if self._started else []
         if names != self._names:
-            self._names, self._goes_on = names, False
-            self._forget()
+            self._names = names
+            if self._goes_on:
+                self._forget()
             unread = self._unread_names = chunk.keys() - self.chunk_fields if names else ()
             self._unread = itemgetter(*unread) if unread else None
             self._constant = (
@@ -483,7 +489,8 @@ class ChatDecoder(FrameDecoder):
     def _tell_usage(self, chunk: dict[str, Any]) -> None:
         usage = self.fields(chunk.get("usage")) or dict(details_of(details_of(chunk, "x_groq"), "usage"))
         if usage:
-            self._start()
+            if not self._started:
+                self._start()
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
@@ -534,7 +541,7 @@ class ChatDecoder(FrameDecoder):
             state = self._choices.get(index if type(index) is int else 0)  # none where each choice has an id of its own
             if state is not None and state.ended:  # the server ran the calls, and asked the model again
                 self.report.repair("response_restarted")
-                self._id, self._goes_on = text_of(value), False
+                self._id = text_of(value)
                 self._forget()
             elif state is not None:
                 self.restarted(self._id, value)
@@ -581,7 +588,7 @@ class ChatDecoder(FrameDecoder):
 
     def _keep_other(self, spoken: dict[str, Any], state: ChoiceSoFar, index: int) -> bool:
         """Whether a delta or a message is none of the model's, by its role or by the last one: then it is kept aside."""
-        self._forget()
+        self._forget_deltas()
         if role := text_of(spoken.get("role")):
             state.speaks = not is_other_role(role)
         if not state.speaks:
@@ -590,8 +597,9 @@ class ChatDecoder(FrameDecoder):
 
     def _keep_unread_of(self, choice: dict[str, Any], index: int) -> None:
         if [*choice] != self._choice_names:
-            self._choice_names, self._goes_on = [*choice], False
-            self._forget()
+            self._choice_names = [*choice]
+            if self._goes_on:
+                self._forget()
             unread = () if CHOICE_FIELDS.issuperset(choice) else [name for name in choice if name not in CHOICE_FIELDS]
             self._choice_unread = [(name, f"choices.{name}") for name in unread]
         for name, place in self._choice_unread:
@@ -651,7 +659,8 @@ class ChatDecoder(FrameDecoder):
             before = len(out)
             if calls:
                 self._read_list(calls, state, choice, position)
-            out += [Aside(self.vendor, "metadata", f"delta.{name}", value, choice) for name, value in others or ()]
+            for name, value in others or ():
+                out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
             if len(out) > before:
                 state.remember(out[before:], by_delta=True)
         return True
@@ -675,7 +684,7 @@ class ChatDecoder(FrameDecoder):
 
     def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
         """Read a delta of any kind; gives what it says."""
-        self._forget()  # it may sign, or open a thought
+        self._forget_deltas()  # it may sign, or open a thought
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))
