@@ -16,6 +16,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from streamkit.dialects import DIALECTS
+from streamkit.gateway.log import TALKATIVE
 from tests.sampling import by_test, too_long
 
 # Containers often keep Python from writing bytecode. Then each worker rewrites the assertions of four hundred files (10 s), and each
@@ -40,12 +41,13 @@ DIALECTS.find = tuple
 
 
 @pytest.fixture(autouse=True)
-def _level_of_the_log() -> Generator[None]:
-    """Restore the level of the log, which a command that is run in this process sets for all of it."""
-    root = logging.getLogger()
-    level = root.level
+def _levels_of_the_log() -> Generator[None]:
+    """Restore the levels of the log, which a command that is run in this process sets for all of it."""
+    logs = [logging.getLogger(name) for name in (None, *TALKATIVE)]
+    levels = [log.level for log in logs]
     yield
-    root.setLevel(level)
+    for log, level in zip(logs, levels, strict=True):
+        log.setLevel(level)
 
 
 def pytest_configure(config: pytest.Config) -> None:
