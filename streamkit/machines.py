@@ -61,7 +61,7 @@ class Link:
     #: Takes what comes of an item: the ``push`` of the next machine.
     emit: Callable[[Any], object]
     fault: Exception | None = None
-    #: Shorter ways to the next machine, its methods: a text, reasoning, a fragment of a call and arguments without an event.
+    #: The methods of the next machine that take a text, reasoning, a fragment of a call and arguments without an event.
     emit_text: Callable[..., object] = _emit_text
     emit_reasoning: Callable[..., object] = _emit_reasoning
     emit_fragment: Callable[..., object] = _emit_fragment

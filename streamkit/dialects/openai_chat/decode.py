@@ -224,7 +224,7 @@ class ChatDecoder(FrameDecoder):
             self._decode(document)
 
     def _learn(self, document: dict[str, Any], delta: dict[str, Any], path: Sequence[str | int]) -> None:
-        """Note what stands around the text of a delta, which is at ``path``; in a large read what stands around the delta."""
+        """Learn the bytes around the text at ``path`` of a delta, or in a large read those around the delta."""
         if self.in_run:
             size = len(self.frame.data) + DELTA_BYTES
             if size <= self.limits.event_values:  # so that none like it can have too many
@@ -310,9 +310,8 @@ class ChatDecoder(FrameDecoder):
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
     def again(self, delta: dict[str, Any]) -> Sequence[str | int] | None:
-        """Read the delta of a chunk that has nothing else new; None if it has to be decoded all the same.
-
-        Gives the path to its text, if that is all that it says.
+        """Read the delta of a chunk that has nothing else new. Return the path to its text, which is empty if the delta has
+        more; None if the chunk must be decoded.
         """
         name = self._text_name
         text = delta.get(name)
@@ -365,7 +364,7 @@ class ChatDecoder(FrameDecoder):
         return () if self._always else (self._text_name,)
 
     def _more_text(self, text: str, running: RunningText) -> None:
-        """One more text, or reasoning, of a delta that is like the last."""
+        """Emit the text, or the reasoning, of a delta that is like the last one."""
         state, recent = self._state, running.recent
         recent.append(text)  # as ``append``, a call less
         if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
@@ -376,7 +375,7 @@ class ChatDecoder(FrameDecoder):
             self.emit_reasoning(text, state.number, state.block, "raw")
 
     def _more_of_call(self, text: str, index: int) -> None:
-        """One more fragment of the call at ``index``."""
+        """Emit a fragment of the call at ``index``."""
         self.emit_fragment(index, text, self._state.number)
 
     def _remember_detail(self, delta: dict[str, Any], found: list[WireEvent], state: ChoiceSoFar) -> None:
@@ -388,7 +387,7 @@ class ChatDecoder(FrameDecoder):
                 self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
 
     def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> bool:
-        """Whether a delta has more text of such an entry, and nothing else; then it is read."""
+        """Read a delta that has more text of such an entry and nothing else. Return False for any other delta."""
         name, event, beside_text, beside = like
         details = delta.get("reasoning_details")
         if type(details) is not list or len(details) != 1 or type(detail := details[0]) is not dict:
@@ -427,7 +426,7 @@ class ChatDecoder(FrameDecoder):
         return None if is_alone or self._template is None else self
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
-        """Read payloads that differ in their deltas alone, where these say nothing but text, reasoning and fragments."""
+        """Read payloads that differ in their deltas alone, if these have only text, only reasoning or only fragments."""
         state, template, most = self._state, self._template, self.limits.index
         if (
             template is None
@@ -1073,8 +1072,9 @@ class ChatDecoder(FrameDecoder):
 
 
 def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:
-    """What stands in front of ``member`` in as many of the first deltas as have a text there, and nothing behind it but what
-    is ``closing`` them; and these texts.
+    """Cut deltas at ``member``, up to the first that has anything but a text and ``closing`` after it.
+
+    Return the bytes before the member of each, and the texts.
     """
     cut = [delta.partition(member) for delta in deltas]
     try:

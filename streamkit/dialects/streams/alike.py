@@ -1,9 +1,10 @@
-"""Payloads of one read that differ in one text alone, read together.
+"""Read together the payloads of one read that differ in one text alone.
 
-A payload that was decoded and said nothing but a text tells what those like it say, until one is not like it. Nearly always
-the bytes around the text are the same (``delta_template.py``), and only the text is parsed. Where a dialect has members that
-nobody reads and that are other each time, as a number or the time, each payload is parsed, these members and the text are
-taken out, and what is left must be written the same: to the last digit, since ``True`` and 1.0 are not 1.
+If a decoded payload contained a text and nothing else, the payloads after it that are equal but for their text contain more of
+the same block, up to the first payload that differs. Nearly always the bytes around the text are equal
+(``delta_template.py``), and only the text is parsed. Some dialects have members that no decoder reads and that change in each
+payload, such as a number or the time. There each payload is parsed, these members and the text are removed, and the rest must
+serialize to the same bytes: ``True`` and 1.0 are not 1.
 
 Gain: a third to nine tenths of the time of large reads.
 
@@ -33,16 +34,16 @@ class ManyReader(Protocol):
     """Reads payloads that are alike."""
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
-        """Say in ``out`` what as many of the first payloads say as are alike; gives how many they are."""
+        """Append to ``out`` the events of the first payloads, up to one that differs. Return the number of payloads read."""
 
 
 class Alike:
-    """Reads payloads like one that said a text alone."""
+    """Reads payloads like one that contained a text and nothing else."""
 
     def __init__(
         self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
     ) -> None:
-        """``find`` finds the texts, ``note`` takes them first, and may refuse them by False."""
+        """``find`` returns the texts of payloads. ``note`` gets these texts first, and refuses them if it returns False."""
         self._said = said
         self._find = find
         self._note = note

@@ -234,7 +234,7 @@ class FrameDecoder(Link):
         self._frame, self.event = frame, frame.event
 
     def push_run(self, run: FrameRun, /) -> None:
-        """Read many frames: those that differ in their delta or their text alone at once, as far as these may leave as one."""
+        """Read many frames. Payloads that differ in their delta or their text alone are read together, as one event."""
         at, payloads, window = 0, run.payloads, WINDOW
         alike: ManyReader | None = None
         missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
@@ -266,9 +266,9 @@ class FrameDecoder(Link):
         self.in_run = False
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:
-        """Read a frame; gives what reads those that differ from it in their text alone, if that is all that it says.
+        """Read a frame. Return a reader of payloads that differ from it in their text alone; None if it contained more.
 
-        Perhaps the one ``following`` it does.
+        The payload ``following`` the frame shows which members vary.
         """
         self.unsaid, repaired = "", self.report.repairs.total()
         heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
@@ -282,13 +282,13 @@ class FrameDecoder(Link):
         return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, said: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """What takes the texts of payloads like the one that ``said`` this, or said nothing yet, and may refuse them by False;
-        None if each is to be decoded.
+        """Return what gets the texts of payloads like the one that became ``said`` (None: no event yet), and refuses them by
+        returning False. None: each payload must be decoded.
         """
         return len
 
     def may_learn(self) -> bool:
-        """Whether it is time to learn from the payload at hand: of many it is of a few, ever more seldom."""
+        """Return whether to learn from the current payload: from the fourth of its kind, then ever more seldom."""
         self._alike += 1
         if self._alike < self._learn_at:
             return False
@@ -298,9 +298,9 @@ class FrameDecoder(Link):
     def learn_text(
         self, document: dict[str, Any], path: Sequence[str | int], more: Callable[[Any, str, Any], None], given: Any
     ) -> None:
-        """Note what stands around the text at ``path`` of the payload at hand, which is not read any more.
+        """Learn the bytes around the text at ``path`` of the current payload, whose document is not read any more.
 
-        ``more`` is a method, and reads the text of a payload that differs in it alone, with what is ``given`` here.
+        ``more`` is a method: it gets the text of a payload that differs in its text alone, and what is ``given`` here.
         """
         data = self.frame.data
         template = learned(data, document, path) if len(data) <= self.limits.event_values else None
