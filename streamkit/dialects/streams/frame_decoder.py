@@ -103,9 +103,6 @@ class FrameDecoder(Link):
     #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: the payload at hand is one of many
-    #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and behind
-    #: it, how many these are, and what reads the text.
-    _templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
     _is_padded = False  # padding stands behind that
     _alike = 0  # payloads that may be such and were decoded
     _learn_at = LEARN_AT
@@ -131,6 +128,9 @@ class FrameDecoder(Link):
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
+        #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and
+        #: behind it, how many these are, and what reads the text.
+        self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
         self._set_most()
 
     @classmethod
