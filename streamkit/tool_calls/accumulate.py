@@ -92,9 +92,7 @@ class ToolCallAccumulator(Link):
         tools: ToolSchemas | None = None,
     ) -> None:
         self.joins = self.waits = join
-        self.holds = (
-            False  # as other members here, for it is asked for at each event: a quarter of the time of the class's
-        )
+        self.holds = False  # in the instance: each event asks for it
         self.check = check  #: whether finished calls get their verdict here, instead of by a machine further on
         self.tools = tools
         self.limits = limits

@@ -306,9 +306,9 @@ class FrameDecoder(Link):
         template = learned(data, document, path) if len(data) <= self.limits.event_values else None
         if template is not None:
             around = len(template.before) + len(template.behind)
-            self._is_padded = template.padded
-            like = self.event, template.before, template.behind, around, more, given
-            self._templates = (like, *self._templates[: MOST_LIKE - 1])
+            kept = self._templates[: MOST_LIKE - 1] if template.padded is self._is_padded else ()
+            self._is_padded = template.padded  # of all that are kept
+            self._templates = ((self.event, template.before, template.behind, around, more, given), *kept)
 
     def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
         """Read a frame, and hand on what it says; gives the first two events."""

@@ -242,3 +242,11 @@ def test_few_payloads_of_one_kind_are_parsed(dialect, body, monkeypatch):
         parsed.clear()
         read(dialect, reads, join=True)
         assert len(parsed) < 20
+
+
+def test_padding_of_one_template_is_no_padding_of_another(monkeypatch):
+    """A member of that name in a delta is an aside, and one that is empty says nothing."""
+    padded = [(CHUNK % TEXT)[:-1] + b',"obfuscation":"%d"}' % number for number in range(9)]
+    empty, other = CHUNK % b'{"content":"x","obfuscation":""}', CHUNK % b'{"content":"x","obfuscation":"zz"}'
+    role = CHUNK % b'{"role":"assistant","content":""}'
+    check("openai-chat", sse(role, *padded, *[empty] * 20, *padded[:2], other, DONE), monkeypatch)
