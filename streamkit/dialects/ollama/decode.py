@@ -74,8 +74,8 @@ class OllamaDecoder(FrameDecoder):
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
 
-    def noting(self, said: Said | None) -> Callable[[str], object]:
-        return self.texts.of(isinstance(said, TextDelta)).append
+    def noting(self, event: Said | None) -> Callable[[str], object]:
+        return self.texts.of(isinstance(event, TextDelta)).append
 
     def decode(self, document: dict[str, Any]) -> None:
         if self._done:

@@ -415,10 +415,12 @@ class ChatDecoder(FrameDecoder):
             self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
             self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
 
-    def noting(self, said: Said | None) -> Callable[[str], object] | None:
-        if said is None or not self._goes_on:  # a whole message may repeat what came
+    def noting(self, event: Said | None) -> Callable[[str], object] | None:
+        if event is None or not self._goes_on:  # a whole message may repeat what came
             return None
-        return super().noting(said) if type(said) is ToolCallDelta else self.texts.of((type(said), said.choice)).append
+        return (
+            super().noting(event) if type(event) is ToolCallDelta else self.texts.of((type(event), event.choice)).append
+        )
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:  # noqa: ARG002 - of any that follows
         self.push(frame)

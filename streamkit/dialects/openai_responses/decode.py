@@ -151,11 +151,11 @@ class ResponsesDecoder(ItemReader):
             if not any(type(event) is Aside and event.type == kind for event in out):  # else the whole event was kept
                 self.keep_unread(document, members, where=f"{kind}.")
 
-    def noting(self, said: Said | None) -> Callable[[str], object] | None:
+    def noting(self, event: Said | None) -> Callable[[str], object] | None:
         last = self.last_delta
         if last is None:
             return None
-        return super().noting(said) if last.text is None else last.text.append
+        return super().noting(event) if last.text is None else last.text.append
 
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""

@@ -281,8 +281,8 @@ class FrameDecoder(Link):
         note = self.noting(said) if text else None
         return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
-    def noting(self, said: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """Return what gets the texts of payloads like the one that became ``said`` (None: no event yet), and refuses them by
+    def noting(self, event: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
+        """Return what gets the texts of payloads like the one that became ``event`` (None: no event yet), and refuses them by
         returning False. None: each payload must be decoded.
         """
         return len

@@ -81,8 +81,8 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
             self.report.repair("arguments_late")
             self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
 
-    def noting(self, said: Said | None) -> Callable[[str], object] | None:
-        return partial(self._append_many, self._grown) if said is None else super().noting(said)
+    def noting(self, event: Said | None) -> Callable[[str], object] | None:
+        return partial(self._append_many, self._grown) if event is None else super().noting(event)
 
     def _append_many(self, call: C, text: str) -> bool:
         """Add many fragments to a call, unless one of them may be too long."""
