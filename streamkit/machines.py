@@ -39,34 +39,15 @@ class Machine(Protocol[A_contra, B_co]):
         """The input failed; hand over what is held, without a terminator."""
 
 
-def _emit_text(link: Link, text: str, choice: int, block: int) -> None:
-    link.emit(TextDelta(text, choice, block))
-
-
-def _emit_reasoning(link: Link, text: str, choice: int, block: int, kind: Literal["raw", "summary"]) -> None:
-    link.emit(ReasoningDelta(text, choice, block, kind))
-
-
-def _emit_fragment(link: Link, index: int, text: str, choice: int) -> None:
-    link.emit(ToolCallDelta(index, None, None, text, choice))
-
-
-def _emit_arguments(link: Link, call: int, text: str, choice: int) -> None:
-    link.emit(ToolCallArguments(call, text, choice))
-
-
 class Link:
     """A machine that hands on each result as soon as it has it. It raises what stops it."""
 
     #: Takes what comes of an item: the ``push`` of the next machine.
     emit: Callable[[Any], object]
+    #: The next machine, which takes a text, reasoning, a fragment of a call and arguments without an event.
+    next: Link
     fault: Exception | None = None
-    #: The methods of the next machine that take a text, reasoning, a fragment of a call and arguments without an event.
-    emit_text: Callable[..., object] = _emit_text
-    emit_reasoning: Callable[..., object] = _emit_reasoning
-    emit_fragment: Callable[..., object] = _emit_fragment
-    emit_arguments: Callable[..., object] = _emit_arguments
-    #: And where it has them: the payload of a whole event, without a frame, and many such payloads (``FrameRun``).
+    #: Where the next machine takes them: the payload of a whole event, without a frame, and many such payloads (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
@@ -80,6 +61,10 @@ class Link:
     #: Whether this machine may fail at a text: then each frame comes by itself, so that none behind that one counts.
     reads_texts = False
     several: Callable[[], object] | None = None
+
+    def lead_to(self, emit: Callable[[Any], object]) -> None:
+        """Hand what comes of an item to a function."""
+        self.emit, self.next = emit, Outlet(emit)
 
     def push(self, item: Any, /) -> None:
         """Take one item."""
@@ -139,7 +124,7 @@ class Link:
 
     def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
         out: list[Any] = []
-        self.emit = out.append
+        self.lead_to(out.append)
         try:
             try:
                 work(*given)
@@ -148,6 +133,13 @@ class Link:
         except Exception as error:  # noqa: BLE001 - raised by the driver, after what came before it
             self.fault = self.fault or self.stopped_by(error)
         return out
+
+
+class Outlet(Link):
+    """The end of a chain, whose events go to a function."""
+
+    def __init__(self, emit: Callable[[Any], object]) -> None:
+        self.push = emit  # type: ignore[method-assign,assignment] # without a call in between
 
 
 class Foreign(Link):
@@ -184,6 +176,7 @@ class Chain(Link):
     def __init__(self, *machines: Machine[Any, Any]) -> None:
         links: list[Link] = []
         self.links = links
+        self.fault = None  # each read asks for it
         self.waiting: list[Link] = []  #: those that may hold something until a read is over
         for machine in machines:
             if isinstance(machine, Chain):
@@ -193,12 +186,9 @@ class Chain(Link):
         before: Link | None = None
         for link in links:
             if before is not None:
-                before.emit = link.push
+                before.emit, before.next = link.push, link
                 if link.push_run is not None:
                     before.emit_payload, before.emit_run = link.push_payload, link.push_run
-                else:
-                    before.emit_text, before.emit_reasoning = link.push_text, link.push_reasoning
-                    before.emit_fragment, before.emit_arguments = link.push_fragment, link.push_arguments
             if link.waits:
                 self.waiting.append(link)
             if link.joins or link.reads_texts:
@@ -215,7 +205,7 @@ class Chain(Link):
 
     @emit.setter
     def emit(self, emit: Callable[[Any], object]) -> None:
-        self.links[-1].emit = emit
+        self.links[-1].lead_to(emit)
 
     def push(self, item: Any, /) -> None:
         self._do(self.links[0].push, item)

@@ -137,7 +137,7 @@ class _TimedMachine(Link):
             row.items_out += 1
             emit(item)
 
-        self._machine.emit = counted
+        self._machine.lead_to(counted)
 
     @property
     def emit_run(self) -> Callable[..., Any] | None:

@@ -86,7 +86,6 @@ class SSEParser(Link):
     _size = 0
     _data: bytes | None = None
     _event = ""
-    _id = ""
     _bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
     #: Repairs since the last frame: they count with the next one, so that none counts whose frame stands behind a fault.
     _repairs: Counter[str] | None = None
@@ -108,6 +107,7 @@ class SSEParser(Link):
         #: No line of an event that stays below it can break either limit.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._report = report if report is not None else StreamReport()
+        self._id = ""  # of the class it would be found in four times the time, as each event asks for it
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
         #: Whether a bare object may be all there is.

@@ -124,7 +124,7 @@ class ToolCallAccumulator(Link):
         else:
             report = self.report
             report.has_output = report.spoken = True
-            self.emit_text(text, choice, block)
+            self.next.push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         if self._failed or self.holds:
@@ -132,7 +132,7 @@ class ToolCallAccumulator(Link):
         else:
             report = self.report
             report.has_output = report.spoken = True
-            self.emit_reasoning(text, choice, block, kind)
+            self.next.push_reasoning(text, choice, block, kind)
 
     def push_fragment(self, index: int, text: str, choice: int, /) -> None:
         call = None if self.holds else self._settled.grow(index, text, choice)
@@ -141,7 +141,7 @@ class ToolCallAccumulator(Link):
         else:
             report = self.report
             report.has_output = report.spoken = True
-            self.emit_arguments(call, text, choice)
+            self.next.push_arguments(call, text, choice)
 
     def push_end(self) -> None:
         self._is_over = True

@@ -136,17 +136,17 @@ class CitationCarrier(Link):
             self._growing.length += len(text)
         else:
             self._measure(text, choice, block)
-        self.emit_text(text, choice, block)
+        self.next.push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         if self._is_open:
             self._close_all()
-        self.emit_reasoning(text, choice, block, kind)
+        self.next.push_reasoning(text, choice, block, kind)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
         if self._is_open:
             self._close_all()
-        self.emit_arguments(call, text, choice)
+        self.next.push_arguments(call, text, choice)
 
     def _measure(self, text: str, number: int, block: int) -> None:
         choice = self._choices.get(number) or self._choice(number)

@@ -172,11 +172,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
     def _say(self, text: str, block: Block) -> None:
         """Tell a text that goes on, without an event."""
         if block.kind == "text":
-            self.emit_text(text, 0, block.number)
+            self.next.push_text(text, 0, block.number)
         elif block.kind == "tool_use":
-            self.emit_fragment(block.call, text, 0)
+            self.next.push_fragment(block.call, text, 0)
         else:
-            self.emit_reasoning(text, 0, block.number, "summary")
+            self.next.push_reasoning(text, 0, block.number, "summary")
 
     def _said(self, text: str) -> WireEvent:
         """The event of a text that goes on."""

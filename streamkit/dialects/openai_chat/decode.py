@@ -143,24 +143,32 @@ class ChatDecoder(FrameDecoder):
     whole_calls: ClassVar[bool] = False
     #: Whether an entry with an index and arguments is a fragment of the call at that index, and nothing more.
     in_fragments: ClassVar[bool] = True
-    # What a chunk has next to its delta, if only the delta has a meaning.
-    _goes_on = False  # whether it is known: then a chunk with the same members and values adds only its delta, to
-    _state: ChoiceSoFar  # this choice
-    _beside: Mapping[str, Any] = {}  # what a chunk has
-    _beside_delta: Mapping[str, Any] = {}  # and its choice
-    _odd = 0  # chunks so far, one behind the other, that have something else
+    __slots__ = (
+        *("_always", "_aside", "_beside", "_beside_always", "_beside_delta", "_beside_text", "_choice_names"),
+        *("_choice_unread", "_choices", "_constant", "_detail_beside", "_goes_on", "_id", "_is_steady", "_is_suspect"),
+        *("_may_fail", "_names", "_names_tried", "_odd", "_running", "_state", "_text_name", "_unread"),
+        "_unread_names",
+    )
     _template: DeltaTemplate | None = None  # of the payloads of a large read that differ in their delta alone
-    _aside: Mapping[str, None] = ALONE  # what may differ in a choice
-    _always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
-    # The same of a delta whose only text has changed.
-    _beside_text: Mapping[str, Any] | None = None
-    _detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
-    _text_name = ""
-    _names_tried: Sequence[str] = ()
-    _running: RunningText  # where its text goes
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
+        # What a chunk has next to its delta, if only the delta has a meaning; and whether it is known: then a chunk with the
+        # same members and values adds only its delta, to
+        self._goes_on = False
+        self._state: ChoiceSoFar  # this choice
+        self._beside: Mapping[str, Any] = {}  # what a chunk has
+        self._beside_delta: Mapping[str, Any] = {}  # and its choice
+        self._odd = 0  # chunks so far, one behind the other, that have something else
+        self._aside: Mapping[str, None] = ALONE  # what may differ in a choice
+        self._always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
+        # The same of a delta whose only text has changed.
+        self._beside_text: Mapping[str, Any] | None = None
+        self._detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
+        self._beside_always: Sequence[tuple[str, Any]] = ()  # what is an aside each time
+        self._text_name = ""
+        self._names_tried: Sequence[str] = ()
+        self._running: RunningText  # where its text goes
         self._head: dict[str, Any] = {}
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
@@ -262,8 +270,8 @@ class ChatDecoder(FrameDecoder):
     def _keep_unread_members(self, chunk: dict[str, Any], values: Any) -> None:
         """Keep members of a chunk that nobody reads; constant ones are in the extras."""
         before = len(self.out)
-        for name in self._names:
-            if name in self._unread_names and (value := chunk[name]) not in NOTHING and self._extras.get(name) != value:
+        for name in filter(self._unread_names.__contains__, self._names):
+            if (value := chunk[name]) not in NOTHING and self._extras.get(name) != value:
                 self.out.append(Aside(self.vendor, "metadata", name, value))
         self._constant = values if len(self.out) == before else None
 
@@ -304,9 +312,9 @@ class ChatDecoder(FrameDecoder):
         """Nothing is known any more of deltas, only of what stands beside them."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
-    def _tell_always(self) -> None:
-        """What stands beside each delta, and is an aside each time."""
-        for place, value in self._always:
+    def _tell_always(self, asides: Sequence[tuple[str, Any]]) -> None:
+        """What stands in each delta, or beside it, and is an aside each time."""
+        for place, value in asides:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
     def again(self, delta: dict[str, Any]) -> Sequence[str | int] | None:
@@ -327,7 +335,7 @@ class ChatDecoder(FrameDecoder):
                     self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
                 else:
                     self._emit_out()
-                    self.emit_fragment(*fragment, state.number)
+                    self.next.push_fragment(*fragment, state.number)
                 return FRAGMENT
         self._read_again(delta, state)
         return ()
@@ -349,7 +357,7 @@ class ChatDecoder(FrameDecoder):
                 self._remember_detail(delta, self._read_delta(delta, state.number, 0), state)
             elif (names := [*delta]) != self._names_tried:
                 self._remember_delta(delta, names)
-        self._tell_always()
+        self._tell_always(self._always)
 
     def _read_like(self, text: str) -> Sequence[str | int]:
         """Read the text of a delta that is like the last one."""
@@ -360,8 +368,11 @@ class ChatDecoder(FrameDecoder):
             self._say_text(text, state, state.number)
         else:
             self._say_thought(text, state, state.number)
-        self._tell_always()
-        return () if self._always else (self._text_name,)
+        if not (self._beside_always or self._always):
+            return (self._text_name,)
+        self._tell_always(self._beside_always)
+        self._tell_always(self._always)
+        return ()
 
     def _more_text(self, text: str, running: RunningText) -> None:
         """Emit the text, or the reasoning, of a delta that is like the last one."""
@@ -370,13 +381,13 @@ class ChatDecoder(FrameDecoder):
         if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
             running.fold()
         if running is state.text:
-            self.emit_text(text, state.number, 0)
+            self.next.push_text(text, state.number, 0)
         else:
-            self.emit_reasoning(text, state.number, state.block, "raw")
+            self.next.push_reasoning(text, state.number, state.block, "raw")
 
     def _more_of_call(self, text: str, index: int) -> None:
         """Emit a fragment of the call at ``index``."""
-        self.emit_fragment(index, text, self._state.number)
+        self.next.push_fragment(index, text, self._state.number)
 
     def _remember_detail(self, delta: dict[str, Any], found: list[WireEvent], state: ChoiceSoFar) -> None:
         """Note what stands beside the text of one entry of ``reasoning_details``, if the delta said nothing else."""
@@ -402,17 +413,22 @@ class ChatDecoder(FrameDecoder):
         return True
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
-        """Note which member of a delta is its only text, if the others say nothing, nor that another response begins."""
-        only = None
+        """Note which member of a delta is its only text, if nobody reads the others, nor do they say that another response
+        begins.
+        """
+        only, asides = None, []
         self._names_tried = names
         for name, value in delta.items():
             if only is None and name in TEXT_NAMES and type(value) is str and value:
                 only = name
             elif name != "role" and value not in NOTHING:
-                return
+                if name in READ_OTHERWISE:
+                    return
+                asides.append((f"delta.{name}", value))
         if only is not None and (self._is_steady or delta.get("role") == "assistant"):
             state = self._state
             self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
+            self._beside_always = asides
             self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:

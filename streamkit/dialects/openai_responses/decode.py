@@ -118,11 +118,11 @@ class ResponsesDecoder(ItemReader):
                 if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
             if self._frame is None and last.event is TextDelta:  # it is alone: no event is needed
-                self.emit_text(text, 0, last.label)
+                self.next.push_text(text, 0, last.label)
             elif self._frame is None and running is None:
-                self.emit_fragment(last.label, text, 0)
+                self.next.push_fragment(last.label, text, 0)
             elif self._frame is None and last.kind is not None:
-                self.emit_reasoning(text, 0, last.label, last.kind)
+                self.next.push_reasoning(text, 0, last.label, last.kind)
             else:
                 self.out.append(last.event(text, 0, last.label))
             return

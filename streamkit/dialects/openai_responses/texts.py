@@ -147,7 +147,9 @@ class LastDelta:
         self.document, self.at = document, at
         self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
-        self.kind = "raw" if event is ReasoningDelta else "summary" if event is _summary else None
+        self.kind: Literal["raw", "summary"] | None = None
+        if event is ReasoningDelta or event is _summary:
+            self.kind = "raw" if event is ReasoningDelta else "summary"
 
 
 class TextReader(FrameDecoder):

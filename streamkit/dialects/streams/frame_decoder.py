@@ -93,17 +93,18 @@ class FrameDecoder(Link):
     #: again, it may mean something else (``alike.py``).
     idle: ClassVar[frozenset[str] | None] = None
 
-    # What few streams change stands here, but for what is asked for at each frame: that is found four times as fast.
-    _frame: Frame | None = Frame(b"")
-    event = "message"  #: the name of the frame at hand
-    _payload, _offset, _last_id = b"", 0, ""  # of a frame that nobody asked for yet
+    # What each frame asks for: in slots, since a dictionary of over thirty members is slow to make and to look things up in.
+    __slots__ = (
+        *("_flat", "_frame", "_held", "_is_padded", "_last_id", "_most", "_offset", "_payload", "_templates"),
+        *("ended", "event", "limits", "out", "report", "texts"),
+    )
+    # What few streams change stands in the class.
     recognised = False  #: a frame that is the dialect's was seen
     #: Clients run a call of what was read, whatever follows: where frames pass, that one and all behind it wait for the end.
     runs_calls = False
     #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: the payload at hand is one of many
-    _is_padded = False  # padding stands behind that
     _alike = 0  # payloads that may be such and were decoded
     _learn_at = LEARN_AT
     _foreign: Frame | None = None  # the first frame that is not
@@ -124,6 +125,9 @@ class FrameDecoder(Link):
         self.limits = limits
         self.report = report
         self.out: list[WireEvent] = []
+        self.event = "message"  #: the name of the frame at hand
+        self._frame: Frame | None = None  # until somebody asks for it
+        self._payload, self._offset, self._last_id = b"", 0, ""  # what it is made of
         #: What comes is behind the terminator, where the decoder asks ``take_other`` about all of it.
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
@@ -131,6 +135,7 @@ class FrameDecoder(Link):
         #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and
         #: behind it, how many these are, and what reads the text.
         self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
+        self._is_padded = False  # padding stands behind them
         self._set_most()
 
     @classmethod
@@ -169,11 +174,6 @@ class FrameDecoder(Link):
 
     def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
         """As ``push`` of a whole frame, which is made if anybody asks for it; by its delta alone if it is like one before."""
-        self._frame = None
-        self._payload = data
-        self._offset = offset
-        self.event = event
-        self._last_id = last_id
         if self._templates:
             body = unpadded(data) if self._is_padded else data
             size = len(body)
@@ -188,6 +188,7 @@ class FrameDecoder(Link):
                         more(self, said, given)
                         return
                     break
+        self._frame, self._payload, self._offset, self.event, self._last_id = None, data, offset, event, last_id
         size = len(data)
         try:
             if size > self._flat and (size > self._most or data.count(b"{") + data.count(b"[") > DEPTH):

@@ -87,8 +87,9 @@ def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> b
 def _counts_more(value: Any) -> bool:
     if type(value) is list:
         return any(map(_counts_more, value))
-    for name, member in value.items() if type(value) is dict else ():
-        if not member or name in NOT_MORE:
+    for name in value.keys() - NOT_MORE if type(value) is dict else ():
+        member = value[name]
+        if not member:
             continue
         if type(member) is not int:
             if type(member) in CONTAINERS and _counts_more(member):
