@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from traceback import walk_tb
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -174,30 +175,21 @@ class Chain(Link):
     """
 
     def __init__(self, *machines: Machine[Any, Any]) -> None:
-        links: list[Link] = []
-        self.links = links
+        self.links = links = [each if isinstance(each, Link) else Foreign(each) for each in machines]
+        #: Those that may hold something until a read is over.
+        self.waiting = [link for link in links if link.waits]
         self.fault = None  # each read asks for it
-        self.waiting: list[Link] = []  #: those that may hold something until a read is over
-        for machine in machines:
-            if isinstance(machine, Chain):
-                links += machine.links
-            else:
-                links.append(machine if isinstance(machine, Link) else Foreign(machine))
-        before: Link | None = None
+        for before, link in pairwise(links):
+            before.emit, before.next = link.push, link
+            if link.push_run is not None:
+                before.emit_payload, before.emit_run = link.push_payload, link.push_run
         for link in links:
-            if before is not None:
-                before.emit, before.next = link.push, link
-                if link.push_run is not None:
-                    before.emit_payload, before.emit_run = link.push_payload, link.push_run
-            if link.waits:
-                self.waiting.append(link)
             if link.joins or link.reads_texts:
-                for one in links[: links.index(link)]:
+                for before in links[: links.index(link)]:
                     if link.joins:
-                        one.several = link.hold
+                        before.several = link.hold
                     else:
-                        one.emit_run = None
-            before = link
+                        before.emit_run = None
 
     @property
     def emit(self) -> Callable[[Any], object]:  # that of the last

@@ -156,7 +156,8 @@ class ToolCallAccumulator(Link):
 
     def end_read(self) -> None:
         self.holds = False
-        self._hand_on_deltas()
+        if self._deltas:
+            self._hand_on_deltas()
 
     def _hand_on_deltas(self) -> None:
         deltas, self._deltas = self._deltas, []
@@ -165,7 +166,8 @@ class ToolCallAccumulator(Link):
 
     def _give(self, event: Event) -> None:
         """Hand on what is no delta, and the deltas in front of it first."""
-        self._hand_on_deltas()
+        if self._deltas:
+            self._hand_on_deltas()
         self.emit(event)
 
     def _grow(self, delta: Event) -> None:
@@ -262,17 +264,17 @@ class ToolCallAccumulator(Link):
     def _started(self, event: ResponseStarted) -> None:
         self._vendor = event.vendor
         self.report.started = event
-        (self._give if self._deltas else self.emit)(event)
+        self._give(event)
 
     def _choice_started(self, event: ChoiceStarted) -> None:
         if not self._failed:
             self._choice(event.choice)
-            (self._give if self._deltas else self.emit)(event)
+            self._give(event)
 
     def _counted(self, event: UsageReported) -> None:
         if event.counts:
             self.report.usage = event
-        (self._give if self._deltas else self.emit)(event)
+        self._give(event)
 
     def _carry(self, event: Any) -> None:
         """What is handed on as it is."""

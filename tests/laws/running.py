@@ -206,7 +206,7 @@ def translate(
         chain = Chain(encoder)
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = Chain(chain_of(source, report, limits, join=join, policy=policy, to=target), encoder)
+        chain = Chain(*chain_of(source, report, limits, join=join, policy=policy, to=target).links, encoder)
     output: list[bytes] = []
     try:
         for work in [*(partial(chain.push_batch, chunk) for chunk in reads), chain.push_end]:

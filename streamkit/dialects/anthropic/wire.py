@@ -159,10 +159,7 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Give an object those of the ``defaults`` that it lacks."""
-    for name in defaults:
-        if name not in value:
-            value[name] = defaults[name]
-    return value
+    return {**value, **defaults, **value}  # in the order of the value
 
 
 def without_defaults(extras: dict[str, Any]) -> dict[str, Any]:

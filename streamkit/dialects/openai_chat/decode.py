@@ -290,8 +290,8 @@ class ChatDecoder(FrameDecoder):
         aside = ALONE if choice.get("message") is None else DOUBLED
         if has_value(chunk.get("usage")) or (aside is DOUBLED and choice["message"] != choice["delta"]):
             return
-        for name in SAYING:
-            if choice.get(name) not in NOTHING:
+        for value in map(choice.get, SAYING):
+            if value not in NOTHING:
                 return
         if self._unread is not None and self._unread(chunk) != self._constant:
             return
@@ -409,7 +409,10 @@ class ChatDecoder(FrameDecoder):
         if {**detail, name: None} != beside_text or {**delta, **DETAILED} != beside:
             return False
         self.texts.of((ReasoningDelta, state.number)).append(text)
-        self.out.append(ReasoningDelta(text, state.number, event.block, event.kind))
+        if self.in_run:
+            self.out.append(ReasoningDelta(text, state.number, event.block, event.kind))
+        else:
+            self.next.push_reasoning(text, state.number, event.block, event.kind)
         return True
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:

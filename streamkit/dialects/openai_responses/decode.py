@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import compress, filterfalse
+from operator import ne
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
@@ -211,12 +213,9 @@ class ResponsesDecoder(ItemReader):
             self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
 
     def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
-        said = self._extras.get
-        return [
-            (name, value)
-            for name, value in response.items()
-            if (value or value == 0) and name not in RESPONSE_FIELDS and said(name) != value
-        ]
+        names = [*filterfalse(RESPONSE_FIELDS.__contains__, response)]
+        others = compress(names, map(ne, map(response.get, names), map(self._extras.get, names)))
+        return [(name, response[name]) for name in others if response[name] or response[name] == 0]
 
     def ensure_started(self) -> None:
         if not self._started:

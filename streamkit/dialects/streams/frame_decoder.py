@@ -188,7 +188,11 @@ class FrameDecoder(Link):
                         more(self, said, given)
                         return
                     break
-        self._frame, self._payload, self._offset, self.event, self._last_id = None, data, offset, event, last_id
+        self._frame = None
+        self._payload = data
+        self._offset = offset
+        self.event = event
+        self._last_id = last_id
         size = len(data)
         try:
             if size > self._flat and (size > self._most or data.count(b"{") + data.count(b"[") > DEPTH):
@@ -303,7 +307,7 @@ class FrameDecoder(Link):
 
         ``more`` is a method: it gets the text of a payload that differs in its text alone, and what is ``given`` here.
         """
-        data = self.frame.data
+        data = self._payload if self._frame is None else self._frame.data
         template = learned(data, document, path) if len(data) <= self.limits.event_values else None
         if template is not None:
             around = len(template.before) + len(template.behind)
