@@ -2,7 +2,8 @@
 
 Theory: a stream is bytes, and its only line ends are CR, LF and CRLF; U+2028, U+2029 and U+0085 may stand raw inside
 JSON (quirks.md R10, §10 cases 94 and 95). Payloads are cut out and not decoded. What a read leaves behind is one
-partial line and the data of one event, and no byte is searched again when the next read comes.
+partial line and the data of one event. The partial line is searched again only in a read that is longer, so that each byte is
+searched twice at most on average.
 
 Beyond the standard: a last event without its blank line is handed over, marked ``terminated=False``
 (``last_event="keep"``); a field named ``error``, and a bare JSON object behind an event, be it on one line or on many, are
@@ -36,9 +37,11 @@ _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: From so many lines in one read on, ``_read_alike`` pays; and the most lines that it looks at together.
-_MANY: Final = 8
-_MOST: Final = 3 * 1024
+#: So many bytes of a read are looked at together at first, and four times as many behind such as were all alike; so many at
+#: least are read line by line where they were not, and twice as many each time.
+_WINDOW: Final = 64 * 1024
+_FEW: Final = 64
+_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: What stands in front of a data line, and the name that it gives: some dialects name each event, with few names in all. So
 #: many of so many bytes are kept, of whatever streams there are.
 _NAMES: Final = {b"": "message"}
@@ -247,18 +250,35 @@ class SSEParser(Link):
         return chunk[1:]
 
     def _cut(self, chunk: bytes) -> None:
-        runs, rest = cut_lines(chunk)
+        """Read a chunk: events that differ in their payload alone together, any others line by line."""
+        if self._begin == _NONE and 0 < len(self._partial) < len(chunk):
+            chunk = self._take() + chunk
+        elif type(chunk) is not bytes:
+            chunk = bytes(chunk)
+        begin, few, window = 0, _FEW, _WINDOW
+        while begin < len(chunk) and self.fault is None:
+            if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
+                read = self._read_alike(chunk[begin : begin + window])
+                begin += read
+                if 2 * read > window:
+                    few, window = _FEW, 4 * window
+                    continue  # else other events follow
+            blank = _BLANK_LINE.search(chunk, begin + few)
+            end = blank.end() if blank else len(chunk)
+            self._read_piece(chunk[begin:end])
+            begin, few, window = end, 2 * few, _WINDOW
+
+    def _read_piece(self, piece: bytes) -> None:
+        """Read lines, of which the first may have begun before, and the last may go on."""
+        runs, rest = cut_lines(piece)
         if runs and self._partial:
             self._partial += runs[0][0][0]
             runs[0][0][0] = self._take()
         for lines, width in runs:
-            if len(lines) < _MANY:
-                self._read(lines, width)
-            else:
-                self._read_lines(lines, width)
+            self._read(lines, width)
             if self.fault is not None:
                 return
-        self._after_cr = chunk.endswith(b"\r")
+        self._after_cr = piece.endswith(b"\r")
         if rest:
             first = self._partial[0] if self._partial else rest[0]
             if not self._refuses(first, len(self._partial) + len(rest), self._size, self._offset()):
@@ -270,56 +290,39 @@ class SSEParser(Link):
         self._partial.clear()
         return line
 
-    def _read_lines(self, lines: list[bytes], width: int) -> None:
-        """Many whole lines: events that are alike together, others one by one, ever more before the next attempt."""
-        first, plain = 0, _MANY
-        while first < len(lines) and self.fault is None:
-            count = 0
-            if self._begin == _NONE and self._repairs is None:
-                count = self._read_alike(lines[first : first + _MOST], width)
-            first += count
-            if count >= _MANY:
-                plain = _MANY
-                continue  # where fewer are alike, others follow: an attempt for each looks at _MOST lines
-            end = first + plain
-            while end < len(lines) and lines[end - 1]:
-                end += 1
-            self._read(lines[first:end], width)
-            first, plain = end, min(2 * plain, _MOST)
+    def _read_alike(self, window: bytes) -> int:
+        """Read the events of one data line, and of the same name or none, that ``window`` begins with, where nothing is
+        pending. Return how many bytes they have.
 
-    def _read_alike(self, lines: list[bytes], width: int) -> int:
-        """Read the events of one data line, and of the same name or none, that ``lines`` begin with, where nothing is
-        pending; gives how many lines they have.
-
-        Many streams are nothing else. It reads them as ``_read`` does, in less time.
+        Many streams are nothing else: they are cut at once.
         """
-        name = lines[0] if lines[0].startswith(b"event: ") else b""
-        step = 3 if name else 2
-        count = len(lines) // step
-        blanks = lines[step - 1 : count * step : step]
-        if any(blanks):  # asked of all at once: one by one takes a sixth more
-            count = next(number for number, line in enumerate(blanks) if line)
-        if name and lines[: count * step : step].count(name) != count:
-            count = next(number for number in range(count) if lines[number * step] != name)
-        whole = lines[step - 2 : count * step : step]
-        most = self._cap - len(name)
-        if b"".join([line[:6] for line in whole]) != b"data: " * count or max(map(len, whole), default=0) > most:
-            odd = (number for number, line in enumerate(whole) if line[:6] != b"data: " or len(line) > most)
-            whole = whole[: next(odd, 0)]
-        payloads = [line[6:] for line in whole]
-        count = len(payloads)
-        if not count or len(name) - 7 > self._limits.name_bytes:
+        width = 1
+        if 13 in window:
+            size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2
+            if 13 in window or size - len(window) != window.count(b"\n"):
+                return 0
+        before, data, _ = window.partition(b"data: ")
+        name = self._names.get(before) or self._name_in(before)
+        whole, blank, _ = window.rpartition(b"\n\n")
+        if not (name and data and blank):
             return 0
-        event, around = name[7:].decode("utf-8", "replace") or "message", 6 + len(name) + step * width
-        run = FrameRun(payloads, self._at, event, self._id, around)
-        self._at = self.boundary = self._at + count * around + sum(map(len, payloads))
+        head, ends = before + data, 2 + len(before[:1])
+        payloads = whole[len(head) :].split(b"\n\n" + head)
+        if whole.count(b"\n") != ends * len(payloads) - 2 or max(map(len, payloads)) > self._cap - len(head):
+            odd = (number for number, each in enumerate(payloads) if 10 in each or len(each) > self._cap - len(head))
+            payloads = payloads[: next(odd, 0)]
+        if not payloads:
+            return 0
+        run = FrameRun(payloads, self._at, name, self._id, len(head) + 2 * width + (ends - 2) * (width - 1))
+        size = len(payloads) * run.around + sum(map(len, payloads))
+        self._at = self.boundary = self._at + size
         self._any_event = True
         if self.emit_run is not None:
             self.emit_run(run)  # which counts its frames
         else:
-            for number in range(count):
+            for number in range(len(payloads)):
                 self._found(run.frame(number))
-        return step * count
+        return size
 
     def _read(self, lines: list[bytes], width: int) -> None:
         """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""

@@ -15,8 +15,6 @@ from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from attrs import evolve
-
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 
 #: What must agree for deltas to be joined.
@@ -56,4 +54,7 @@ def _joined(deltas: list[Any]) -> Any:
         return first
     if type(first) is ToolCallArguments:
         return ToolCallArguments(first.call, "".join([delta.fragment for delta in deltas]), first.choice)
-    return evolve(first, text="".join([delta.text for delta in deltas]))
+    text = "".join([delta.text for delta in deltas])
+    if type(first) is ReasoningDelta:
+        return ReasoningDelta(text, first.choice, first.block, first.kind)
+    return type(first)(text, first.choice, first.block)

@@ -103,9 +103,12 @@ class SettledCalls:
         """What many fragments become, all of a call as one; None, and nothing is done, if one may be more than text."""
         longest, total = max(map(len, run.texts)), sum(map(len, run.texts))
         by_index: dict[int, list[str]] = {index: [] for index in dict.fromkeys(run.indices)}
-        append = {index: texts.append for index, texts in by_index.items()}
-        for index, text in zip(run.indices, run.texts, strict=True):
-            append[index](text)
+        if len(by_index) == 1:
+            by_index[run.indices[0]] = run.texts
+        else:
+            append = {index: texts.append for index, texts in by_index.items()}
+            for index, text in zip(run.indices, run.texts, strict=True):
+                append[index](text)
         calls = {}
         for index in by_index:
             call = choice.by_index.get(index)

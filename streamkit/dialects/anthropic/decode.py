@@ -126,6 +126,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     signer = VENDOR
     call_kind = "tool_use"
     idle = frozenset()
+    learns_alone = False
     block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 

@@ -47,6 +47,8 @@ class MistralDecoder(ChatDecoder):
     dialect = "mistral"
     vendor = VENDOR
     idle = frozenset({"p", "obfuscation"})
+    anyway: ClassVar = {**ChatDecoder.anyway, "p": None}
+    reader = FrameDecoder.reader
     read_alone = FrameDecoder.read_alone
     is_varied: ClassVar = True
     in_fragments: ClassVar = False

@@ -73,8 +73,6 @@ DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
 #: Members of a delta that more is asked about than whether they have a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
-#: Members of a chunk that say nothing once the response has started, and the choices.
-ANYWAY: Mapping[str, None] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
 #: Members that say the same reasoning: where the first has text, nobody looks at the others.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
 #: So many chunks behind one another have something else, where it is looked at anew what goes on.
@@ -92,6 +90,9 @@ TEXT_NAMES = PLAIN | {"content"}
 #: Where a chunk has its delta, and a delta the text of a call; where it has another text, a name tells.
 DELTA: Final = ("choices", 0, "delta")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
+#: What stands around that text, as nearly everybody writes it.
+MEMBER: Final = b'"arguments":'
+CLOSING: Final = b"}}]}"
 #: What is written between two blocks in one string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
@@ -131,10 +132,13 @@ class ChatDecoder(FrameDecoder):
 
     #: Fields of a chunk that are no extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
+    #: Members of a chunk that say nothing once the response has started, and the choices.
+    anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
     idle = frozenset()
+    learns_alone = False
     dialect = "openai-chat"
     vendor = VENDOR
     #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
@@ -144,10 +148,20 @@ class ChatDecoder(FrameDecoder):
     #: Whether an entry with an index and arguments is a fragment of the call at that index, and nothing more.
     in_fragments: ClassVar[bool] = True
     __slots__ = (
-        *("_always", "_aside", "_beside", "_beside_always", "_beside_delta", "_beside_text", "_choice_names"),
-        *("_choice_unread", "_choices", "_constant", "_detail_beside", "_goes_on", "_id", "_is_steady", "_is_suspect"),
-        *("_may_fail", "_names", "_names_tried", "_odd", "_running", "_state", "_text_name", "_unread"),
-        "_unread_names",
+        *("_always", "_anyway", "_aside", "_beside", "_beside_always", "_beside_delta", "_beside_text"),
+        *("_choice_names", "_choice_unread", "_choices", "_constant", "_detail_beside", "_goes_on", "_id"),
+        *(
+            "_is_steady",
+            "_is_suspect",
+            "_may_fail",
+            "_names",
+            "_names_tried",
+            "_odd",
+            "_running",
+            "_state",
+            "_text_name",
+        ),
+        *("_unread", "_unread_names"),
     )
     _template: DeltaTemplate | None = None  # of the payloads of a large read that differ in their delta alone
 
@@ -156,6 +170,7 @@ class ChatDecoder(FrameDecoder):
         # What a chunk has next to its delta, if only the delta has a meaning; and whether it is known: then a chunk with the
         # same members and values adds only its delta, to
         self._goes_on = False
+        self._anyway = self.anyway
         self._state: ChoiceSoFar  # this choice
         self._beside: Mapping[str, Any] = {}  # what a chunk has
         self._beside_delta: Mapping[str, Any] = {}  # and its choice
@@ -220,7 +235,7 @@ class ChatDecoder(FrameDecoder):
             and len(choices) == 1
             and type(choice := choices[0]) is dict
             and {**choice, **self._aside} == self._beside_delta
-            and {**document, **ANYWAY} == self._beside
+            and {**document, **self._anyway} == self._beside
             and type(delta := choice.get("delta")) is dict
             and (self._aside is ALONE or choice["message"] == delta)
             and (path := self.again(delta)) is not None
@@ -295,7 +310,7 @@ class ChatDecoder(FrameDecoder):
                 return
         if self._unread is not None and self._unread(chunk) != self._constant:
             return
-        beside, beside_delta = {**chunk, **ANYWAY}, {**choice, **aside}
+        beside, beside_delta = {**chunk, **self._anyway}, {**choice, **aside}
         if beside != self._beside or beside_delta != self._beside_delta:
             self._template = None  # what was learned stands around the delta of another chunk
             self._forget_deltas()
@@ -441,10 +456,12 @@ class ChatDecoder(FrameDecoder):
             super().noting(event) if type(event) is ToolCallDelta else self.texts.of((type(event), event.choice)).append
         )
 
+    def reader(self, event: str) -> ManyReader | None:
+        return None if self._template is None or self._held is not None or event == "error" else self
+
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:  # noqa: ARG002 - of any that follows
         self.push(frame)
-        is_alone = self._held is not None or self.event == "error" or self.several is None
-        return None if is_alone or self._template is None else self
+        return self.reader(self.event)
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
         """Read payloads that differ in their deltas alone, if these have only text, only reasoning or only fragments."""
@@ -458,12 +475,10 @@ class ChatDecoder(FrameDecoder):
             return 0
         first = template.deltas(payloads[:1])
         name = next(iter(first[0]), "") if first and len(first[0]) == 1 else ""
-        if name == "tool_calls" and self._grows_calls(state) and _fragment(first[0], most) is not None:
-            heads, texts = _cut(template.texts(payloads), b'"arguments":', b"}}]}")
-            found = {head: _fragment(loads(head + b'"arguments":"x"}}]}'), most) for head in {*heads}}
-            indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
+        if name == "tool_calls" and self._grows_calls(state) and (fragment := _fragment(first[0], most)) is not None:
+            indices, texts = _fragments(template, payloads, fragment[0], most)
             if indices:
-                out.append(FragmentRun(indices, texts[: len(indices)], state.number))
+                out.append(FragmentRun(indices, texts, state.number))
             return len(indices)
         if name != "content" and (name not in PLAIN or state.block != state.signed[0] + 1):
             return 0
@@ -1090,6 +1105,22 @@ class ChatDecoder(FrameDecoder):
         self.out.append(delta)
         if not FUNCTION.names.issuperset(function):
             self.keep_unread(function, FUNCTION, delta.choice, where="function.")
+
+
+def _fragments(
+    template: DeltaTemplate, payloads: Sequence[bytes], index: int, most: int
+) -> tuple[list[int], list[str]]:
+    """The index and the text of payloads that are fragments of calls alone, the first of the call at ``index``."""
+    head, member, _ = template.texts(payloads[:1])[0].partition(MEMBER)
+    one = DeltaTemplate(template.before + head + member, CLOSING + template.behind, str, padded=template.padded)
+    if payloads[-1].startswith(one.before):  # nearly always all are of one call
+        texts = one.deltas(payloads)
+        if len(texts) == len(payloads) and "" not in texts:
+            return [index] * len(texts), texts
+    heads, texts = _cut(template.texts(payloads), MEMBER, CLOSING)
+    found = {head: _fragment(loads(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
+    indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
+    return indices, texts[: len(indices)]
 
 
 def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:

@@ -68,6 +68,7 @@ class ItemReader(TextReader):
     dialect = "openai-responses"
     vendor = VENDOR
     idle = EACH_DELTA - {"delta"}
+    learns_alone = False
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0

@@ -69,7 +69,7 @@ def finding(
 
     ``idle`` are members that may be other each time.
     """
-    places = [*_places(loads(payload), text)]
+    places = [*places_of(loads(payload), text)]
     if len(places) != 1:  # it is not clear which of them is read
         return _none
     template = learned(payload, loads(payload), places[0])
@@ -134,10 +134,10 @@ class Others:
         return [owner.pop(name) for owner in owners]
 
 
-def _places(value: Any, text: str, path: Path = ()) -> Iterator[Path]:
+def places_of(value: Any, text: str, path: Path = ()) -> Iterator[Path]:
     """Where a text stands in a value."""
     if value == text:
         yield path
     elif type(value) is dict or type(value) is list:
         for name, member in value.items() if type(value) is dict else enumerate(value):
-            yield from _places(member, text, (*path, name))
+            yield from places_of(member, text, (*path, name))

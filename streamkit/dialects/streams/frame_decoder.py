@@ -22,7 +22,7 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.alike import Alike, ManyReader, Said, finding, text_alone
+from streamkit.dialects.streams.alike import Alike, ManyReader, Said, finding, places_of, text_alone
 from streamkit.dialects.streams.delta_template import learned, unpadded
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
@@ -43,8 +43,11 @@ from streamkit.events import (
     ErrorType,
     LastFrameBroken,
     ProviderFailed,
+    ReasoningDelta,
     ResponseStarted,
     StopReason,
+    TextDelta,
+    ToolCallDelta,
     UsageReported,
     WireEvent,
 )
@@ -70,7 +73,9 @@ LEARN_AT: Final = 4
 #: Texts that alternate are these at most: those of interleaved calls.
 MOST_LIKE: Final = 4
 #: So many payloads are looked at together at first, and after one that was not like the others.
-WINDOW: Final = 8
+WINDOW: Final = 16
+#: Events whose text may be all that a payload says.
+TEXT_KINDS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
@@ -92,10 +97,23 @@ class FrameDecoder(Link):
     #: Members of a payload that say nothing and may be other in each. None: even where all but these and a text are the same
     #: again, it may mean something else (``alike.py``).
     idle: ClassVar[frozenset[str] | None] = None
+    #: Whether the bytes around a text are learned here, as far as ``idle`` allows, and not by ``decode``.
+    learns_alone: ClassVar[bool] = True
 
     # What each frame asks for: in slots, since a dictionary of over thirty members is slow to make and to look things up in.
     __slots__ = (
-        *("_flat", "_frame", "_held", "_is_padded", "_last_id", "_most", "_offset", "_payload", "_templates"),
+        *(
+            "_flat",
+            "_frame",
+            "_held",
+            "_is_padded",
+            "_last_id",
+            "_learns",
+            "_most",
+            "_offset",
+            "_payload",
+            "_templates",
+        ),
         *("ended", "event", "limits", "out", "report", "texts"),
     )
     # What few streams change stands in the class.
@@ -106,6 +124,7 @@ class FrameDecoder(Link):
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: the payload at hand is one of many
     _alike = 0  # payloads that may be such and were decoded
+    _repaired = 0  # repairs up to the last of them
     _learn_at = LEARN_AT
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
@@ -136,6 +155,7 @@ class FrameDecoder(Link):
         #: behind it, how many these are, and what reads the text.
         self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
         self._is_padded = False  # padding stands behind them
+        self._learns = self.learns_alone and self.idle is not None
         self._set_most()
 
     @classmethod
@@ -188,6 +208,8 @@ class FrameDecoder(Link):
                         more(self, said, given)
                         return
                     break
+            if self._learns:
+                self._templates = ()  # the next text may mean something else
         self._frame = None
         self._payload = data
         self._offset = offset
@@ -212,9 +234,36 @@ class FrameDecoder(Link):
             self._wait_with(half.held)
         out = self.out
         if len(out) == 1:  # as ``_emit_out``, a call less
-            self.emit(out.pop())
+            said = out.pop()
+            self.emit(said)
+            if self._learns and type(said) in TEXT_KINDS:
+                self._learn_alone(said)  # type: ignore[arg-type] # it is one of these
         elif out:
             self._emit_out()
+
+    def _learn_alone(self, said: Said) -> None:
+        """Learn the bytes around the text of the current payload, if it contained nothing else and was not repaired."""
+        repaired, before = self.report.repairs.total(), self._repaired
+        self._repaired = repaired
+        text = text_alone(said)
+        if not text or repaired != before or self._held is not None or not self.may_learn():
+            return
+        note = self.noting(said)
+        document = loads(self._payload)
+        places = [*places_of(document, text)]
+        if note is not None and len(places) == 1:
+            self.learn_text(document, places[0], FrameDecoder._more_alone, (note, said))
+
+    def _more_alone(self, text: str, given: tuple[Callable[[str], object], Said]) -> None:
+        """Emit the text of a payload like one that contained a text and nothing else."""
+        note, said = given
+        note(text)
+        if type(said) is TextDelta:
+            self.next.push_text(text, said.choice, said.block)
+        elif type(said) is ReasoningDelta:
+            self.next.push_reasoning(text, said.choice, said.block, said.kind)
+        else:
+            self.next.push_fragment(said.index, text, said.choice)  # type: ignore[union-attr, arg-type] # of a call
 
     def _wait_with(self, held: Held | None) -> None:
         """Let frames wait from now on, or no more: then a payload by itself says all there is."""
@@ -241,7 +290,7 @@ class FrameDecoder(Link):
     def push_run(self, run: FrameRun, /) -> None:
         """Read many frames. Payloads that differ in their delta or their text alone are read together, as one event."""
         at, payloads, window = 0, run.payloads, WINDOW
-        alike: ManyReader | None = None
+        alike = self.reader(run.event) if self.several is not None else None
         missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
         self.in_run = self.several is not None
         while at < len(payloads):
@@ -269,6 +318,13 @@ class FrameDecoder(Link):
                     self.push_payload(payloads[at], run.offset_of(at), run.event, run.id)
             at += read
         self.in_run = False
+
+    def reader(self, event: str) -> ManyReader | None:  # noqa: ARG002 - for those that override it
+        """Return what reads payloads that differ from one of an earlier read in their text alone, if that is known.
+
+        ``event`` is the name of their event.
+        """
+        return None
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:
         """Read a frame. Return a reader of payloads that differ from it in their text alone; None if it contained more.
@@ -318,6 +374,8 @@ class FrameDecoder(Link):
     def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
         """Read a frame, and hand on what it says; gives the first two events."""
         self._frame, self.event = frame, frame.event
+        if self._learns:
+            self._templates = ()
         try:
             read(frame)
         except HalfCharacter as half:
