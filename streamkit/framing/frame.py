@@ -7,7 +7,7 @@ error page, a whole JSON body, a compressed body); it never decides whether to g
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any, Final
@@ -79,6 +79,12 @@ class FrameRun:
 
     def frame(self, number: int) -> Frame:
         return Frame(self.payloads[number], self.offset_of(number), self.event, self.id, True, self.headers)
+
+    def frames(self) -> Iterator[Frame]:
+        offset, around, event, last_id, headers = self.offset, self.around, self.event, self.id, self.headers
+        for payload in self.payloads:
+            yield Frame(payload, offset, event, last_id, True, headers)
+            offset += len(payload) + around
 
     def offset_of(self, number: int) -> int:
         if self._offsets is None:

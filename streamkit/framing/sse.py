@@ -39,7 +39,9 @@ _BRACE: Final = ord("{")
 _RETRY_DIGITS: Final = 18
 #: So many bytes of a read are looked at together at first, and four times as many behind such as were all alike; so many at
 #: least are read line by line where they were not, and twice as many each time.
-_WINDOW: Final = 64 * 1024
+_LEAST: Final = 64 * 1024
+_MOST: Final = 64 * 1024
+_MANY: Final = 512
 _FEW: Final = 64
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: What stands in front of a data line, and the name that it gives: some dialects name each event, with few names in all. So
@@ -83,6 +85,7 @@ class SSEParser(Link):
     #: stood behind it, and the name that it gives; -1 fits no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
+    _window = _LEAST  # so many bytes are looked at together
     _at = 0  # where the line that is being read begins
     #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
     _begin = _NONE
@@ -255,18 +258,20 @@ class SSEParser(Link):
             chunk = self._take() + chunk
         elif type(chunk) is not bytes:
             chunk = bytes(chunk)
-        begin, few, window = 0, _FEW, _WINDOW
+        begin, few = 0, _FEW
         while begin < len(chunk) and self.fault is None:
             if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
-                read = self._read_alike(chunk[begin : begin + window])
+                window = chunk[begin : begin + self._window]
+                read = self._read_alike(window)
                 begin += read
-                if 2 * read > window:
-                    few, window = _FEW, 4 * window
-                    continue  # else other events follow
+                self._window = min(4 * self._window, _MOST) if 2 * read > len(window) else _LEAST
+                if read >= _MANY:
+                    few = _FEW
+                    continue  # where fewer are alike, others follow: an attempt for each looks at all of a window
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
             self._read_piece(chunk[begin:end])
-            begin, few, window = end, 2 * few, _WINDOW
+            begin, few = end, 2 * few
 
     def _read_piece(self, piece: bytes) -> None:
         """Read lines, of which the first may have begun before, and the last may go on."""
@@ -320,8 +325,8 @@ class SSEParser(Link):
         if self.emit_run is not None:
             self.emit_run(run)  # which counts its frames
         else:
-            for number in range(len(payloads)):
-                self._found(run.frame(number))
+            for frame in run.frames():
+                self._found(frame)
         return size
 
     def _read(self, lines: list[bytes], width: int) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import orjson
 from attrs import evolve
@@ -118,6 +118,15 @@ class JSONChecker(Link):
         if isinstance(event, ToolCallFinished):
             event = evolve(event, verdict=verdict_on(event, self.limits, self.report, self.tools))
         self.emit(event)
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        self.next.push_text(text, choice, block)
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        self.next.push_reasoning(text, choice, block, kind)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        self.next.push_arguments(call, text, choice)
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
