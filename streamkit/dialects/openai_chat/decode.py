@@ -132,8 +132,10 @@ class ChatDecoder(FrameDecoder):
 
     #: Fields of a chunk that are no extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
-    #: Members of a chunk that say nothing once the response has started, and the choices.
-    anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(("object", "created", "model", "obfuscation", "choices"))
+    #: Members of a chunk that say nothing once the response has started, the choices, and the usage, which is read each time.
+    anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
+        ("object", "created", "model", "obfuscation", "choices", "usage")
+    )
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
@@ -241,7 +243,9 @@ class ChatDecoder(FrameDecoder):
             and (path := self.again(delta)) is not None
         ):  # as nearly all, it says nothing new but its delta
             self._odd = 0
-            if path and self._aside is ALONE and self.may_learn():
+            if document.get("usage") is not None:
+                self._tell_usage(document)
+            elif path and self._aside is ALONE and self.may_learn():
                 self._learn(document, delta, path)
         else:
             self._decode(document)
@@ -303,7 +307,7 @@ class ChatDecoder(FrameDecoder):
         if self.ended:  # where each chunk is counted
             return
         aside = ALONE if choice.get("message") is None else DOUBLED
-        if has_value(chunk.get("usage")) or (aside is DOUBLED and choice["message"] != choice["delta"]):
+        if aside is DOUBLED and choice["message"] != choice["delta"]:
             return
         for value in map(choice.get, SAYING):
             if value not in NOTHING:
