@@ -237,9 +237,10 @@ class ChatDecoder(FrameDecoder):
             and len(choices) == 1
             and type(choice := choices[0]) is dict
             and {**choice, **self._aside} == self._beside_delta
+            and type(choice["index"]) is int  # False is 0
             and {**document, **self._anyway} == self._beside
             and type(delta := choice.get("delta")) is dict
-            and (self._aside is ALONE or choice["message"] == delta)
+            and (self._aside is ALONE or choice.get("message") == delta)
             and (path := self.again(delta)) is not None
         ):  # as nearly all, it says nothing new but its delta
             self._odd = 0
@@ -413,7 +414,8 @@ class ChatDecoder(FrameDecoder):
         details = delta.get("reasoning_details")
         if type(details) is list and len(details) == len(found) == 1 and type(event := found[0]) is ReasoningDelta:
             detail, name = details[0], "text" if event.kind == "raw" else "summary"
-            if type(detail) is dict and detail.get(name) == event.text and not state.in_thought:
+            is_plain = type(detail) is dict and type(detail.get("index", 0)) is int and detail.get(name) == event.text
+            if is_plain and not state.in_thought:
                 self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
 
     def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> bool:
@@ -424,6 +426,8 @@ class ChatDecoder(FrameDecoder):
             return False
         text = detail.get(name)
         if type(text) is not str or not text or state.block != event.block or state.signs:
+            return False
+        if type(detail.get("index", 0)) is not int:  # False is 0
             return False
         if {**detail, name: None} != beside_text or {**delta, **DETAILED} != beside:
             return False

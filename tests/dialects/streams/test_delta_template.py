@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from streamkit import errors
+from streamkit.dialects import DIALECTS
 from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.streams import frame_decoder
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.report import StreamReport
 from tests.laws.running import every_stream, read
 from tests.vectors.openai_chat import DONE, HEAD, ROLE, STOP, calls, chunk, said
 from tests.vectors.vector import named, sse
 
-#: The dialects that learn what stands around a text.
-LEARNING = ("openai-chat", "mistral", "anthropic")
+#: The dialects that learn the bytes around a text.
+LEARNING = {name for name in DIALECTS if DIALECTS[name].decoder(DEFAULT_LIMITS, StreamReport()).idle is not None}
 
 
 def alone(decoder: FrameDecoder, frame: Frame, _following: bytes) -> None:
@@ -42,6 +45,9 @@ def check(dialect: str, body: bytes, patch: pytest.MonkeyPatch, limits: Limits =
                 for decoder in (FrameDecoder, ChatDecoder):
                     without.setattr(decoder, "read_alone", alone)
                 expected = read(dialect, reads, limits, join=join).facts()
+            assert not expected[1] or hasattr(
+                errors, expected[1].partition(":")[0]
+            )  # a StreamError, and no fault of ours
             assert read(dialect, reads, limits, join=join).facts() == expected
             with patch.context() as always:
                 always.setattr(FrameDecoder, "may_learn", lambda _: True)
@@ -61,7 +67,7 @@ DEEP = b"[" * 300 + b"]" * 300
 #: In the place of a delta.
 DELTAS = [
     b'{"content":"x"},"logprobs":null', b'{"content":"x"},"seed":1', b'{"content":"x"},"delta":{"content":"y"}',
-    b'{"content":"x"},"index":1', b'{"content":"x"},"finish_reason":"stop"', b'{"content":"x"}}],"choices":[{"delta":{"content":"y"}',
+    b'{"content":"x"},"index":1', b'{"content":"x"},"index":false', b'{"content":"x"},"index":0.0', b'{"content":"x"},"finish_reason":"stop"', b'{"content":"x"}}],"choices":[{"delta":{"content":"y"}',
     b'[{"content":"x"}]', b"[]", b"7", b"-0.0", b'"x"', b"null", b"true", b"{}", b"", b" ", b'{"content":"x"', b'{"content":"x"}}',
     b"{oops}", b'{"content":"x"}{"content":"y"}', b'{"content":"x"} {"content":"y"}', b'{"content":"x"},{"content":"y"}',
     b' {"content":"x"}\t', b'{"content":"x","content":"y"}', b'{"content":1}', b'{"content":null}', b'{"content":["x"]}',
@@ -242,6 +248,27 @@ def test_few_payloads_of_one_kind_are_parsed(dialect, body, monkeypatch):
         parsed.clear()
         read(dialect, reads, join=True)
         assert len(parsed) < 20
+
+
+DETAIL = {"type": "reasoning.text", "text": "why", "index": 0}
+
+
+@pytest.mark.parametrize(
+    "odd", [{"index": False}, {"index": 0.0}, {"index": None}, {"text": ""}, {"signature": "s"}, {"new": 1}]
+)
+def test_a_detail_with_something_else_is_read_as_it_is(odd, monkeypatch):
+    like, other = ({"reasoning_details": [detail], "reasoning": "why"} for detail in (DETAIL, {**DETAIL, **odd}))
+    body = sse(ROLE, *[chunk(like)] * 6, *[chunk(other)] * 2, *[chunk(like)] * 3, STOP, DONE)
+    check("openai-chat", body, monkeypatch)
+
+
+@pytest.mark.parametrize("message", [{}, {"message": None}, {"message": {"content": "y"}}, {"message": {}}])
+def test_a_chunk_without_the_message_that_others_repeat_is_read_as_it_is(message, monkeypatch):
+    delta = {"content": "x"}
+    doubled, other = (
+        {**HEAD, "choices": [{"index": 0, "delta": delta, **beside}]} for beside in ({"message": delta}, message)
+    )
+    check("openai-chat", sse(ROLE, *[doubled] * 5, other, doubled, STOP, DONE), monkeypatch)
 
 
 def test_padding_of_one_template_is_no_padding_of_another(monkeypatch):
