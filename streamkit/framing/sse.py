@@ -37,10 +37,9 @@ _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: So many bytes of a read are looked at together at first, and four times as many behind such as were all alike; so many at
-#: least are read line by line where they were not, and twice as many each time.
-_LEAST: Final = 64 * 1024
-_MOST: Final = 64 * 1024
+#: The bytes of a read that are cut together. After ``_MANY`` bytes of events that are alike, the next events are cut in the
+#: same way; after fewer, at least ``_FEW`` bytes are read line by line, and twice as many each time.
+_WINDOW: Final = 32 * 1024
 _MANY: Final = 512
 _FEW: Final = 64
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
@@ -85,7 +84,6 @@ class SSEParser(Link):
     #: stood behind it, and the name that it gives; -1 fits no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
-    _window = _LEAST  # so many bytes are looked at together
     _at = 0  # where the line that is being read begins
     #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
     _begin = _NONE
@@ -261,13 +259,11 @@ class SSEParser(Link):
         begin, few = 0, _FEW
         while begin < len(chunk) and self.fault is None:
             if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
-                window = chunk[begin : begin + self._window]
-                read = self._read_alike(window)
+                read = self._read_alike(chunk[begin : begin + _WINDOW])
                 begin += read
-                self._window = min(4 * self._window, _MOST) if 2 * read > len(window) else _LEAST
                 if read >= _MANY:
                     few = _FEW
-                    continue  # where fewer are alike, others follow: an attempt for each looks at all of a window
+                    continue  # where fewer are alike, others follow: each attempt looks at a whole window
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
             self._read_piece(chunk[begin:end])

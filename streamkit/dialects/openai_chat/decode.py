@@ -30,7 +30,7 @@ from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loads
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loaded, loads
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -240,11 +240,12 @@ class ChatDecoder(FrameDecoder):
             and type(choice["index"]) is int  # False is 0
             and {**document, **self._anyway} == self._beside
             and type(delta := choice.get("delta")) is dict
+            and ((usage := document.get("usage")) is None or type(usage) is dict)
             and (self._aside is ALONE or choice.get("message") == delta)
             and (path := self.again(delta)) is not None
         ):  # as nearly all, it says nothing new but its delta
             self._odd = 0
-            if document.get("usage") is not None:
+            if usage:
                 self._tell_usage(document)
             elif path and self._aside is ALONE and self.may_learn():
                 self._learn(document, delta, path)
@@ -468,6 +469,7 @@ class ChatDecoder(FrameDecoder):
         return None if self._template is None or self._held is not None or event == "error" else self
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:  # noqa: ARG002 - of any that follows
+        self._templates = ()  # the bytes around the delta are learned from this one, not those around its text
         self.push(frame)
         return self.reader(self.event)
 
@@ -1126,7 +1128,7 @@ def _fragments(
         if len(texts) == len(payloads) and "" not in texts:
             return [index] * len(texts), texts
     heads, texts = _cut(template.texts(payloads), MEMBER, CLOSING)
-    found = {head: _fragment(loads(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
+    found = {head: _fragment(loaded(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
     indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
     return indices, texts[: len(indices)]
 
@@ -1146,7 +1148,7 @@ def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[b
     return _cut(deltas[: len(deltas) // 2], member, closing) if len(deltas) > 1 else ([], [])
 
 
-def _fragment(delta: dict[str, Any], most: int) -> tuple[int, str] | None:
+def _fragment(delta: Any, most: int) -> tuple[int, str] | None:
     """The index and the text of a delta that is one fragment of a call and nothing else."""
     try:
         [call] = delta["tool_calls"]

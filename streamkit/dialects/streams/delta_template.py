@@ -105,6 +105,14 @@ def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int])
         return None
 
 
+def loaded(text: bytes) -> Any:
+    """Return the JSON value of a text; None if it has none."""
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
 def _parsed(texts: list[bytes], kind: type) -> list[Any]:
     """As many of the first texts as are values of a kind that are not too long."""
     deltas: list[Any] = []

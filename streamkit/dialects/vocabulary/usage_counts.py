@@ -89,11 +89,11 @@ def _counts_more(value: Any) -> bool:
         return any(map(_counts_more, value))
     for name in value.keys() - NOT_MORE if type(value) is dict else ():
         member = value[name]
-        if not member:
-            continue
+        if not member or (name == "tokenCount" and value.get("modality") == "TEXT"):
+            continue  # of Gemini's parts of a sum text is what is left
         if type(member) is not int:
             if type(member) in CONTAINERS and _counts_more(member):
                 return True
-        elif member > 0 and name not in NO_COUNTS and (name != "tokenCount" or value.get("modality") != "TEXT"):
-            return True  # of Gemini's parts of a sum text is what is left
+        elif member > 0 and name not in NO_COUNTS:
+            return True
     return False

@@ -250,6 +250,16 @@ def test_few_payloads_of_one_kind_are_parsed(dialect, body, monkeypatch):
         assert len(parsed) < 20
 
 
+@pytest.mark.parametrize("odd", [b"", b",", b"}", b'"id":"c1",', b'"index":1,', b'"index":false,', b'"x":[[,'])
+def test_a_fragment_with_something_else_among_those_of_two_calls_is_read_as_it_is(odd, monkeypatch):
+    role = CHUNK % b'{"role":"assistant","content":null}'
+    start = b'{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"f","arguments":"{"}}]}'
+    starts = [CHUNK % (start % (at, at)) for at in (0, 1)]
+    both = [CHUNK % b'{"tool_calls":[{"index":%d,"function":{"arguments":"word"}}]}' % at for at in (0, 1)]
+    other = CHUNK % b'{"tool_calls":[{"index":0,%b"function":{"arguments":"odd"}}]}' % odd
+    check("openai-chat", sse(role, *starts, *both * 9, other, *both * 9, other, *both, DONE), monkeypatch)
+
+
 DETAIL = {"type": "reasoning.text", "text": "why", "index": 0}
 
 
