@@ -1,8 +1,9 @@
 """Machines: what a stage does, synchronous and without I/O.
 
-A machine takes one item by ``push``, and hands what comes of it to ``emit``, which is the ``push`` of the next machine. So an
-item is processed to its end before the next one begins, and what a fault stops is exactly what stands behind it. ``push_end``
-tells that the input ended, ``push_rest`` that it failed: then what is held is handed on, without a terminator.
+A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas go
+to a method of ``next``, the same machine, without an event. So an item is processed to its end before the next one begins, and
+a fault stops only the items after it. ``push_end`` says that the input ended, ``push_rest`` that it failed: then the machine
+emits what it holds, without a terminator.
 
 Driven alone a machine takes and gives batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs nothing else.
 
@@ -48,18 +49,19 @@ class Link:
     #: The next machine, which takes a text, reasoning, a fragment of a call and arguments without an event.
     next: Link
     fault: Exception | None = None
-    #: Where the next machine takes them: the payload of a whole event, without a frame, and many such payloads (``FrameRun``).
+    #: ``push_payload`` and ``push_run`` of the next machine, or None. The first takes the payload of a whole event without a
+    #: frame, the second takes many such payloads (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: Whether something may wait for the end of the read (``end_read``), and whether it does.
+    #: Whether this machine may hold items until the end of a read (``end_read``), and whether it does so in the current read.
     waits = False
     holds = False
-    #: Whether this machine joins what a read brings of one block, once ``hold`` says that the read brings several items. Each
-    #: machine in front of it has that as ``several``: it calls it, and may join texts itself.
+    #: Whether this machine joins the deltas of one block in a read, after ``hold`` said that the read may bring several items.
+    #: Each machine before it has that ``hold`` as ``several``: it calls ``several``, and may join texts itself.
     joins = False
-    #: Whether this machine may fail at a text: then each frame comes by itself, so that none behind that one counts.
+    #: Whether this machine may fail at a text. Then frames are read one by one: none after the failing one is counted.
     reads_texts = False
     several: Callable[[], object] | None = None
 
@@ -106,7 +108,7 @@ class Link:
         """A read is over: hand on what waited for more of it."""
 
     def stopped_by(self, error: Exception) -> Exception:
-        """Hand on what came before an error that this machine raised; returns what the stream is to fail with."""
+        """Emit the results from before the error that this machine raised. Return the error that the stream fails with."""
         return error
 
     # A machine that is driven alone, in batches.
@@ -233,7 +235,7 @@ class Chain(Link):
             self.failed(error)
 
     def failed(self, error: Exception) -> None:
-        """Note what a machine raised: the last one that was at work then. Those from there on hand on what they hold."""
+        """Set the fault. The last machine that was running at the ``error``, and those after it, emit what they hold."""
         running = {id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)}
         number = max((number for number, link in enumerate(self.links) if id(link) in running), default=0)
         link, behind = self.links[number], self.links[number + 1 :]

@@ -45,8 +45,8 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 class Stage(Generic[A_contra, B_co]):
     """A configured built-in stage. It may be used in any number of pipes: each gets a machine of its own.
 
-    ``pipe`` hands it the pipe's report; called as a plain function it reports into one that nobody reads. A pipe compares what
-    it ``takes`` and ``gives``, where that is said, with its neighbours.
+    ``pipe`` gives the stage the pipe's report; called as a plain function, the stage makes a report that nobody reads. A pipe
+    compares ``takes`` and ``gives``, where they are set, with those of the neighbours.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Stage(Generic[A_contra, B_co]):
         before: Sequence[Stage[Any, Any]] = (),
         profiler: Profiler | None = None,
     ) -> AsyncGenerator[B_co, None]:
-        """The stage over ``source``, with the stages right ``before`` it in the same generator."""
+        """Return a generator over ``source`` that drives this stage and the stages right ``before`` it."""
         links: Sequence[Any] = [stage.make(report) for stage in (*before, self)]
         if profiler is not None:
             links = profiler.machines([*before, self], links)
@@ -144,7 +144,7 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
 
 
 def _flow(out: list[Any]) -> Any:
-    """What is yielded of what a read became: bytes as they are, all else as a batch."""
+    """Return what to yield for the results of one read: bytes joined, anything else as a batch."""
     return b"".join(out) if isinstance(out[0], bytes) else out[:]
 
 

@@ -43,8 +43,8 @@ _WINDOW: Final = 32 * 1024
 _MANY: Final = 512
 _FEW: Final = 64
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-#: What stands in front of a data line, and the name that it gives: some dialects name each event, with few names in all. So
-#: many of so many bytes are kept, of whatever streams there are.
+#: The bytes before a data line, and the event name that they give. Some dialects name each event, and use few names. All
+#: parsers share this table. It keeps at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.
 _NAMES: Final = {b"": "message"}
 _MOST_NAMES: Final = 256
 _SHORT_NAME: Final = 64
@@ -80,8 +80,8 @@ class SSEParser(Link):
     last_event_id = ""
     _any_event = False
     _is_idle = True  # whether nothing is pending: at the beginning, and behind an event
-    #: What stood in front of the payload of the last event that was a read by itself, how many bytes that is with what
-    #: stood behind it, and the name that it gives; -1 fits no read.
+    #: Of the last event that was a read by itself: the bytes before its payload, the number of bytes around the payload, and
+    #: its name. A number of -1 matches no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
     _at = 0  # where the line that is being read begins
@@ -91,7 +91,7 @@ class SSEParser(Link):
     _data: bytes | None = None
     _event = ""
     _bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
-    #: Repairs since the last frame: they count with the next one, so that none counts whose frame stands behind a fault.
+    #: Repairs since the last frame. They are counted with the next frame, so that repairs of a frame after a fault never are.
     _repairs: Counter[str] | None = None
     _beginning: Beginning | None = None  # made where the first read is not one whole event
     _repaired_at = 0  # where the first of ``_repairs`` was
@@ -117,8 +117,8 @@ class SSEParser(Link):
         #: Whether a bare object may be all there is.
         self._bare_body = bare_body
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: What earlier reads brought of the line that is being read, and data lines behind the first, each behind its LF.
-        #: Growing arrays: in a list, fragments of two bytes take 43 each, and the limits would mean little.
+        #: The part of the current line from earlier reads; and the event's data lines after the first, each after an LF.
+        #: Both are growing arrays: in a list, fragments of two bytes take 43 each, and the limits would mean little.
         self._partial = bytearray()
         self._more = bytearray()
 
@@ -127,7 +127,7 @@ class SSEParser(Link):
         if self._is_idle:  # one whole event and nothing else, as nearly every read is: a third of the time
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
-            # numbers of line ends: one is looked for in a tenth of the time that bytes take
+            # 10 and 13 are LF and CR: searching for a number takes a tenth of the time of searching for bytes
             if (
                 (len(data) + self._around == size or (data := self._payload_of(chunk)))
                 and size <= self._cap
@@ -173,7 +173,7 @@ class SSEParser(Link):
         self.emit(frame)
 
     def _payload_of(self, chunk: bytes) -> bytes:
-        """The payload of a read that may be one event, which begins otherwise than the last one; empty if it is none."""
+        """Return the payload of a read that may be one event but begins differently from the last one; else empty bytes."""
         if type(chunk) is bytes and chunk.endswith(b"\n\n"):
             head, begun, behind = chunk.partition(b"data: ")
             name = self._names.get(head) or self._name_in(head)
@@ -184,7 +184,7 @@ class SSEParser(Link):
         return b""
 
     def _name_in(self, head: bytes) -> str | None:
-        """The name that an ``event`` line gives which stands alone in front of a data line; None for more, or a long name."""
+        """Return the name in ``head`` if that is one ``event`` line alone; None if it is anything else or the name is long."""
         line = head[:-1]
         if len(line) > min(self._limits.name_bytes, _SHORT_NAME) + 7 or b"\r" in line or b"\n" in line:
             return None
@@ -292,10 +292,9 @@ class SSEParser(Link):
         return line
 
     def _read_alike(self, window: bytes) -> int:
-        """Read the events of one data line, and of the same name or none, that ``window`` begins with, where nothing is
-        pending. Return how many bytes they have.
+        """Read the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
 
-        Many streams are nothing else: they are cut at once.
+        The size is in bytes. Nothing may be pending. Many streams have only such events: one split cuts them all.
         """
         width = 1
         if 13 in window:
@@ -403,10 +402,10 @@ class SSEParser(Link):
         return self._at if self._begin == _NONE else self._begin
 
     def _refuses(self, first: int, size: int, used: int, offset: int) -> bool:
-        """Set a fault if a line of ``size`` bytes, or of more, is too long in an event of ``used`` bytes so far.
+        """Set a fault if a line of at least ``size`` bytes is too long for an event of ``used`` bytes. Return whether it is.
 
-        Of two limits the one that a growing line meets first decides, so that the cuts do not. ``first`` is the line's
-        first byte: a comment adds nothing to its event.
+        If the line breaks both limits, the fault names the one that a growing line reaches first, however the input is cut.
+        ``first`` is the line's first byte: a comment adds nothing to its event.
         """
         line_bytes = self._limits.line_bytes
         left = size if first == _COLON else self._limits.event_bytes - used

@@ -75,7 +75,7 @@ READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: Members that say the same reasoning: where the first has text, nobody looks at the others.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
-#: So many chunks behind one another have something else, where it is looked at anew what goes on.
+#: After so many chunks in a row that differ from the remembered one, ``_remember`` looks at a chunk again.
 ODD = 3
 #: Members of a choice that are its delta, alone and where a message repeats each.
 ALONE: Mapping[str, None] = {"delta": None}
@@ -87,7 +87,7 @@ OWN_ROLES = ("assistant", None)
 #: Members of a delta that are reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
 TEXT_NAMES = PLAIN | {"content"}
-#: Where a chunk has its delta, and a delta the text of a call; where it has another text, a name tells.
+#: The path of the delta in a chunk, and of a call's text in a delta. Any other text is a member of the delta itself.
 DELTA: Final = ("choices", 0, "delta")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
 #: What stands around that text, as nearly everybody writes it.
@@ -132,7 +132,8 @@ class ChatDecoder(FrameDecoder):
 
     #: Fields of a chunk that are no extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
-    #: Members of a chunk that say nothing once the response has started, the choices, and the usage, which is read each time.
+    #: Members of a chunk that are not compared with the last chunk's: those that say nothing once the response has started,
+    #: the choices, and the usage, which is read each time.
     anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
         ("object", "created", "model", "obfuscation", "choices", "usage")
     )
@@ -169,16 +170,15 @@ class ChatDecoder(FrameDecoder):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        # What a chunk has next to its delta, if only the delta has a meaning; and whether it is known: then a chunk with the
-        # same members and values adds only its delta, to
-        self._goes_on = False
+        # A chunk is remembered if only its delta has a meaning. A later chunk with the same other members adds only its delta.
+        self._goes_on = False  # whether a chunk is remembered
         self._anyway = self.anyway
-        self._state: ChoiceSoFar  # this choice
-        self._beside: Mapping[str, Any] = {}  # what a chunk has
-        self._beside_delta: Mapping[str, Any] = {}  # and its choice
-        self._odd = 0  # chunks so far, one behind the other, that have something else
-        self._aside: Mapping[str, None] = ALONE  # what may differ in a choice
-        self._always: Sequence[tuple[str, Any]] = ()  # what is an aside each time: its place, and what it says
+        self._state: ChoiceSoFar  # the choice that the deltas belong to
+        self._beside: Mapping[str, Any] = {}  # members of the chunk; those of ``anyway`` are None
+        self._beside_delta: Mapping[str, Any] = {}  # members of its choice; those of ``_aside`` are None
+        self._odd = 0  # later chunks, in a row, that differ from it
+        self._aside: Mapping[str, None] = ALONE  # members that may differ in a choice
+        self._always: Sequence[tuple[str, Any]] = ()  # the asides that each such chunk has: place and value
         # The same of a delta whose only text has changed.
         self._beside_text: Mapping[str, Any] | None = None
         self._detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
@@ -190,8 +190,8 @@ class ChatDecoder(FrameDecoder):
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
         self._is_steady = False  # chunks that go on have the id of the first: another id says another response
-        #: The names of the last chunk and of the last choice, and those of them that nobody reads. Gain: they are nearly
-        #: always those of the one before, and compared in half of the time in which each is looked for.
+        #: The member names of the last chunk and of the last choice, and which of these are not read. They are nearly always
+        #: the names of the chunk before. Gain: to compare them takes half of the time of looking up each.
         self._names: list[str] = []
         self._unread_names: Collection[str] = ()
         self._unread: Callable[[dict[str, Any]], Any] | None = None  # gives the values of these
@@ -299,7 +299,7 @@ class ChatDecoder(FrameDecoder):
     # -- chunks that say nothing but a delta, and differ in nothing else ---------------------------------------------
 
     def _remember(self, chunk: dict[str, Any], choice: Any) -> None:
-        """Note what stands beside the delta of a chunk, if it says nothing: then a chunk with the same says only its delta."""
+        """Remember a chunk if only its delta has a meaning: a later one with the same other members adds only its delta."""
         index = choice.get("index") if type(choice) is dict else None
         state = self._choices.get(index) if type(index) is int else None
         if state is None or type(choice.get("delta")) is not dict or "x_groq" in chunk:
@@ -330,7 +330,7 @@ class ChatDecoder(FrameDecoder):
         self._forget_deltas()
 
     def _forget_deltas(self) -> None:
-        """Nothing is known any more of deltas, only of what stands beside them."""
+        """Forget what is known of deltas; keep what is known of the rest of the chunk."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell_always(self, asides: Sequence[tuple[str, Any]]) -> None:
@@ -362,7 +362,7 @@ class ChatDecoder(FrameDecoder):
         return ()
 
     def _read_again(self, delta: dict[str, Any], state: ChoiceSoFar) -> None:
-        """Read a delta beside which all is as before, and which is not like the last one."""
+        """Read a delta that is not like the last one, of a chunk that is otherwise like the remembered one."""
         role = delta.get("role")
         if not self._is_steady:
             if role is None and self._beside.get("id") == self._id:  # as ``_see_id``
@@ -440,9 +440,7 @@ class ChatDecoder(FrameDecoder):
         return True
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
-        """Note which member of a delta is its only text, if nobody reads the others, nor do they say that another response
-        begins.
-        """
+        """Remember which member of a delta is its only text, unless others are read or say that another response begins."""
         only, asides = None, []
         self._names_tried = names
         for name, value in delta.items():

@@ -65,9 +65,9 @@ class Alike:
 def finding(
     payload: bytes, following: bytes, text: str, idle: Collection[str]
 ) -> Callable[[Sequence[bytes]], list[Any]]:
-    """What finds the texts of payloads like this one, whose text that is, and like the one ``following`` it.
+    """Return a function that finds the texts of payloads like ``payload``, which has ``text``, and like the ``following`` one.
 
-    ``idle`` are members that may be other each time.
+    ``idle`` has the names of members that may differ in each payload.
     """
     places = [*places_of(loads(payload), text)]
     if len(places) != 1:  # it is not clear which of them is read
@@ -97,7 +97,7 @@ def text_alone(said: Said) -> str:
 
 
 class Others:
-    """What stands beside the text at ``path`` of a document, without members that ``vary``; the document is changed."""
+    """Finds payloads equal to a document but for the text at ``path`` and ``varying`` members. The document is changed."""
 
     def __init__(self, document: dict[str, Any], path: Path, varying: dict[str, type]) -> None:
         self._path = path
@@ -106,7 +106,7 @@ class Others:
         self._written = dumps(document)
 
     def texts(self, payloads: Sequence[bytes]) -> list[str]:
-        """The texts of the first payloads, as far as these are alike or nearly as far."""
+        """Return the texts of the first payloads that are alike, or of fewer of them."""
         while (texts := self._all(payloads)) is None and len(payloads) > 1:
             payloads = payloads[: len(payloads) // 2]
         return texts or []

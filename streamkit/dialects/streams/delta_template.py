@@ -1,4 +1,4 @@
-"""The bytes around the delta of a payload, or around its text, so that only that is parsed of a payload like it.
+"""Templates: the bytes around the delta or the text of a payload, so that of payloads like it only this part is parsed.
 
 Most payloads of a stream differ in their text alone, and the text is a tenth of them. The bytes around it are learned from one
 payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the text's place. JSON
@@ -41,7 +41,7 @@ class DeltaTemplate:
         self.padded = padded
 
     def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
-        """The JSON of the deltas of as many of the first payloads as are like that which was learned."""
+        """Return the JSON of the deltas of the first payloads, up to one that does not match the template."""
         before, behind = self.before, self.behind
         if self.padded:
             payloads = all_unpadded(payloads)
@@ -137,7 +137,7 @@ def _parsed(texts: list[bytes], kind: type) -> list[Any]:
 
 
 def _value_bytes(text: bytes) -> int:
-    """How many bytes the JSON value has with which a text begins; fewer than none where there is no value."""
+    """Return the number of bytes of the JSON value at the start of ``text``; -1 if there is no value."""
     read = text.decode("utf-8", "surrogateescape")
     try:
         _, end = _decode_value(read)

@@ -67,8 +67,8 @@ loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
-#: The first payload that a template is learned from, of those that it may be: a short stream gains nothing by it. Each next
-#: time it takes twice as many.
+#: A template is first learned from the fourth payload that is fit for it, since a short stream gains nothing by one. The next
+#: template takes twice as many payloads, and so on.
 LEARN_AT: Final = 4
 #: Texts that alternate are these at most: those of interleaved calls.
 MOST_LIKE: Final = 4
@@ -92,12 +92,12 @@ class FrameDecoder(Link):
     error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's envelope for errors, if others in it are kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
-    #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
+    #: What messages call a frame. If it is set, a broken frame before any frame of the dialect means another dialect's stream.
     frame_name: ClassVar[str] = ""
-    #: Members of a payload that say nothing and may be other in each. None: even where all but these and a text are the same
-    #: again, it may mean something else (``alike.py``).
+    #: Members of a payload that say nothing and may differ each time (``alike.py``). None: each payload is decoded in full,
+    #: since two that differ in their text alone may mean different things.
     idle: ClassVar[frozenset[str] | None] = None
-    #: Whether the bytes around a text are learned here, as far as ``idle`` allows, and not by ``decode``.
+    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: ``decode`` does, or nothing does.
     learns_alone: ClassVar[bool] = True
 
     # What each frame asks for: in slots, since a dictionary of over thirty members is slow to make and to look things up in.
@@ -118,18 +118,19 @@ class FrameDecoder(Link):
     )
     # What few streams change stands in the class.
     recognised = False  #: a frame that is the dialect's was seen
-    #: Clients run a call of what was read, whatever follows: where frames pass, that one and all behind it wait for the end.
+    #: Whether clients run a call of what was read, whatever follows. Where frames pass, its frame and all after it then wait
+    #: for the end.
     runs_calls = False
-    #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
+    #: Calls whose input is only in the frame after which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: the payload at hand is one of many
-    _alike = 0  # payloads that may be such and were decoded
-    _repaired = 0  # repairs up to the last of them
+    _alike = 0  # decoded payloads that a template could be learned from, since the last one was learned
+    _repaired = 0  # repairs up to the last such payload
     _learn_at = LEARN_AT
-    _foreign: Frame | None = None  # the first frame that is not
-    _started = False  # the response did
-    _counted = False  # token counts were told
-    _knows_input = False  # with those of the input
+    _foreign: Frame | None = None  # the first frame that is not the dialect's
+    _started = False  # whether the response started
+    _counted = False  # whether token counts were reported
+    _knows_input = False  # whether these had counts of the input
     _went_on = False  # frames came behind the terminator
     unsaid = ""  #: text that the frame at hand added to what waits
     _unheld: Frame | None = None  # the frame that does not wait again
@@ -151,8 +152,8 @@ class FrameDecoder(Link):
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
-        #: What stands around the text of payloads that differ in it alone: the name of their event, the bytes before it and
-        #: behind it, how many these are, and what reads the text.
+        #: Templates of payloads that differ in their text alone: the event's name, the bytes before and after the text, their
+        #: number, the method that takes the text, and the last argument of that method.
         self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
         self._is_padded = False  # padding stands behind them
         self._learns = self.learns_alone and self.idle is not None
@@ -193,7 +194,7 @@ class FrameDecoder(Link):
             self._read_frame(self.take if self._held is None else self._take_halves, frame)
 
     def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
-        """As ``push`` of a whole frame, which is made if anybody asks for it; by its delta alone if it is like one before."""
+        """Read the payload of a whole frame: only its text if a template matches, else all. ``frame`` makes the frame."""
         if self._templates:
             body = unpadded(data) if self._is_padded else data
             size = len(body)
@@ -266,12 +267,12 @@ class FrameDecoder(Link):
             self.next.push_fragment(said.index, text, said.choice)  # type: ignore[union-attr, arg-type] # of a call
 
     def _wait_with(self, held: Held | None) -> None:
-        """Let frames wait from now on, or no more: then a payload by itself says all there is."""
+        """Set the frames that wait for half a character. None: no frame waits, and each payload is complete by itself."""
         self._held, self._templates = held, ()
         self._set_most()
 
     def _set_most(self) -> None:
-        """Note up to which size a payload is decoded at once, without many brackets and with them; -1: none is."""
+        """Set the sizes up to which a payload is parsed at once: ``_most`` with few brackets, ``_flat`` always; -1: never."""
         self._most = -1 if self.ended or self._held is not None else self.limits.event_values
         self._flat = min(self._most, FLAT_BYTES)
 
@@ -320,7 +321,7 @@ class FrameDecoder(Link):
         self.in_run = False
 
     def reader(self, event: str) -> ManyReader | None:  # noqa: ARG002 - for those that override it
-        """Return what reads payloads that differ from one of an earlier read in their text alone, if that is known.
+        """Return a reader of payloads that differ in their text alone from one of an earlier read; None if none is known.
 
         ``event`` is the name of their event.
         """
@@ -343,8 +344,9 @@ class FrameDecoder(Link):
         return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """Return what gets the texts of payloads like the one that became ``event`` (None: no event yet), and refuses them by
-        returning False. None: each payload must be decoded.
+        """Return a function for the texts of payloads like the one that became ``event`` (None: that gave no event yet).
+
+        It gets each text, and refuses it by returning False. If None is returned instead, each payload must be decoded.
         """
         return len
 
@@ -398,7 +400,7 @@ class FrameDecoder(Link):
         out.clear()
 
     def stopped_by(self, error: Exception) -> Exception:
-        """What broke the reading of the frame at hand, after what it said before; nothing of one that would be repaired."""
+        """Emit the current frame's events from before the error; none if the error is a refused repair. Return the fault."""
         fault = error
         if isinstance(error, NeedsRepair):
             fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
