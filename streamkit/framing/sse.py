@@ -2,8 +2,7 @@
 
 Theory: a stream is bytes, and its only line ends are CR, LF and CRLF; U+2028, U+2029 and U+0085 may stand raw inside
 JSON (quirks.md R10, §10 cases 94 and 95). Payloads are cut out and not decoded. What a read leaves behind is one
-partial line and the data of one event. The partial line is searched again only in a read that is longer, so that each byte is
-searched twice at most on average.
+partial line and the data of one event, and no byte is searched again when the next read comes.
 
 Beyond the standard: a last event without its blank line is handed over, marked ``terminated=False``
 (``last_event="keep"``); a field named ``error``, and a bare JSON object behind an event, be it on one line or on many, are
@@ -252,22 +251,32 @@ class SSEParser(Link):
 
     def _cut(self, chunk: bytes) -> None:
         """Read a chunk: events that differ in their payload alone together, any others line by line."""
-        if self._begin == _NONE and 0 < len(self._partial) < len(chunk):
-            chunk = self._take() + chunk
-        elif type(chunk) is not bytes:
+        if type(chunk) is not bytes:
             chunk = bytes(chunk)
-        begin, few = 0, _FEW
+        first, begin = self._begun_payload(chunk)
+        few = _FEW
         while begin < len(chunk) and self.fault is None:
             if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
-                read = self._read_alike(chunk[begin : begin + _WINDOW])
+                read = self._read_alike(chunk[begin : begin + _WINDOW], first)
                 begin += read
-                if read >= _MANY:
-                    few = _FEW
+                if read >= _MANY or first:
+                    few, first = _FEW, []
                     continue  # where fewer are alike, others follow: each attempt looks at a whole window
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
             self._read_piece(chunk[begin:end])
             begin, few = end, 2 * few
+
+    def _begun_payload(self, chunk: bytes) -> tuple[list[bytes], int]:
+        """Return the payload of an event whose only line an earlier read began and ``chunk`` ends, and the offset of what
+        follows; without such an event nothing, and 0.
+        """
+        if self._begin == _NONE and self._repairs is None and self._partial.startswith(b"data: "):
+            end = chunk.find(b"\n")
+            is_whole = chunk[end : end + 2] == b"\n\n" and 13 not in chunk[:end]
+            if is_whole and end + 2 < len(chunk) and len(self._partial) + end <= self._cap:
+                return [self._take()[6:] + chunk[:end]], end + 2
+        return [], 0
 
     def _read_piece(self, piece: bytes) -> None:
         """Read lines, of which the first may have begun before, and the last may go on."""
@@ -291,29 +300,20 @@ class SSEParser(Link):
         self._partial.clear()
         return line
 
-    def _read_alike(self, window: bytes) -> int:
+    def _read_alike(self, window: bytes, first: list[bytes]) -> int:
         """Read the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
 
-        The size is in bytes. Nothing may be pending. Many streams have only such events: one split cuts them all.
+        The size is in bytes. Nothing may be pending but the payload of the ``first`` event, which began in an earlier read.
+        Many streams have only such events: one split cuts them all.
         """
-        width = 1
-        if 13 in window:
-            size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2
-            if 13 in window or size - len(window) != window.count(b"\n"):
-                return 0
-        before, data, _ = window.partition(b"data: ")
-        name = self._names.get(before) or self._name_in(before)
-        whole, blank, _ = window.rpartition(b"\n\n")
-        if not (name and data and blank):
-            return 0
-        head, ends = before + data, 2 + len(before[:1])
-        payloads = whole[len(head) :].split(b"\n\n" + head)
-        if whole.count(b"\n") != ends * len(payloads) - 2 or max(map(len, payloads)) > self._cap - len(head):
-            odd = (number for number, each in enumerate(payloads) if 10 in each or len(each) > self._cap - len(head))
-            payloads = payloads[: next(odd, 0)]
+        head, name, width, payloads = self._alike(window)
+        if first:
+            if head != b"data: " or width != 1:
+                head, name, width, payloads = b"data: ", "message", 1, []
+            payloads = first + payloads
         if not payloads:
             return 0
-        run = FrameRun(payloads, self._at, name, self._id, len(head) + 2 * width + (ends - 2) * (width - 1))
+        run = FrameRun(payloads, self._at, name, self._id, len(head) + 2 * width + (head[:1] == b"e") * (width - 1))
         size = len(payloads) * run.around + sum(map(len, payloads))
         self._at = self.boundary = self._at + size
         self._any_event = True
@@ -322,7 +322,27 @@ class SSEParser(Link):
         else:
             for frame in run.frames():
                 self._found(frame)
-        return size
+        return size - run.around - len(first[0]) if first else size
+
+    def _alike(self, window: bytes) -> tuple[bytes, str, int, list[bytes]]:
+        """Return what stands before each payload, the name, the width of the line ends, and the payloads."""
+        width = 1
+        if 13 in window:
+            size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2
+            if 13 in window or size - len(window) != window.count(b"\n"):
+                return b"", "", width, []
+        before, data, _ = window.partition(b"data: ")
+        name = self._names.get(before) or self._name_in(before) or ""
+        whole, blank, _ = window.rpartition(b"\n\n")
+        head = before + data
+        if not (name and data and blank):
+            return b"", "", width, []
+        payloads = whole[len(head) :].split(b"\n\n" + head)
+        most = self._cap - len(head)
+        if whole.count(b"\n") != (2 + len(before[:1])) * len(payloads) - 2 or max(map(len, payloads)) > most:
+            odd = (number for number, each in enumerate(payloads) if 10 in each or len(each) > most)
+            payloads = payloads[: next(odd, 0)]
+        return head, name, width, payloads
 
     def _read(self, lines: list[bytes], width: int) -> None:
         """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""

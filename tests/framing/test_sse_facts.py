@@ -73,7 +73,7 @@ class LineRecorder(SSEParser):
         super().__init__()
         self.lines: list[bytes] = []
 
-    def _read_alike(self, window):
+    def _read_alike(self, window, first):
         return 0
 
     def _read(self, lines, width):
