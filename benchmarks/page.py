@@ -100,8 +100,7 @@ LEADS: Mapping[str, str] = {
     "streams": "Recorded streams, where they are at hand (`STREAMKIT_CORPORA`), and a mix that everybody has, drawn by a\n"
     "seed from the distribution of the recordings (`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n"
     "Each stream has a recipe of its own, which is opened and closed; half of the streams have fewer than 25 events.\n"
-    "The last column is what the best Python peer takes for the same work, one event a read: below 1 it is faster.\n"
-    "LLM-Rosetta is faster in all six pairs, recorded and mixed.\n",
+    "The last column is what the best Python peer takes for the same work, one event a read: below 1 it is faster.\n",
     "stages": "Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
     "pairs": "One response, reasoning, text and four calls one after the other, from and to every dialect.\n"
     "Chat to Anthropic is 1; within one dialect everything is decoded and encoded all the same.\n"

@@ -68,7 +68,17 @@ def streams(results: Results) -> str:
             )
         )
     head = ("streams", "pair", "reads", "streams, events", "× floor", "µs a stream", "llm-rosetta, × streamkit")
-    return table(head, rows, text_columns=3)
+    return _faster(list(peers.values())) + table(head, rows, text_columns=3)
+
+
+def _faster(rows: Sequence[Row]) -> str:
+    """Say where the peer is faster."""
+    measured = [row for row in rows if "times_streamkit" in row]
+    faster = [row for row in measured if row["times_streamkit"]["median"] < 1]
+    if not faster:
+        return ""
+    pairs = ", ".join(f"{row['work'].removeprefix(STREAMS_WORK)} ({row['input']})" for row in faster)
+    return f"LLM-Rosetta is faster in {len(faster)} of {len(measured)}: {pairs}.\n\n"
 
 
 def recipe(results: Results) -> str:
