@@ -64,6 +64,7 @@ class Link:
     #: Whether this machine may fail at a text. Then frames are read one by one: none after the failing one is counted.
     reads_texts = False
     several: Callable[[], object] | None = None
+    _batched: list[Any] | None = None  # what comes of a batch, where the machine is driven alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
         """Hand what comes of an item to a function."""
@@ -126,8 +127,10 @@ class Link:
         return self._batch(self.push_rest)
 
     def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
-        out: list[Any] = []
-        self.lead_to(out.append)
+        held = self._batched
+        if held is None:
+            held = self._batched = []
+            self.lead_to(held.append)
         try:
             try:
                 work(*given)
@@ -135,6 +138,8 @@ class Link:
                 self.end_read()
         except Exception as error:  # noqa: BLE001 - raised by the driver, after what came before it
             self.fault = self.fault or self.stopped_by(error)
+        out = held[:]
+        held.clear()
         return out
 
 

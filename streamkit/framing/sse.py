@@ -38,7 +38,7 @@ _BRACE: Final = ord("{")
 _RETRY_DIGITS: Final = 18
 #: The bytes of a read that are cut together. After ``_MANY`` bytes of events that are alike, the next events are cut in the
 #: same way; after fewer, at least ``_FEW`` bytes are read line by line, and twice as many each time.
-_WINDOW: Final = 32 * 1024
+_WINDOW: Final = 64 * 1024
 _MANY: Final = 512
 _FEW: Final = 64
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
