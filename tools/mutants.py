@@ -40,7 +40,14 @@ RESULTS = MUTANTS / "results.json"
 #: The modules, and the tests that speak of each: those that run beside other modules' tests would take a day for all mutants.
 CALLS = [
     f"tests/tool_calls/test_{name}.py"
-    for name in ("accumulate", "accumulate_again", "accumulate_rules", "perturbed", "joining")
+    for name in (
+        "accumulate",
+        "accumulate_again",
+        "accumulate_rules",
+        "accumulate_without_events",
+        "perturbed",
+        "joining",
+    )
 ]
 ENCODERS = [
     *(

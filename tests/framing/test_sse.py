@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import tracemalloc
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NotThisDialect, UsageError
+from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NotThisDialect, StreamError, UsageError
 from streamkit.framing import sse
 from streamkit.framing.frame import Frame, describe_beginning, escape_separators
 from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, serialize_sse
-from streamkit.limits import Limits
+from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import pipe
 from streamkit.report import StreamReport
 from streamkit.testing import cuts
@@ -341,8 +342,111 @@ def test_an_event_that_two_reads_share_is_one_of_many(before, behind):
         assert read(SSEParser, [data[:at], data[at:]]) == read(SSEParser, [data]), at
 
 
+#: Reads, and what comes of them: an event's name, payloads, where the first begins, and the bytes around each of many.
+TOGETHER = {
+    "one after the other": ([b"data: a\n\ndata: b\n\ndata: c\n\n"], [("message", [b"a", b"b", b"c"], 0, 8)]),
+    "with a name": ([b"event: e\ndata: a\n\nevent: e\ndata: b\n\n"], [("e", [b"a", b"b"], 0, 17)]),
+    "CRLF": ([b"data: a\r\n\r\ndata: b\r\n\r\n"], [("message", [b"a", b"b"], 0, 10)]),
+    "CRLF and a name": ([b"event: e\r\ndata: a\r\n\r\nevent: e\r\ndata: b\r\n\r\n"], [("e", [b"a", b"b"], 0, 20)]),
+    "line ends of both kinds": (
+        [b"data: a\r\n\r\ndata: b\n\n"],
+        [("message", [b"a"], 0, None), ("message", [b"b"], 11, None)],
+    ),
+    "a CR in a line": (
+        [b"data: a\rdata: b\n\ndata: c\n\n"],
+        [("message", [b"a\nb"], 0, None), ("message", [b"c"], 17, None)],
+    ),
+    "another name": (
+        [b"event: e\ndata: a\n\nevent: e\ndata: b\n\nevent: f\ndata: c\n\n"],
+        [("e", [b"a"], 0, 17), ("e", [b"b"], 18, None), ("f", [b"c"], 36, None)],
+    ),
+    "a name and none": (
+        [b"data: a\n\ndata: b\n\nevent: f\ndata: c\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"b"], 9, None), ("f", [b"c"], 18, None)],
+    ),
+    "two lines": (
+        [b"data: a\n\ndata: b\n\ndata: c\ndata: d\n\ndata: e\n\n"],
+        [("message", [b"a", b"b"], 0, 8), ("message", [b"c\nd"], 18, None), ("message", [b"e"], 35, None)],
+    ),
+    "no blank line yet": ([b"data: a\n\ndata: b\n\ndata: c\n"], [("message", [b"a", b"b"], 0, 8)]),
+    "two reads share one": (
+        [b"data: a\n\ndata: b", b"c\n\ndata: d\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc", b"d"], 9, 8)],
+    ),
+    "two reads share one, nothing follows": (
+        [b"data: a\n\ndata: b", b"c\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, None)],
+    ),
+    "two reads share one, a name follows": (
+        [b"data: a\n\ndata: b", b"c\n\nevent: e\ndata: d\n\nevent: e\ndata: f\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, 8), ("e", [b"d", b"f"], 19, 17)],
+    ),
+    "two reads share one, CRLF": (
+        [b"data: a\n\ndata: b", b"c\r\n\r\ndata: d\r\n\r\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, None), ("message", [b"d"], 21, None)],
+    ),
+    "two reads share one, CRLF follows": (
+        [b"data: a\n\ndata: b", b"c\n\ndata: d\r\n\r\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, 8), ("message", [b"d"], 19, 10)],
+    ),
+    "two reads share one of two lines": (
+        [b"data: a\n\ndata: b", b"c\ndata: d\n\ndata: e\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc\nd"], 9, None), ("message", [b"e"], 27, None)],
+    ),
+    "two reads share a name": (
+        [b"data: a\n\nevent: e\ndata: b", b"c\n\nevent: e\ndata: d\n\n"],
+        [("message", [b"a"], 0, 8), ("e", [b"bc"], 9, None), ("e", [b"d"], 28, None)],
+    ),
+}
+#: The same with lines of eight bytes at most.
+TOGETHER_IN_SHORT_LINES = {
+    "as long as it may be": ([b"data: aa\n\ndata: bb\n\n"], [("message", [b"aa", b"bb"], 0, 8)]),
+    "too long": ([b"data: aa\n\ndata: bbb\n\n"], [("message", [b"aa"], 0, 8), "LineTooLong"]),
+    "shared and as long": (
+        [b"data: a\n\ndata: b", b"c\n\ndata: d\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc", b"d"], 9, 8)],
+    ),
+    "shared and too long": ([b"data: a\n\ndata: b", b"cd\n\ndata: d\n\n"], [("message", [b"a"], 0, 8), "LineTooLong"]),
+}
+
+
+def together(reads: list[bytes], limits: Limits = DEFAULT_LIMITS) -> list[Any]:
+    found: list[Any] = []
+    parser = SSEParser(limits=limits)
+    parser.emit = lambda frame: found.append((frame.event, [frame.data], frame.offset, None))
+    parser.emit_run = lambda run: found.append((run.event, run.payloads, run.offset, run.around))
+    try:
+        for chunk in reads:
+            parser.push(chunk)
+    except StreamError as error:
+        found.append(type(error).__name__)
+    return found
+
+
+@pytest.mark.parametrize(("reads", "expected"), TOGETHER.values(), ids=TOGETHER)
+def test_events_that_differ_in_their_payload_alone_come_together(reads, expected):
+    assert together(reads) == expected
+
+
+@pytest.mark.parametrize(("reads", "expected"), TOGETHER_IN_SHORT_LINES.values(), ids=TOGETHER_IN_SHORT_LINES)
+def test_events_within_the_limits_come_together(reads, expected):
+    assert together(reads, Limits(line_bytes=8)) == expected
+
+
+def test_of_a_long_read_windows_come_together():
+    counts = [
+        len(payloads) for _, payloads, _, _ in together([b"data: x\n\n" * 20_000 + b": c\n\n" + b"data: y\n\n" * 3])
+    ]
+    assert counts[:2] == [7281, 7281]
+    assert sum(counts) == 20_003
+    assert len(counts) < 9
+
+
 class PlainParser(SSEParser):
     """Without the path for streams of nothing but data."""
+
+    def _begun_payload(self, chunk):
+        return [], 0
 
     def _read_alike(self, window, first):
         return 0

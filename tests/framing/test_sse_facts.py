@@ -73,6 +73,9 @@ class LineRecorder(SSEParser):
         super().__init__()
         self.lines: list[bytes] = []
 
+    def _begun_payload(self, chunk):
+        return [], 0
+
     def _read_alike(self, window, first):
         return 0
 
