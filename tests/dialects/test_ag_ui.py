@@ -58,6 +58,17 @@ def test_chunks_of_reasoning_and_text_with_one_id_are_two_messages():
 
 
 @pytest.mark.parametrize(
+    "kinds", [("REASONING_MESSAGE", "TOOL_CALL"), ("TEXT_MESSAGE", "TOOL_CALL"), ("TOOL_CALL", "TEXT_MESSAGE")]
+)
+def test_a_chunk_behind_the_end_that_names_nothing_is_counted(kinds):
+    first, second = ({"type": f"{kind}_CHUNK", "delta": "x"} for kind in kinds)
+    first |= {"messageId": "m", "toolCallId": "c", "toolCallName": "f"}
+    late = [first, {**second, "toolCallName": "f"}]
+    body = run() + b"".join(b"data: %b\n\n" % json.dumps(document).encode() for document in late)
+    assert collected(body).report.repairs["after_end"] == 2
+
+
+@pytest.mark.parametrize(
     ("outcome", "losses"),
     [({"type": "x"}, {"metadata": 1}), ({}, {}), ("success", {"unknown_event": 1}), (7, {"unknown_event": 1})],
 )

@@ -307,7 +307,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
     def _chunk_id(self, document: dict[str, Any], name: str) -> str:
         """The id of what a chunk is about; all but the first may leave it out."""
         kind = document["type"].partition("_")[0]
-        if self._chunked is not None and text_of(document.get(name)) is None:
+        if self._chunked is not None and text_of(document.get(name)) is None and kind in self._latest:
             return self._latest[kind]
         return self._id(document, name)
 
