@@ -36,9 +36,10 @@ _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: The bytes of a read that are cut together. After ``_MANY`` bytes of events that are alike, the next events are cut in the
-#: same way; after fewer, at least ``_FEW`` bytes are read line by line, and twice as many each time.
-_WINDOW: Final = 64 * 1024
+#: The bytes of a read that are cut together: the first number after a window of which most was alike, else the second. After
+#: ``_MANY`` bytes of events that are alike, the next events are cut in the same way; after fewer, at least ``_FEW`` bytes are
+#: read line by line, and twice as many each time.
+_WINDOWS: Final = 64 * 1024, 16 * 1024
 _MANY: Final = 512
 _FEW: Final = 64
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
@@ -83,6 +84,7 @@ class SSEParser(Link):
     #: its name. A number of -1 matches no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
+    _window = _WINDOWS[0]  # so many bytes are cut together
     _at = 0  # where the line that is being read begins
     #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
     _begin = _NONE
@@ -257,8 +259,11 @@ class SSEParser(Link):
         few = _FEW
         while begin < len(chunk) and self.fault is None:
             if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
-                read = self._read_alike(chunk[begin : begin + _WINDOW], first)
+                window = chunk[begin : begin + self._window]
+                read = self._read_alike(window, first)
                 begin += read
+                if len(window) >= _WINDOWS[1]:
+                    self._window = _WINDOWS[2 * read <= len(window)]
                 if read >= _MANY or first:
                     few, first = _FEW, []
                     continue  # where fewer are alike, others follow: each attempt looks at a whole window
