@@ -92,7 +92,7 @@ class Stage(Generic[A_contra, B_co]):
 
 
 class Joined(Stage[A_contra, B_co]):
-    """Built-in stages in a row as one, which is entered in half of the time."""
+    """Several built-in stages as one. A pipe enters it in half of the time of the several."""
 
     def __init__(self, *stages: Stage[Any, Any]) -> None:
         *self._before, self._last = stages

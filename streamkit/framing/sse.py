@@ -41,7 +41,7 @@ _RETRY_DIGITS: Final = 18
 #: read line by line, and twice as many each time.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
 _MANY: Final = 512
-_FEW: Final = 64
+_FEW: Final = 16
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: The bytes before a data line, and the event name that they give. Some dialects name each event, and use few names. All
 #: parsers share this table. It keeps at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.

@@ -182,7 +182,7 @@ class ChatDecoder(FrameDecoder):
         # The same of a delta whose only text has changed.
         self._beside_text: Mapping[str, Any] | None = None
         self._detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
-        self._beside_always: Sequence[tuple[str, Any]] = ()  # what is an aside each time
+        self._beside_always: Sequence[tuple[str, Any]] = ()  # its members that nobody reads: asides, each time
         self._text_name = ""
         self._names_tried: Sequence[str] = ()
         self._running: RunningText  # where its text goes
@@ -334,7 +334,7 @@ class ChatDecoder(FrameDecoder):
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell_always(self, asides: Sequence[tuple[str, Any]]) -> None:
-        """What stands in each delta, or beside it, and is an aside each time."""
+        """Report the members of a delta or its choice that nobody reads: each time, as asides."""
         for place, value in asides:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 

@@ -146,7 +146,7 @@ class FrameDecoder(Link):
         self.report = report
         self.out: list[WireEvent] = []
         self.event = "message"  #: the name of the frame at hand
-        self._frame: Frame | None = None  # until somebody asks for it
+        self._frame: Frame | None = None  # ``frame`` makes it when it is first read
         self._payload, self._offset, self._last_id = b"", 0, ""  # what it is made of
         #: What comes is behind the terminator, where the decoder asks ``take_other`` about all of it.
         self.ended = False
@@ -155,7 +155,7 @@ class FrameDecoder(Link):
         #: Templates of payloads that differ in their text alone: the event's name, the bytes before and after the text, their
         #: number, the method that takes the text, and the last argument of that method.
         self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
-        self._is_padded = False  # padding stands behind them
+        self._is_padded = False  # whether the learned payloads have padding after the text
         self._learns = self.learns_alone and self.idle is not None
         self._set_most()
 

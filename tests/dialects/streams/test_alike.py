@@ -239,4 +239,4 @@ def test_few_payloads_are_read_alone(dialect, vary, monkeypatch):
         FrameDecoder, "_read_frame", lambda self, way, frame: alone.append(frame) or read_alone(self, way, frame)
     )
     read(dialect, [written(dialect, frames_of(dialect, vary=vary))], join=True)
-    assert len(alone) < 35
+    assert len(alone) < 30

@@ -15,6 +15,7 @@ from streamkit.dialects.streams import frame_decoder
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.policy import STRICT
 from streamkit.report import StreamReport
 from tests.laws.running import every_stream, read
 from tests.vectors.openai_chat import DONE, HEAD, ROLE, STOP, calls, chunk, said
@@ -258,6 +259,14 @@ def test_a_fragment_with_something_else_among_those_of_two_calls_is_read_as_it_i
     both = [CHUNK % b'{"tool_calls":[{"index":%d,"function":{"arguments":"word"}}]}' % at for at in (0, 1)]
     other = CHUNK % b'{"tool_calls":[{"index":0,%b"function":{"arguments":"odd"}}]}' % odd
     check("openai-chat", sse(role, *starts, *both * 9, other, *both * 9, other, *both, DONE), monkeypatch)
+
+
+@pytest.mark.parametrize("usage", [7, "many", [1], True])
+def test_the_text_of_a_chunk_that_strict_refuses_is_not_emitted(usage):
+    refused = {**said("no"), "usage": usage}
+    found = read("openai-chat", [*(sse(each) for each in [ROLE, *[said("x")] * 5, refused])], policy=STRICT)
+    assert found.text() == "x" * 5
+    assert found.fault.startswith("NeedsRepair")
 
 
 DETAIL = {"type": "reasoning.text", "text": "why", "index": 0}
