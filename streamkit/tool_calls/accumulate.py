@@ -284,7 +284,15 @@ class ToolCallAccumulator(Link):
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
             self._grow(event)
-        elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
+        elif kind in OUTPUT:
+            self._speak(event)
+        else:
+            self._give(event)
+
+    def _aside(self, event: Aside) -> None:
+        if self._failed:
+            self.report.repair("after_error")
+        elif event.kind in SPOKEN_ASIDES:
             self._speak(event)
         else:
             self._give(event)
@@ -657,6 +665,7 @@ class ToolCallAccumulator(Link):
         ResponseStarted: _started,
         ChoiceStarted: _choice_started,
         UsageReported: _counted,
+        Aside: _aside,
         ToolCallWhole: _whole,
         ToolCallsWhole: _wholes,
         ToolCallEnded: _ended,

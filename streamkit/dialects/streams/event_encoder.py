@@ -162,37 +162,33 @@ class EventEncoder(EncoderLink):
         """Write an aside, in the dialect's own form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
             raise StreamError(waiting_message(event.raw))
-        if not self._is_carried(event):
-            self._own_aside(event)
-            return
-        if self._carrier is None:
-            self._carrier = Carrier(self.native, self.encoding.limits, self.report)
-        self._hand_on(self._carrier.take(event))
+        vendor = event.vendor
+        if vendor != self.native and vendor in FORMS:  # it may become what it is in the dialect's own forms
+            is_carried = self._carrier is not None or event.type in FIRST
+        else:
+            is_carried = vendor != self.vendor and (vendor, event.type) in SPOKEN
+        if is_carried:
+            if self._carrier is None:
+                self._carrier = Carrier(self.native, self.encoding.limits, self.report)
+            self._hand_on(self._carrier.take(event))
+        elif self.vendor and vendor != self.vendor:
+            self.report.lose(event.kind)
+        else:
+            self.aside(event)
 
     def media(self, event: MediaGenerated) -> None:
         """Write what the model made, in the dialect's own form."""
         for aside in own_media(event, self.vendor, self.media_form, self.report):
             self.aside(aside)
 
-    def _is_carried(self, event: Aside) -> bool:
-        """Whether an aside may become what it is in the dialect's own forms."""
-        vendor = event.vendor
-        if vendor != self.native and vendor in FORMS:
-            return self._carrier is not None or event.type in FIRST
-        return vendor != self.vendor and (vendor, event.type) in SPOKEN
-
-    def _own_aside(self, event: Aside) -> None:
-        if self.vendor and event.vendor != self.vendor:
-            self.lose(event.kind)
-        else:
-            self.aside(event)
-
     def _hand_on(self, events: Sequence[Event]) -> None:
         for found in events:
-            if isinstance(found, Aside):
-                self._own_aside(found)
-            else:
+            if not isinstance(found, Aside):
                 self._handlers[type(found)](self, found)
+            elif self.vendor and found.vendor != self.vendor:
+                self.lose(found.kind)
+            else:
+                self.aside(found)
 
     def concluded(self, event: ResponseFinished) -> None:
         """The end of a choice, and before it what was carried and waited for more."""
