@@ -155,7 +155,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                     return
                 self._say(text, self._block)
                 if self._payload[-2:] == b"}}" and self.may_learn():  # the API may pad each otherwise
-                    self.learn_text(document, ("delta", self._member), AnthropicDecoder._say, self._block)
+                    self.learn_text(document, AnthropicDecoder._say, self._block, ("delta", self._member))
                 return
         kind = self.event
         if (

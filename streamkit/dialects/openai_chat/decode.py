@@ -73,6 +73,7 @@ DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
 #: Members of a delta that more is asked about than whether they have a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+FRAGMENT_FIELDS = CALL_FIELDS - {"custom"}
 #: Members that say the same reasoning: where the first has text, nobody looks at the others.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
 #: After so many chunks in a row that differ from the remembered one, ``_remember`` looks at a chunk again.
@@ -87,8 +88,9 @@ OWN_ROLES = ("assistant", None)
 #: Members of a delta that are reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
 TEXT_NAMES = PLAIN | {"content"}
-#: The path of the delta in a chunk, and of a call's text in a delta. Any other text is a member of the delta itself.
+#: The paths of the delta and the message in a chunk, and of a call's text in a delta.
 DELTA: Final = ("choices", 0, "delta")
+MESSAGE: Final = ("choices", 0, "message")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
 #: What stands around that text, as nearly everybody writes it.
 MEMBER: Final = b'"arguments":'
@@ -101,6 +103,9 @@ FUNCTION = Members("name", "arguments", "input")
 TEXT_PART = Members("type", "text")
 THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
 DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
+#: How to read another delta that differs in its text alone: the method that takes its text, the last argument of that method,
+#: and the paths of the text in the delta. Empty: such deltas are decoded.
+Like: TypeAlias = tuple[Any, ...]
 #: An item of a list, and the step that leads to it.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: ``extra_content`` that says of a content that it is a thought, and nothing more.
@@ -153,17 +158,7 @@ class ChatDecoder(FrameDecoder):
     __slots__ = (
         *("_always", "_anyway", "_aside", "_beside", "_beside_always", "_beside_delta", "_beside_text"),
         *("_choice_names", "_choice_unread", "_choices", "_constant", "_detail_beside", "_goes_on", "_id"),
-        *(
-            "_is_steady",
-            "_is_suspect",
-            "_may_fail",
-            "_names",
-            "_names_tried",
-            "_odd",
-            "_running",
-            "_state",
-            "_text_name",
-        ),
+        *("_is_steady", "_is_suspect", "_like", "_may_fail", "_names", "_names_tried", "_odd", "_state", "_text_name"),
         *("_unread", "_unread_names"),
     )
     _template: DeltaTemplate | None = None  # of the payloads of a large read that differ in their delta alone
@@ -182,10 +177,10 @@ class ChatDecoder(FrameDecoder):
         # The same of a delta whose only text has changed.
         self._beside_text: Mapping[str, Any] | None = None
         self._detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
-        self._beside_always: Sequence[tuple[str, Any]] = ()  # its members that nobody reads: asides, each time
+        self._beside_always: Sequence[tuple[str, Any]] = ()  # the asides that each such delta has, ``_always`` included
         self._text_name = ""
         self._names_tried: Sequence[str] = ()
-        self._running: RunningText  # where its text goes
+        self._like: Like
         self._head: dict[str, Any] = {}
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
@@ -242,26 +237,27 @@ class ChatDecoder(FrameDecoder):
             and type(delta := choice.get("delta")) is dict
             and ((usage := document.get("usage")) is None or type(usage) is dict)
             and (self._aside is ALONE or choice.get("message") == delta)
-            and (path := self.again(delta)) is not None
+            and (like := self.again(delta)) is not None
         ):  # as nearly all, it says nothing new but its delta
             self._odd = 0
             if usage:
                 self._tell_usage(document)
-            elif path and self._aside is ALONE and self.may_learn():
-                self._learn(document, delta, path)
+            elif like and self.may_learn():
+                self._learn(document, like)
         else:
             self._decode(document)
 
-    def _learn(self, document: dict[str, Any], delta: dict[str, Any], path: Sequence[str | int]) -> None:
-        """Learn the bytes around the text at ``path`` of a delta, or in a large read those around the delta."""
+    def _learn(self, document: dict[str, Any], like: Like) -> None:
+        """Learn the bytes around the text of a delta, or in a large read those around the delta."""
+        more, given, *paths = like
+        owners = [DELTA] if self._aside is ALONE else [DELTA, MESSAGE]
+        places = [(*owner, *path) for owner in owners for path in paths]
         if self.in_run:
             size = len(self.frame.data) + DELTA_BYTES
-            if size <= self.limits.event_values:  # so that none like it can have too many
+            if len(places) == 1 and size <= self.limits.event_values:  # so that none like it can have too many
                 self._template = learned(self.frame.data, document, DELTA)
-        elif path is FRAGMENT:
-            self.learn_text(document, (*DELTA, *path), ChatDecoder._more_of_call, delta["tool_calls"][0]["index"])
-        else:
-            self.learn_text(document, (*DELTA, *path), ChatDecoder._more_text, self._running)
+        elif len(places) <= 2:
+            self.learn_text(document, more, given, *places)
 
     def _decode(self, chunk: dict[str, Any]) -> None:
         """Any chunk, looked at from all sides."""
@@ -333,35 +329,36 @@ class ChatDecoder(FrameDecoder):
         """Forget what is known of deltas; keep what is known of the rest of the chunk."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
-    def _tell_always(self, asides: Sequence[tuple[str, Any]]) -> None:
+    def _tell(self, asides: Sequence[tuple[str, Any]]) -> None:
         """Report the members of a delta or its choice that nobody reads: each time, as asides."""
         for place, value in asides:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
-    def again(self, delta: dict[str, Any]) -> Sequence[str | int] | None:
-        """Read the delta of a chunk that has nothing else new. Return the path to its text, which is empty if the delta has
-        more; None if the chunk must be decoded.
-        """
+    def again(self, delta: dict[str, Any]) -> Like | None:
+        """Read the delta of a chunk that has nothing else new. None: the chunk must be decoded."""
         name = self._text_name
         text = delta.get(name)
         if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
             return self._read_like(text)
-        if not self._goes_on or not delta or "error" in delta:
-            return None
         state = self._state
-        if "tool_calls" in delta and state.speaks and self._is_steady and not self._always and self._grows_calls(state):
+        if not self._goes_on or "error" in delta or not (delta or (state.spoke and state.speaks)):
+            return None
+        is_same = self._is_steady or delta.get("role") == "assistant"  # as ``_read_again``, which then asks for no id
+        if "tool_calls" in delta and state.speaks and is_same and not self._always and self._grows_calls(state):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
+                index, text = fragment
                 if self.in_run:
-                    self.out.append(ToolCallDelta(fragment[0], None, None, fragment[1], state.number))
+                    self.out.append(ToolCallDelta(index, None, None, text, state.number))
                 else:
                     self._emit_out()
-                    self.next.push_fragment(*fragment, state.number)
-                return FRAGMENT
-        self._read_again(delta, state)
-        return ()
+                    self.next.push_fragment(index, text, state.number)
+                return ChatDecoder._more_of_call, index, FRAGMENT
+        like = self._read_again(delta, state)
+        self._tell(self._always)
+        return () if self._always or self.in_run else like
 
-    def _read_again(self, delta: dict[str, Any], state: ChoiceSoFar) -> None:
+    def _read_again(self, delta: dict[str, Any], state: ChoiceSoFar) -> Like:
         """Read a delta that is not like the last one, of a chunk that is otherwise like the remembered one."""
         role = delta.get("role")
         if not self._is_steady:
@@ -372,28 +369,23 @@ class ChatDecoder(FrameDecoder):
         if role == "assistant":
             state.speaks = True
         if (role in OWN_ROLES and state.speaks) or not self._keep_other(delta, state, state.number):
-            if self._detail_beside is not None and self._more_of_detail(delta, self._detail_beside, state):
-                pass
-            elif state.in_thought or not self._read_plain(delta, state, state.number, 0):
+            if self._detail_beside is not None and (like := self._more_of_detail(delta, self._detail_beside, state)):
+                return like
+            if state.in_thought or not self._read_plain(delta, state, state.number, 0):
                 self._remember_detail(delta, self._read_delta(delta, state.number, 0), state)
             elif (names := [*delta]) != self._names_tried:
                 self._remember_delta(delta, names)
-        self._tell_always(self._always)
-
-    def _read_like(self, text: str) -> Sequence[str | int]:
-        """Read the text of a delta that is like the last one."""
-        state, running = self._state, self._running
-        if not self.in_run:
-            self._more_text(text, running)
-        elif running is state.text:
-            self._say_text(text, state, state.number)
-        else:
-            self._say_thought(text, state, state.number)
-        if not (self._beside_always or self._always):
-            return (self._text_name,)
-        self._tell_always(self._beside_always)
-        self._tell_always(self._always)
         return ()
+
+    def _read_like(self, text: str) -> Like:
+        """Read the text of a delta that is like the last one."""
+        state, like = self._state, self._like
+        if not self.in_run:
+            like[0](self, text, like[1])
+            return like
+        (self._say_text if self._text_name == "content" else self._say_thought)(text, state, state.number)
+        self._tell(self._beside_always)
+        return () if self._beside_always else like
 
     def _more_text(self, text: str, running: RunningText) -> None:
         """Emit the text, or the reasoning, of a delta that is like the last one."""
@@ -406,9 +398,25 @@ class ChatDecoder(FrameDecoder):
         else:
             self.next.push_reasoning(text, state.number, state.block, "raw")
 
+    def _more_beside(self, text: str, given: tuple[RunningText, Sequence[tuple[str, Any]]]) -> None:
+        """The same of a delta with members that nobody reads."""
+        running, asides = given
+        self._more_text(text, running)
+        for place, value in asides:
+            self.emit(Aside(self.vendor, "metadata", place, value, self._state.number))
+
     def _more_of_call(self, text: str, index: int) -> None:
         """Emit a fragment of the call at ``index``."""
         self.next.push_fragment(index, text, self._state.number)
+
+    def _more_detail(self, text: str, event: ReasoningDelta) -> None:
+        """Emit the text of an entry of ``reasoning_details`` like the one that became ``event``."""
+        state = self._state
+        if state.block != event.block:  # plain reasoning came in between
+            self._forget_deltas()
+            state.block = event.block
+        self.texts.of((ReasoningDelta, state.number)).append(text)
+        self.next.push_reasoning(text, state.number, event.block, event.kind)
 
     def _remember_detail(self, delta: dict[str, Any], found: list[WireEvent], state: ChoiceSoFar) -> None:
         """Note what stands beside the text of one entry of ``reasoning_details``, if the delta said nothing else."""
@@ -419,25 +427,26 @@ class ChatDecoder(FrameDecoder):
             if is_plain and not state.in_thought:
                 self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
 
-    def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> bool:
-        """Read a delta that has more text of such an entry and nothing else. Return False for any other delta."""
+    def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> Like:
+        """Read a delta that has more text of such an entry and nothing else. Return nothing for any other delta."""
         name, event, beside_text, beside = like
         details = delta.get("reasoning_details")
         if type(details) is not list or len(details) != 1 or type(detail := details[0]) is not dict:
-            return False
+            return ()
         text = detail.get(name)
         if type(text) is not str or not text or state.block != event.block or state.signs:
-            return False
+            return ()
         if type(detail.get("index", 0)) is not int:  # False is 0
-            return False
+            return ()
         if {**detail, name: None} != beside_text or {**delta, **DETAILED} != beside:
-            return False
-        self.texts.of((ReasoningDelta, state.number)).append(text)
+            return ()
         if self.in_run:
+            self.texts.of((ReasoningDelta, state.number)).append(text)
             self.out.append(ReasoningDelta(text, state.number, event.block, event.kind))
         else:
-            self.next.push_reasoning(text, state.number, event.block, event.kind)
-        return True
+            self._more_detail(text, event)
+        twins = [(twin,) for twin in DETAILED if delta.get(twin) == text]
+        return ChatDecoder._more_detail, event, ("reasoning_details", 0, name), *twins
 
     def _remember_delta(self, delta: dict[str, Any], names: Sequence[str]) -> None:
         """Remember which member of a delta is its only text, unless others are read or say that another response begins."""
@@ -453,8 +462,11 @@ class ChatDecoder(FrameDecoder):
         if only is not None and (self._is_steady or delta.get("role") == "assistant"):
             state = self._state
             self._text_name, self._beside_text, self._names_tried = only, {**delta, only: None}, ()
-            self._beside_always = asides
-            self._running = state.text if only == "content" else state.thought  # type: ignore[assignment] # it was read
+            self._beside_always = asides = [*asides, *self._always]
+            running = state.text if only == "content" else state.thought
+            self._like = ChatDecoder._more_text, running, (only,)
+            if asides:
+                self._like = ChatDecoder._more_beside, (running, asides), (only,)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:
         if event is None or not self._goes_on:  # a whole message may repeat what came
@@ -1147,14 +1159,27 @@ def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[b
 
 
 def _fragment(delta: Any, most: int) -> tuple[int, str] | None:
-    """The index and the text of a delta that is one fragment of a call and nothing else."""
+    """The index and the text of a delta that is one fragment of a call and says nothing else."""
     try:
         [call] = delta["tool_calls"]
         index, function = call["index"], call["function"]
         text = function["arguments"]
     except (KeyError, TypeError, ValueError):  # something is missing, or of another type
         return None
-    is_alone = len(delta) == 1 and len(call) == 2 and len(function) == 1
-    if is_alone and type(index) is int and 0 <= index <= most and type(text) is str and text:
+    if type(index) is not int or not 0 <= index <= most or type(text) is not str or not text:
+        return None
+    if len(delta) == 1 and len(call) == 2 and len(function) == 1:
         return index, text
-    return None
+    if len(function) > 1 + ("name" in function) or not call.keys() <= FRAGMENT_FIELDS:
+        return None
+    is_alone = (
+        function.get("name") is None and call.get("id") is None and all(map(_says_nothing, delta, delta.values()))
+    )
+    return (index, text) if is_alone else None
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether a member of a delta says nothing beside a call."""
+    if name == "role":
+        return value in OWN_ROLES
+    return name == "tool_calls" or value is None or (not has_value(value) and name not in READ_OTHERWISE)

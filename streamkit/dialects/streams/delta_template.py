@@ -3,7 +3,8 @@
 Most payloads of a stream differ in their text alone, and the text is a tenth of them. The bytes around it are learned from one
 payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the text's place. JSON
 is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the same document
-with another text. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has its quotes.
+with another text. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has its quotes. A
+text may stand in a payload twice.
 
 Source: design.md §9; RFC 8259 §2.
 """
@@ -30,14 +31,15 @@ _decode_value = json.JSONDecoder().raw_decode
 
 
 class DeltaTemplate:
-    """The bytes ``before`` and ``behind`` the delta of a payload."""
+    """The bytes ``before`` and ``behind`` the delta of a payload. One that stands there twice has a ``middle`` as well."""
 
-    __slots__ = ("before", "behind", "kind", "padded")
+    __slots__ = ("before", "behind", "kind", "middle", "padded")
 
-    def __init__(self, before: bytes, behind: bytes, kind: type, *, padded: bool = False) -> None:
+    def __init__(self, before: bytes, behind: bytes, kind: type, *, middle: bytes = b"", padded: bool = False) -> None:
         self.before = before
         self.behind = behind
         self.kind = kind
+        self.middle = middle
         self.padded = padded
 
     def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
@@ -65,6 +67,12 @@ def unpadded(payload: bytes) -> bytes:
     return payload[:begin] + payload[end:] if at > 0 and payload[begin:end].isalnum() else payload
 
 
+def once(text: bytes, middle: bytes) -> bytes:
+    """The delta that stands on both sides of ``middle`` in a text; empty if there are two."""
+    half = text[: (len(text) - len(middle)) // 2]
+    return half if text == half + middle + half else b""
+
+
 def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
     """Several payloads without their padding: in three quarters of the time."""
     cut = [payload.rpartition(PAD) for payload in payloads]
@@ -75,34 +83,47 @@ def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
     return [head + pad + quote + rest for (head, pad, _), (_, quote, rest) in zip(cut, ends, strict=True)]
 
 
-def learned(payload: bytes, document: dict[str, Any], path: Sequence[str | int]) -> DeltaTemplate | None:
-    """What stands around the value at ``path`` in the payload of a document; None where it can't be told.
+def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int]) -> DeltaTemplate | None:
+    """What stands around the value at a path in the payload of a document, or around an equal one at each of two paths.
 
-    The document is changed.
+    None where it can't be told. The document is changed.
     """
     body = unpadded(payload)
     padded, payload = body != payload, body
-    *steps, name = path
-    owner: Any = document
-    for step in steps:
-        owner = owner[step]
-    member, text = dumps(name) + b":", dumps(owner[name])
-    begin = payload.find(member) + len(member)
+    if padded:
+        document["obfuscation"] = ""
+    places: list[tuple[int, int]] = []
+    kind: type = str
+    for *steps, name in paths:
+        owner: Any = document
+        for step in steps:
+            owner = owner[step]
+        place = _place_of(payload, name, owner[name], places[0][1] if places else 0)
+        if place is None:
+            return None
+        places.append(place)
+        kind, owner[name] = type(owner[name]), MARKED
+    places.sort()
+    before, behind = payload[: places[0][0]], payload[places[-1][1] :]
+    middle = payload[places[0][1] : places[-1][0]]
+    try:
+        marked = loads(before + (MARK + middle + MARK if middle else MARK) + behind)
+    except ValueError:
+        return None
+    return DeltaTemplate(before, behind, kind, middle=middle, padded=padded) if marked == document else None
+
+
+def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[int, int] | None:
+    """Where the value of a member begins and ends: of the first with this name ``after`` a byte, or else of the first."""
+    member, text = dumps(name) + b":", dumps(value)
+    begin = payload.find(member, after)
+    begin = (payload.find(member) if begin < 0 else begin) + len(member)
     if payload.startswith(text, begin):  # as nearly always: written as orjson writes it
         end = begin + len(text)
     else:
         begin += payload.startswith(b" ", begin)
         end = begin + _value_bytes(payload[begin:])
-    if begin < len(member) or end < begin:
-        return None
-    before, behind = payload[:begin], payload[end:]
-    kind, owner[name] = type(owner[name]), MARKED
-    if padded:
-        document["obfuscation"] = ""
-    try:
-        return DeltaTemplate(before, behind, kind, padded=padded) if loads(before + MARK + behind) == document else None
-    except ValueError:
-        return None
+    return None if begin < len(member) or end < begin else (begin, end)
 
 
 def loaded(text: bytes) -> Any:

@@ -23,7 +23,7 @@ from streamkit.dialects.members.values import (
     text_of,
 )
 from streamkit.dialects.streams.alike import Alike, ManyReader, Said, finding, places_of, text_alone
-from streamkit.dialects.streams.delta_template import learned, unpadded
+from streamkit.dialects.streams.delta_template import learned, once, unpadded
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.error_bodies import (
@@ -67,9 +67,10 @@ loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
-#: A template is first learned from the fourth payload that is fit for it, since a short stream gains nothing by one. The next
-#: template takes twice as many payloads, and so on.
+#: A template is learned from the fourth payload that is fit for it, since a short stream gains nothing by one, and at most one
+#: for each ``LEARN_EVERY`` frames: where none ever matches, all of them cost a twentieth of the time.
 LEARN_AT: Final = 4
+LEARN_EVERY: Final = 16
 #: Texts that alternate are these at most: those of interleaved calls.
 MOST_LIKE: Final = 4
 #: So many payloads are looked at together at first, and after one that was not like the others.
@@ -126,7 +127,7 @@ class FrameDecoder(Link):
     in_run = False  #: the payload at hand is one of many
     _alike = 0  # decoded payloads that a template could be learned from, since the last one was learned
     _repaired = 0  # repairs up to the last such payload
-    _learn_at = LEARN_AT
+    _learn_from = 0  # the number of frames from which a template may be learned
     _foreign: Frame | None = None  # the first frame that is not the dialect's
     _started = False  # whether the response started
     _counted = False  # whether token counts were reported
@@ -153,8 +154,8 @@ class FrameDecoder(Link):
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
         #: Templates of payloads that differ in their text alone: the event's name, the bytes before and after the text, their
-        #: number, the method that takes the text, and the last argument of that method.
-        self._templates: Sequence[tuple[str, bytes, bytes, int, Callable[[Any, str, Any], None], Any]] = ()
+        #: number, the bytes between two such texts, the method that takes the text, and the last argument of that method.
+        self._templates: Sequence[tuple[str, bytes, bytes, int, bytes, Callable[[Any, str, Any], None], Any]] = ()
         self._is_padded = False  # whether the learned payloads have padding after the text
         self._learns = self.learns_alone and self.idle is not None
         self._set_most()
@@ -198,11 +199,11 @@ class FrameDecoder(Link):
         if self._templates:
             body = unpadded(data) if self._is_padded else data
             size = len(body)
-            for name, before, behind, around, more, given in self._templates:
+            for name, before, behind, around, middle, more, given in self._templates:
                 text = body.removeprefix(before).removesuffix(behind)
                 if len(text) + around == size and name == event:
                     try:
-                        said = loads(text)
+                        said = loads(once(text, middle) if middle else text)
                     except ValueError:
                         break
                     if type(said) is str and said:
@@ -253,7 +254,7 @@ class FrameDecoder(Link):
         document = loads(self._payload)
         places = [*places_of(document, text)]
         if note is not None and len(places) == 1:
-            self.learn_text(document, places[0], FrameDecoder._more_alone, (note, said))
+            self.learn_text(document, FrameDecoder._more_alone, (note, said), places[0])
 
     def _more_alone(self, text: str, given: tuple[Callable[[str], object], Said]) -> None:
         """Emit the text of a payload like one that contained a text and nothing else."""
@@ -351,27 +352,29 @@ class FrameDecoder(Link):
         return len
 
     def may_learn(self) -> bool:
-        """Return whether to learn from the current payload: from the fourth of its kind, then ever more seldom."""
+        """Return whether to learn from the current payload: from the fourth of its kind, and once in so many frames."""
         self._alike += 1
-        if self._alike < self._learn_at:
+        if self._alike < LEARN_AT or self.report.frames < self._learn_from:
             return False
-        self._alike, self._learn_at = 0, 2 * self._learn_at
+        self._alike = 0
+        self._learn_from += LEARN_EVERY
         return True
 
     def learn_text(
-        self, document: dict[str, Any], path: Sequence[str | int], more: Callable[[Any, str, Any], None], given: Any
+        self, document: dict[str, Any], more: Callable[[Any, str, Any], None], given: Any, *paths: Sequence[str | int]
     ) -> None:
-        """Learn the bytes around the text at ``path`` of the current payload, whose document is not read any more.
+        """Learn the bytes around the text at a path of the current payload, whose document is not read any more.
 
-        ``more`` is a method: it gets the text of a payload that differs in its text alone, and what is ``given`` here.
+        The same text may stand at two paths. ``more`` is a method: it gets the text of a payload that differs in its text
+        alone, and what is ``given`` here.
         """
         data = self._payload if self._frame is None else self._frame.data
-        template = learned(data, document, path) if len(data) <= self.limits.event_values else None
-        if template is not None:
-            around = len(template.before) + len(template.behind)
-            kept = self._templates[: MOST_LIKE - 1] if template.padded is self._is_padded else ()
-            self._is_padded = template.padded  # of all that are kept
-            self._templates = ((self.event, template.before, template.behind, around, more, given), *kept)
+        found = learned(data, document, *paths) if len(data) <= self.limits.event_values else None
+        if found is not None:
+            around = len(found.before) + len(found.behind)
+            kept = self._templates[: MOST_LIKE - 1] if found.padded is self._is_padded else ()
+            self._is_padded = found.padded  # of all that are kept
+            self._templates = ((self.event, found.before, found.behind, around, found.middle, more, given), *kept)
 
     def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
         """Read a frame, and hand on what it says; gives the first two events."""

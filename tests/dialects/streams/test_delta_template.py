@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -161,6 +162,70 @@ def test_fragments_are_those_of_their_calls(chunks, monkeypatch):
     check("mistral", sse(ROLE, *chunks, chunk({}, "tool_calls"), DONE), monkeypatch)
     for limits in (Limits(arguments_chars=9), Limits(stream_arguments_chars=20), Limits(tool_calls=1), Limits(index=0)):
         check("openai-chat", sse(ROLE, *chunks, chunk({}, "tool_calls"), DONE), monkeypatch, limits)
+
+
+DETAIL = {"type": "reasoning.text", "text": "T", "format": "unknown", "index": 0}
+#: Deltas that say their text ``T`` twice, or that have members which say nothing, or which nobody reads.
+WORDY: dict[str, dict[str, Any]] = {
+    "reasoning and its details": {"content": "", "role": "assistant", "reasoning": "T", "reasoning_details": [DETAIL]},
+    "details and reasoning": {"reasoning_details": [DETAIL], "reasoning_content": "T"},
+    "three times": {"reasoning_details": [DETAIL], "reasoning_content": "T", "reasoning": "T"},
+    "details alone": {"reasoning_details": [{"type": "reasoning.summary", "summary": "T", "index": 3}]},
+    "beside an unknown member": {"reasoning": "T", "channel": "analysis"},
+    "a fragment and nothing": {
+        "role": "assistant", "content": None, "refusal": "", "tool_calls": [{"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": "T"}}]
+    },
+    "a fragment and a text": {"content": "T", "tool_calls": [fragment(0, "T")]},
+    "nothing": {},
+}  # fmt: skip
+#: The text of one such delta among others: where it stands first, and where it stands again.
+TEXTS = [
+    ("a", "a"),
+    ("a", "b"),
+    ("", ""),
+    ("", "a"),
+    ('"', '"'),
+    ("\\", "\\"),
+    ("é", "é"),
+    ('a","reasoning":"a', 'a","reasoning":"a'),
+]
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+@pytest.mark.parametrize("beside", [{}, {"seen": {"safe": True}}], ids=["", "beside"])
+@pytest.mark.parametrize("delta", WORDY.values(), ids=WORDY)
+def test_a_text_may_stand_twice_and_have_members_beside_it(delta, beside, doubled, monkeypatch):
+    def payload(first: str, last: str) -> bytes:
+        choice = {
+            "index": 0,
+            "delta": delta,
+            **({"message": delta} if doubled else {}),
+            "finish_reason": None,
+            **beside,
+        }
+        head, *texts = json.dumps({**HEAD, "choices": [choice]}).split('"T"')
+        says = [json.dumps(first), *[json.dumps(last)] * len(texts)]
+        return "".join([head, *(part for pair in zip(says, texts, strict=False) for part in pair)]).encode()
+
+    first = {"role": "assistant", "tool_calls": [fragment(0, "{", id="c", type="function")]}
+    others = [
+        chunk({"reasoning": "r"}),
+        chunk({"role": "user", "content": "u"}),
+        {**chunk({"content": "x"}), "id": "another"},
+    ]
+    odd = [each for texts in TEXTS for each in (payload(*texts), *[payload(" w", " w")] * 5)]
+    more = [each for other in others for each in (other, *[payload(" v", " v")] * 5)]
+    check("openai-chat", sse(chunk(first), *[payload("w", "w")] * 6, *odd, *more, STOP, DONE), monkeypatch)
+
+
+def test_templates_are_learned_again_where_the_time_changes_in_a_long_stream(monkeypatch):
+    payloads = [{**said("w"), "created": second} for second in range(9) for _ in range(30)]
+    learned, decoded = [], []
+    monkeypatch.setattr(FrameDecoder, "learn_text", lambda *_, to=FrameDecoder.learn_text: learned.append(to(*_)))
+    monkeypatch.setattr(ChatDecoder, "decode", lambda *_, to=ChatDecoder.decode: decoded.append(to(*_)))
+    read("openai-chat", [sse(payload) for payload in [ROLE, *payloads, STOP, DONE]])
+    assert len(learned) == 9
+    assert len(decoded) < 60
 
 
 MESSAGE = {
