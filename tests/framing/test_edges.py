@@ -80,13 +80,13 @@ def test_a_last_payload_is_read_without_its_line_end(strays):
     assert [frame.data for frame in parser.finish()] == [b"1:2"]
 
 
-def test_a_repair_behind_the_last_event_counts_at_the_end():
-    for report, fault in (StreamReport(), type(None)), (strict(), NeedsRepair):
+def test_repairs_behind_the_last_event_count_at_the_end():
+    for report, fault, times in (StreamReport(), type(None), 2), (strict(), NeedsRepair, 1):
         parser = SSEParser(report=report)
-        parser.feed(EVENT + b"what: no\n")
+        parser.feed(EVENT + b"what: no\nwhat\n")
         assert not report.repairs
         assert parser.finish() == []
-        assert (dict(report.repairs), type(parser.fault)) == ({"sse_field_unknown": 1}, fault)
+        assert (dict(report.repairs), type(parser.fault)) == ({"sse_field_unknown": times}, fault)
 
 
 async def source(*chunks: bytes):
@@ -105,12 +105,12 @@ async def test_a_body_that_is_all_there_is_is_no_event_stream_unless_that_is_ask
 # -- ids and limits ----------------------------------------------------------------------------------------------------
 
 
-def test_a_bare_object_is_whole_with_its_last_line():
-    parser = SSEParser(stray_errors=True)
-    parser.feed(EVENT + b'{"error":\n')
-    assert parser.boundary == len(EVENT)
-    parser.feed(b"1}\n")
-    assert parser.boundary == len(EVENT + b'{"error":\n1}\n')
+def test_the_boundary_passes_what_is_whole_between_events():
+    parser, boundaries = SSEParser(stray_errors=True), []
+    for read in (EVENT, b": c\n", b'{"error":\n', b"1}\n", b"data: 1\n", b": c\n", b"\n"):
+        parser.feed(read)
+        boundaries.append(parser.boundary)
+    assert boundaries == [9, 13, 13, 26, 26, 26, 39]
 
 
 def test_every_later_event_has_the_last_id_whichever_way_it_is_read():

@@ -101,6 +101,7 @@ ALONE = {
     "after half a line": ([SSE, b"da", SSE, SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 32, "message", "")]),
     "after a CR": ([SSE, b"data: a\r\r", SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 29, "message", "")]),
     "after a repair": ([SSE, b"what\n\n", SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 26, "message", "")]),
+    "with the beginning of another": ([SSE, b"data: a\n\ndata: ", b"b\n\n"], {}, [(b"{}", 0, "message", "")]),
     "two lines": ([b"data: a\ndata: b\n\n", b"data: a\rdata: b\n\n", b"data\n\n", b"xdata: a\n\n"], {}, []),
     "other line ends": ([b"data: a\r\n\r\n", b"data: a\r\n\n", b"data: a\n\r\n", b"event: e\r\ndata: a\n\n"], {}, []),
 }  # fmt: skip
