@@ -48,6 +48,9 @@ _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 _NAMES: Final = {b"": "message"}
 _MOST_NAMES: Final = 256
 _SHORT_NAME: Final = 64
+_EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
+#: The result of ``_alike`` where no events are alike.
+_NONE_ALIKE: Final[tuple[bytes, str, int, list[bytes]]] = b"data: ", "message", 1, []
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 #: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
@@ -186,15 +189,11 @@ class SSEParser(Link):
 
     def _name_in(self, head: bytes) -> str | None:
         """Return the name in ``head`` if that is one ``event`` line alone; None if it is anything else or the name is long."""
-        line = head[:-1]
-        if len(line) > min(self._limits.name_bytes, _SHORT_NAME) + 7 or b"\r" in line or b"\n" in line:
+        line = _EVENT_LINE.fullmatch(head)
+        if line is None or len(line[1]) > self._limits.name_bytes:
             return None
-        if line[:7] != b"event: " or head[-1:] != b"\n":
-            return None
-        name = line[7:].decode("utf-8", "replace") or "message"
-        if len(self._names) < _MOST_NAMES:
-            self._names[head] = name
-        return name
+        name = line[1].decode(errors="replace") or "message"
+        return self._names.setdefault(head, name) if len(self._names) < _MOST_NAMES else name
 
     def _begun(self, chunk: bytes) -> bytes:
         """What is to be read of a read before the first event."""
@@ -222,8 +221,7 @@ class SSEParser(Link):
         frame = self._last()
         if frame is not None:
             self._found(frame)
-        elif self._repairs is not None:
-            self._count_repairs()
+        self._count_repairs()
 
     def _last(self) -> Frame | None:
         line = (b"" if self._beginning is None else self._beginning.release()) + self._take()
@@ -253,12 +251,11 @@ class SSEParser(Link):
 
     def _cut(self, chunk: bytes) -> None:
         """Read a chunk: events that differ in their payload alone together, any others line by line."""
-        if type(chunk) is not bytes:
-            chunk = bytes(chunk)
+        chunk = bytes(chunk)  # bytes stay what they are, and an array becomes bytes
         first, begin = self._begun_payload(chunk)
         few = _FEW
         while begin < len(chunk) and self.fault is None:
-            if self._begin == _NONE and self._repairs is None and not (self._partial or self._after_cr):
+            if self._begin == _NONE and self._repairs is None and not self._partial:
                 window = chunk[begin : begin + self._window]
                 read = self._read_alike(window, first)
                 begin += read
@@ -314,11 +311,11 @@ class SSEParser(Link):
         head, name, width, payloads = self._alike(window)
         if first:
             if head != b"data: " or width != 1:
-                head, name, width, payloads = b"data: ", "message", 1, []
+                head, name, width, payloads = _NONE_ALIKE
             payloads = first + payloads
         if not payloads:
             return 0
-        run = FrameRun(payloads, self._at, name, self._id, len(head) + 2 * width + (head[:1] == b"e") * (width - 1))
+        run = FrameRun(payloads, self._at, name, self._id, len(head) + 2 * width + head.count(b"\n") * (width - 1))
         size = len(payloads) * run.around + sum(map(len, payloads))
         self._at = self.boundary = self._at + size
         self._any_event = True
@@ -335,18 +332,17 @@ class SSEParser(Link):
         if 13 in window:
             size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2
             if 13 in window or size - len(window) != window.count(b"\n"):
-                return b"", "", width, []
+                return _NONE_ALIKE
         before, data, _ = window.partition(b"data: ")
         name = self._names.get(before) or self._name_in(before) or ""
         whole, blank, _ = window.rpartition(b"\n\n")
         head = before + data
         if not (name and data and blank):
-            return b"", "", width, []
+            return _NONE_ALIKE
         payloads = whole[len(head) :].split(b"\n\n" + head)
         most = self._cap - len(head)
-        if whole.count(b"\n") != (2 + len(before[:1])) * len(payloads) - 2 or max(map(len, payloads)) > most:
-            odd = (number for number, each in enumerate(payloads) if 10 in each or len(each) > most)
-            payloads = payloads[: next(odd, 0)]
+        if whole.count(b"\n") != (2 + before.count(b"\n")) * len(payloads) - 2 or max(map(len, payloads)) > most:
+            payloads = payloads[: next(at for at, each in enumerate(payloads) if 10 in each or len(each) > most)]
         return head, name, width, payloads
 
     def _read(self, lines: list[bytes], width: int) -> None:
@@ -452,9 +448,8 @@ class SSEParser(Link):
             if b"\0" not in value:
                 self._id = self._short(value, offset)
         elif name == b"retry":
-            digits = value.lstrip(b"0") or value[:1]
-            if value.isdigit() and len(digits) <= _RETRY_DIGITS:
-                self.retry = int(digits)
+            if value.isdigit() and len(value.lstrip(b"0")) <= _RETRY_DIGITS:
+                self.retry = int(value[-_RETRY_DIGITS:])
         elif name == b"error" and self._stray_errors:
             self._repair("sse_error_field", offset)
             self._event = "error"
@@ -480,8 +475,7 @@ class SSEParser(Link):
     def _short(self, value: bytes, offset: int) -> str:
         if len(value) > self._limits.name_bytes:
             self.fault = NameTooLong(self._limits.name_bytes, offset=offset)
-            return ""
-        return value.decode("utf-8", "replace")
+        return value.decode(errors="replace")
 
 
 def parse_sse(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import settings
 
+from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkit.framing.frame import Frame, FrameRun
+    from streamkit.framing.frame import FrameRun
     from streamkit.framing.ndjson import NDJSONParser
     from streamkit.framing.sse import SSEParser
 
@@ -44,9 +45,10 @@ def read(make: Callable[..., SSEParser | NDJSONParser], reads: list[bytes], *, i
             machine.emit(run.frame(number))
 
     if in_runs:
-        machine.emit_run = take_run
+        machine.emit_run, machine.emit_payload = take_run, lambda *whole: machine.emit(Frame(*whole))
     frames = [frame for chunk in reads for frame in machine.feed(chunk)] + machine.finish()
     assert report.frames == len(frames)
+    assert machine.fault or report.bytes_in == sum(map(len, reads))
     fault = f"{type(machine.fault).__name__}: {machine.fault}" if machine.fault else ""
     return Outcome(frames, fault, machine.boundary, dict(report.repairs))
 

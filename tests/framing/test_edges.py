@@ -66,9 +66,9 @@ def test_an_object_is_an_event_only_behind_an_event_and_only_where_that_is_asked
 
 
 def test_a_last_error_field_is_read_only_where_that_is_asked_for():
-    for strays, expected in (True, [b"no"]), (False, []):
+    for strays, expected in (True, [b"n:o"]), (False, []):
         parser = SSEParser(stray_errors=strays)
-        parser.feed(EVENT + b"error: no")
+        parser.feed(EVENT + b"error: n:o")
         assert [frame.data for frame in parser.finish()] == expected
         assert bool(parser._report.repairs) is strays
 
@@ -76,8 +76,17 @@ def test_a_last_error_field_is_read_only_where_that_is_asked_for():
 @pytest.mark.parametrize("strays", [True, False])
 def test_a_last_payload_is_read_without_its_line_end(strays):
     parser = SSEParser(stray_errors=strays)
-    parser.feed(EVENT + b"data: 1")
-    assert [frame.data for frame in parser.finish()] == [b"1"]
+    parser.feed(EVENT + b"data: 1:2")
+    assert [frame.data for frame in parser.finish()] == [b"1:2"]
+
+
+def test_repairs_behind_the_last_event_count_at_the_end():
+    for report, fault, times in (StreamReport(), type(None), 2), (strict(), NeedsRepair, 1):
+        parser = SSEParser(report=report)
+        parser.feed(EVENT + b"what: no\nwhat\n")
+        assert not report.repairs
+        assert parser.finish() == []
+        assert (dict(report.repairs), type(parser.fault)) == ({"sse_field_unknown": times}, fault)
 
 
 async def source(*chunks: bytes):
@@ -94,6 +103,14 @@ async def test_a_body_that_is_all_there_is_is_no_event_stream_unless_that_is_ask
 
 
 # -- ids and limits ----------------------------------------------------------------------------------------------------
+
+
+def test_the_boundary_passes_what_is_whole_between_events():
+    parser, boundaries = SSEParser(stray_errors=True), []
+    for read in (EVENT, b": c\n", b'{"error":\n', b"1}\n", b"data: 1\n", b": c\n", b"\n"):
+        parser.feed(read)
+        boundaries.append(parser.boundary)
+    assert boundaries == [9, 13, 13, 26, 26, 26, 39]
 
 
 def test_every_later_event_has_the_last_id_whichever_way_it_is_read():
@@ -168,9 +185,10 @@ def test_a_sample_is_as_long_whatever_the_cuts():
     assert not beginning.open
 
 
-def test_a_mark_alone_is_an_empty_stream():
+@pytest.mark.parametrize("reads", [[], [b""], [BOM]])
+def test_nothing_or_a_mark_alone_is_an_empty_stream(reads):
     parser = SSEParser()
-    assert parser.feed(BOM) == []
+    assert [parser.feed(read) for read in reads] == [[]] * len(reads)
     assert parser.finish() == []
     assert parser.fault is None
 

@@ -216,7 +216,7 @@ def test_after_a_fault_nothing_is_read():
     fault = parser.fault
     assert isinstance(fault, LineTooLong)
     assert (fault.offset, fault.allowed) == (9, 10)
-    assert parser.feed(b"\ndata: y\n\n") == parser.finish() == parser.abandon() == []
+    assert parser.feed(b"data: y\n\n") == parser.feed(b"\ndata: y\n\n") == parser.finish() == parser.abandon() == []
     assert parser.fault is fault
 
 
@@ -356,6 +356,10 @@ TOGETHER = {
         [b"data: a\rdata: b\n\ndata: c\n\n"],
         [("message", [b"a\nb"], 0, None), ("message", [b"c"], 17, None)],
     ),
+    "a CR in a line, CRLF": (
+        [b"data: a\rdata: b\r\n\r\ndata: c\r\n\r\n"],
+        [("message", [b"a\nb"], 0, None), ("message", [b"c"], 19, 10)],
+    ),
     "another name": (
         [b"event: e\ndata: a\n\nevent: e\ndata: b\n\nevent: f\ndata: c\n\n"],
         [("e", [b"a"], 0, 17), ("e", [b"b"], 18, None), ("f", [b"c"], 36, 17)],
@@ -376,6 +380,10 @@ TOGETHER = {
     "two reads share one, nothing follows": (
         [b"data: a\n\ndata: b", b"c\n\n"],
         [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, None)],
+    ),
+    "two reads share one, a blank line follows": (
+        [b"data: a\n\ndata: b", b"c\n\n\n"],
+        [("message", [b"a"], 0, 8), ("message", [b"bc"], 9, 8)],
     ),
     "two reads share one, a name follows": (
         [b"data: a\n\ndata: b", b"c\n\nevent: e\ndata: d\n\nevent: e\ndata: f\n\n"],

@@ -31,7 +31,7 @@ def test_a_stage_has_its_functions_name_its_limits_and_the_pipes_report(make, da
     bounded = make(limits=Limits(line_bytes=32, event_bytes=32)).make(report)
     bounded.feed(data)
     assert isinstance(bounded.fault, LimitExceeded)
-    assert make.__name__ == make().name
+    assert (make().name, make().takes, make().gives) == (make.__name__, "bytes", "frames")
     make().make(report).feed(data)
     assert report.frames == 1
 

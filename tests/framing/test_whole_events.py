@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, StreamError, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES
+from streamkit.framing import sse
+from streamkit.framing.frame import BEGINNING_BYTES, Frame
 from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, serialize_sse
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import STRICT
@@ -23,8 +24,8 @@ EVENT = b"data: %b\n\n" % (b"x" * BEGINNING_BYTES)
 
 
 def frames_of(reads: list[bytes], *, in_runs: bool, limits: Limits = DEFAULT_LIMITS):
-    """The frames, all else that reading leaves behind, and the runs if they are taken as such."""
-    report, frames, runs = StreamReport(), [], []
+    """The frames, all else that reading leaves behind, the runs if they are taken as such, and then the payloads of reads."""
+    report, frames, runs, alone = StreamReport(), [], [], []
     parser = SSEParser(limits=limits, report=report, stray_errors=True)
 
     def take_run(run):
@@ -32,14 +33,20 @@ def frames_of(reads: list[bytes], *, in_runs: bool, limits: Limits = DEFAULT_LIM
         report.frames += len(run.payloads)
         frames.extend(map(run.frame, range(len(run.payloads))))
 
-    parser.emit, parser.emit_run = frames.append, take_run if in_runs else None
+    def take_payload(*whole):
+        alone.append(whole)
+        frames.append(Frame(*whole))
+
+    parser.emit = frames.append
+    if in_runs:
+        parser.emit_run, parser.emit_payload = take_run, take_payload
     with suppress(StreamError):
         for read in reads:
             parser.push(read)
         parser.push_end()
     fault = type(parser.fault), str(parser.fault), getattr(parser.fault, "offset", None)
     left = (parser.boundary, parser.last_event_id, parser.retry, report.bytes_in, report.frames, dict(report.repairs))
-    return (frames, fault, left if parser.fault is None else None), runs
+    return (frames, fault, left if parser.fault is None else None), runs, alone
 
 
 NAMED = b"event: a\ndata: {}\n\n"
@@ -58,7 +65,7 @@ def test_events_that_are_alike_are_read_together_as_one_by_one(pieces, data):
     places = data.draw(st.lists(st.integers(0, len(body)), max_size=4).map(sorted))
     reads = cut_at(body, places)
     for limits in (DEFAULT_LIMITS, Limits(line_bytes=40), Limits(event_bytes=30), Limits(name_bytes=20)):
-        found, runs = frames_of(reads, in_runs=True, limits=limits)
+        found, runs, _ = frames_of(reads, in_runs=True, limits=limits)
         assert not frames_of(reads, in_runs=False, limits=limits)[1]
         assert found == frames_of(reads, in_runs=False, limits=limits)[0]
         assert found == frames_of([body[at : at + 1] for at in range(len(body))], in_runs=False, limits=limits)[0]
@@ -67,10 +74,45 @@ def test_events_that_are_alike_are_read_together_as_one_by_one(pieces, data):
 
 def test_a_run_goes_as_far_as_events_are_alike():
     body = SSE + NAMED * 500 + b"event: b\ndata: {}\n\n" + NAMED * 500 + SSE * 500
-    (frames, _, _), runs = frames_of([body], in_runs=True)
+    (frames, _, _), runs, _ = frames_of([body], in_runs=True)
     assert [frame.offset for frame in frames[:3]] == [0, len(SSE), len(SSE + NAMED)]
     assert len(frames) == 1502
     assert sum(len(run.payloads) for run in runs) > 1400
+
+
+#: Reads, and the payload, offset, name and id of those that are one event and come without a frame.
+ALONE = {
+    "one and another": ([SSE, SSE, b"data: a\n\n"], {}, [(b"{}", 0, "message", ""), (b"{}", 10, "message", ""), (b"a", 20, "message", "")]),
+    "another name": (
+        [b"event: ab\ndata: data: a\n\n", SSE, b"event: ab\ndata: \n\n", b"event: ab\ndata: b\n\n"],
+        {},
+        [(b"data: a", 0, "ab", ""), (b"{}", 25, "message", ""), (b"b", 53, "ab", "")],
+    ),
+    "no name": ([b"event: \ndata: a\n\n"], {}, [(b"a", 0, "message", "")]),
+    "a long name": ([b"event: %b\ndata: a\n\n" % (b"n" * 64)], {}, [(b"a", 0, "n" * 64, "")]),
+    "a longer name": ([b"event: %b\ndata: a\n\n" % (b"n" * 65)], {}, []),
+    "names that are short": ([SSE, NAMED], {"name_bytes": 1}, [(b"{}", 0, "message", ""), (b"{}", 10, "a", "")]),
+    "names that are ill-formed": ([b"event: \xff\ndata: a\n\n"], {}, [(b"a", 0, "\ufffd", "")]),
+    "a read as long as a line": ([SSE, b"data: {1}\n\n"], {"line_bytes": 10}, [(b"{}", 0, "message", "")]),
+    "after several": ([SSE * 2, SSE], {}, [(b"{}", 20, "message", "")]),
+    "with an id": ([b"id: 7\ndata: a\n\n", SSE], {}, [(b"{}", 15, "message", "7")]),
+    "after a comment": ([b": c\n\n", SSE, b": c\n\n", SSE], {}, [(b"{}", 20, "message", "")]),
+    "after another line": ([SSE, b"id: 7\n", SSE, b"event: a\n", SSE], {}, [(b"{}", 0, "message", "")]),
+    "after half a line": ([SSE, b"da", SSE, SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 32, "message", "")]),
+    "after a CR": ([SSE, b"data: a\r\r", SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 29, "message", "")]),
+    "after a repair": ([SSE, b"what\n\n", SSE, SSE], {}, [(b"{}", 0, "message", ""), (b"{}", 26, "message", "")]),
+    "with the beginning of another": ([SSE, b"data: a\n\ndata: ", b"b\n\n"], {}, [(b"{}", 0, "message", "")]),
+    "two lines": ([b"data: a\ndata: b\n\n", b"data: a\rdata: b\n\n", b"data\n\n", b"xdata: a\n\n"], {}, []),
+    "other line ends": ([b"data: a\r\n\r\n", b"data: a\r\n\n", b"data: a\n\r\n", b"event: e\r\ndata: a\n\n"], {}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reads", "limits", "alone"), ALONE.values(), ids=ALONE)
+def test_a_read_of_one_event_comes_as_its_payload(reads, limits, alone):
+    found, _, payloads = frames_of(reads, in_runs=True, limits=Limits(**limits))
+    assert payloads == alone
+    assert found == frames_of(reads, in_runs=False, limits=Limits(**limits))[0]
+    assert found == frames_of([b"".join(reads)], in_runs=False, limits=Limits(**limits))[0]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +138,7 @@ def test_a_limit_of_sse_is_told_with_the_place_of_its_event(limits, data, error,
 
 def test_a_limit_of_sse_is_the_most_that_is_taken():
     for limits, data in (
-        ({"line_bytes": 11}, b"data: 12345\n\n"),
+        ({"line_bytes": 11}, b"data: 12345\ndata: 12345\n\n"),
         ({"event_bytes": 21}, b"data: 1\ndata: 2\ndata: 3\n\n"),
         ({"name_bytes": 4}, b"event: four\nid: four\ndata: 1\n\n"),
     ):
@@ -207,9 +249,10 @@ def test_names_are_told_apart_from_read_to_read_and_beyond_those_that_are_kept()
     names = [f"name-{number % 400}" for number in range(1200)] + ["n" * 100, ""]
     reads = [f"event: {name}\ndata: {{}}\n\n".encode() for name in names]
     for cut in (reads, [bytearray(read) for read in reads]):
-        (frames, fault, _), _ = frames_of(cut, in_runs=False)
+        (frames, fault, _), _, _ = frames_of(cut, in_runs=False)
         assert [frame.event for frame in frames] == [name or "message" for name in names]
         assert fault[0] is type(None)
+    assert len(sse._NAMES) == sse._MOST_NAMES
 
 
 def test_a_name_that_one_stream_may_have_may_be_too_long_for_another():

@@ -26,6 +26,7 @@ from streamkit.events import (
     ProviderFailed,
     RefusalDelta,
     ResponseFinished,
+    ResponseStarted,
     StopReasonSeen,
     StreamEnded,
     TerminatorSeen,
@@ -36,10 +37,11 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolCallWhole,
+    UsageReported,
     WireEvent,
 )
 from streamkit.limits import Limits
-from streamkit.policy import Policy
+from streamkit.policy import STRICT, Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.call import EXTRAS
@@ -389,6 +391,8 @@ ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
     ("64: the end inside a frame", [OPEN, LastFrameBroken(b"data: {")], None, {}),
     ("nothing at all", [], None, {}),
     ("[DONE] and nothing else", [DONE], None, {}),
+    ("another reason with whole calls", [ONE, seen("other"), DONE], "tool_calls", {"stop_unknown_with_calls": 1}),
+    ("another reason with an open call", [OPEN, seen("other"), DONE], "other", {}),
     ("refusal said as stop", [RefusalDelta("no"), STOP, DONE], "refusal", {}),
     ("a stop sequence says more than stop", [TextDelta("hi"), STOP, seen("stop_sequence", stop_sequence="\n"), DONE], "stop_sequence", {"stop_conflict": 1}),
 ]  # fmt: skip
@@ -399,8 +403,12 @@ ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
 )
 def test_a_choice_ends_for_one_reason(events, reason, repairs):
     out, report = accumulate([ChoiceStarted(), *events] if events and events != [DONE] else events)
-    finished = [event.reason for event in out if type(event) is ResponseFinished]
-    assert finished == ([reason] if reason else [])
+    finished = [event for event in out if type(event) is ResponseFinished]
+    assert [event.reason for event in finished] == ([reason] if reason else [])
+    assert report.stops == tuple(finished)
+    assert [event for event in out if type(event) is RefusalDelta] == [
+        event for event in events if type(event) is RefusalDelta
+    ]
     assert type(out[-1]) is StreamEnded
     assert out[-1].clean is report.clean is (reason is not None)
     assert bool(out[-1].reason) is (reason is None)
@@ -408,9 +416,31 @@ def test_a_choice_ends_for_one_reason(events, reason, repairs):
     assert {event.ended for event in out if type(event) is ToolCallFinished} <= {reason is not None}
 
 
-def test_the_native_word_and_the_stop_sequence_go_along():
-    out, _ = accumulate([StopReasonSeen("stop", "eos"), StopReasonSeen("stop_sequence", "stop", 0, "###")])
-    assert out[-2] == ResponseFinished("stop_sequence", "stop", 0, "###")
+@pytest.mark.parametrize("before", [[], [StopReasonSeen("stop", "eos", 1)]])
+def test_the_native_word_and_the_stop_sequence_go_along(before):
+    out, report = accumulate([*before, StopReasonSeen("stop_sequence", "stop", 1, "###")])
+    assert out[-2] == ResponseFinished("stop_sequence", "stop", 1, "###")
+    assert report.stops == (out[-2],)
+
+
+def test_the_report_has_the_start_and_the_last_usage_that_counts():
+    start, usage = ResponseStarted("r", vendor="v"), UsageReported(1, output_total=2)
+    out, report = accumulate([start, UsageReported(1), usage, UsageReported(), TextDelta("hi"), STOP])
+    assert out[:4] == [start, UsageReported(1), usage, UsageReported()]
+    assert (report.started, report.usage, report.has_output) == (start, usage, True)
+
+
+def test_texts_of_a_read_that_may_bring_several_come_together_at_its_end():
+    machine, out = ToolCallAccumulator(), []
+    machine.lead_to(out.append)
+    machine.joins = True
+    machine.hold()
+    machine.push_text("a", 0, 1)
+    machine.push_text("b", 0, 1)
+    assert out == []
+    machine.end_read()
+    machine.push_text("c", 0, 2)
+    assert out == [TextDelta("ab", 0, 1), TextDelta("c", 0, 2)]
 
 
 def test_each_choice_needs_its_reason():
@@ -469,6 +499,10 @@ def test_what_fails_behind_the_completion_point_takes_nothing_back():
     finished, _reason, ended = machine.abandon()
     assert finished == ToolCallFinished(0, "a", "f", '{"x":1}', ended=True)
     assert ended.clean
+    assert ToolCallAccumulator().abandon() == []
+    strict = ToolCallAccumulator(policy=STRICT)
+    strict.feed([TextDelta("hi"), STOP])
+    assert strict.abandon() == []
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
