@@ -69,30 +69,25 @@ class Metrics:
         self._requests = self._counter(
             "requests",
             "Requests answered, by the status and the ending that the client saw",
-            "client",
-            "route",
-            "status",
-            "ending",
+            "client route status ending",
         )
-        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream", "outcome")
-        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream", "verdict")
-        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream", "kind")
+        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream outcome")
+        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream verdict")
+        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream kind")
         self._request_repairs = self._counter(
-            "request_repairs", "Tolerances used for requests, by the client's dialect", "client", "kind"
+            "request_repairs", "Tolerances used for requests, by the client's dialect", "client kind"
         )
         self._losses = self._counter(
-            "losses", "What a dialect could not carry, by way", "upstream", "client", "kind", "way"
+            "losses", "What a dialect could not carry, by way", "upstream client kind way"
         )
         self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
         self._seconds = self._histogram(
             "request_seconds",
             "From a request to the end of its answer, by the ending that the client saw",
-            "client",
-            "route",
-            "ending",
+            "client route ending",
         )
         self._first = self._histogram(
-            "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
+            "first_byte_seconds", "From a request to the answer's first byte", "client route"
         )
         self._active = Gauge(
             "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
@@ -124,19 +119,17 @@ class Metrics:
     def _add_answers(self) -> None:
         """What upstreams answered, and when."""
         self._attempt_seconds = self._histogram(
-            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream", "outcome"
+            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream outcome"
         )
         self._first_output = self._histogram(
             "first_output_seconds",
             "From the beginning of a try with an upstream to the first text, reasoning or call of a stream",
-            "upstream",
-            "route",
+            "upstream route",
         )
         self._request_first_output = self._histogram(
             "request_first_output_seconds",
             "From a request to the first text, reasoning or call of a stream, whoever answered",
-            "client",
-            "route",
+            "client route",
         )
         self._gaps = self._histogram(
             "output_gap_seconds", "Between two outputs of a stream", "upstream", buckets=GAP_BOUNDS
@@ -144,33 +137,28 @@ class Metrics:
         self._rate = self._histogram(
             "output_tokens_per_second",
             "Tokens of a stream behind its first output, by the time from that to the last one",
-            "upstream",
-            "route",
+            "upstream route",
             buckets=RATE_BUCKETS,
         )
         self._overhead = self._histogram(
             "overhead_seconds",
             "The gateway's own time before a stream: until it asked, and from the first output to the answer's first byte",
-            "client",
-            "route",
+            "client route",
             buckets=OVERHEAD_BUCKETS,
         )
         self._tokens = self._counter(
             "tokens",
             "Tokens that upstreams told of; those of the cache are input, too, and those of reasoning output",
-            "upstream",
-            "route",
-            "type",
+            "upstream route type",
         )
         self._usage_unknown = self._counter(
             "usage_unknown",
             "Answers of which no tokens were told, by the ending that the client saw",
-            "upstream",
-            "ending",
+            "upstream ending",
         )
         self._stalls = self._counter("stalls", "Gaps between two outputs above stall_report_s", "upstream")
         self._stops = self._counter(
-            "stops", "Answers by the reason to stop; none: they broke off without", "upstream", "reason"
+            "stops", "Answers by the reason to stop; none: they broke off without", "upstream reason"
         )
 
     def _add_kept_answers(self) -> None:
