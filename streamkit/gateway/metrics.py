@@ -77,18 +77,14 @@ class Metrics:
         self._request_repairs = self._counter(
             "request_repairs", "Tolerances used for requests, by the client's dialect", "client kind"
         )
-        self._losses = self._counter(
-            "losses", "What a dialect could not carry, by way", "upstream client kind way"
-        )
+        self._losses = self._counter("losses", "What a dialect could not carry, by way", "upstream client kind way")
         self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
         self._seconds = self._histogram(
             "request_seconds",
             "From a request to the end of its answer, by the ending that the client saw",
             "client route ending",
         )
-        self._first = self._histogram(
-            "first_byte_seconds", "From a request to the answer's first byte", "client route"
-        )
+        self._first = self._histogram("first_byte_seconds", "From a request to the answer's first byte", "client route")
         self._active = Gauge(
             "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
         )
@@ -184,11 +180,12 @@ class Metrics:
             "recorder_unrecorded", "Exchanges in no file, or not to their end, by reason", "why"
         )
 
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
+    def _counter(self, name: str, meaning: str, labels: str = "") -> Counter:
+        """Return a counter; ``labels`` are names with blanks between them."""
+        return Counter(f"streamkit_{name}", meaning, labels.split(), registry=self.registry)
 
-    def _histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
-        return Histogram(f"streamkit_{name}", meaning, labels, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, meaning: str, labels: str, *, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
+        return Histogram(f"streamkit_{name}", meaning, labels.split(), buckets=buckets, registry=self.registry)
 
     def active(self, change: int) -> None:
         """An answer begins (1) or is over (-1)."""
