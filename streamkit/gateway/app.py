@@ -1,8 +1,7 @@
 """The gateway as an aiohttp application: each client dialect's paths, answered by the upstreams of a route.
 
-Nothing is shared between requests but the connections to the upstreams, what this process learned of them (``Memory``) and the
-counts. Client headers reach an upstream by allow-list only, and an upstream comes from the configuration only: nothing in a
-request can name one (limits.md T5, T6).
+Requests share the connections to the upstreams, what this process learned of them (``Memory``) and the counts. Nothing in a
+request names an upstream, and client headers reach one by allow-list only (limits.md T5, T6).
 
 Source: design.md §6; limits.md §3.
 """

@@ -1,9 +1,7 @@
 """What OpenTelemetry is told of a gateway: one SERVER span a request, one CLIENT span for each attempt with an upstream.
 
-A request belongs to the trace that its client names, and each attempt tells its upstream of its own span. Attempts are
-siblings; usage stands in the span of the attempt that it was of, and nowhere else. No span is ever made current.
-
-What clients wrote goes through ``Record.logged``, as in the log, and what looks like a key is cut out of what upstreams wrote.
+A request belongs to the trace that its client names. Attempts are siblings, usage is in the span of its attempt alone, and no
+span is made current. What clients and upstreams wrote is told without what looks like a key, as in the log.
 
 Source: observe.md O2 to O13.
 """

@@ -1,10 +1,8 @@
 """The store of several nodes: logs in Redis or Valkey, which any process of any node can read on, and stop.
 
-A process writes its logs behind the client that is there (``redis_writing``), and reads those of others as they grow
-(``redis_reading``). It lives, for others, as long as the key with the messages for it does, which it makes anew at each beat:
-so it comes back by itself where the store lost all it had. Others ask it there to end an answer, and say that one is read.
-
-A store that can't be reached keeps nobody from an answer: it then can't be resumed, and the store is tried at each beat.
+A process writes its logs behind the client that is there (``redis_writing``), and reads those of others (``redis_reading``).
+For others it lives as long as the key with the messages for it, which each beat makes anew; by such messages others ask it to
+end an answer, and say that one is read. Without a store answers go on, but can't be resumed.
 
 Source: resume.md §7, §10, §12; R10, R11, R22.
 """

@@ -1,13 +1,11 @@
 """Logs that this process writes: each in its memory first, and behind that in Redis.
 
-Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once where a log has its
-first bytes or its end. What a log is to append is the same at each try until Redis has it, so that one whose answer was lost
-is no duplicate. The copy in memory is what readers of this process read, and what is not in Redis yet is only there; it goes
-once the end is stored.
+Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once for first bytes and
+ends. An append is the same at each try until Redis has it, so that a retry is no duplicate. Readers of this process read the
+copy in memory, which goes once the end is stored.
 
-A log is lost where it is too long, where Redis is too long out of reach, or lost it, and where others took this process for
-dead and ended it. Nobody who waits for the answer notices. Where a lost log is in Redis, it is deleted, so that its readers
-don't wait for an end.
+A log is lost where it is too long, where Redis is too long out of reach or lost it, and where others took this process for
+dead. The client does not notice. A lost log is deleted in Redis, so that its readers don't wait for an end.
 
 Source: resume.md §7.2, §7.3, §7.7, §10.3, §11; R4, R12, R23, R25.
 """
