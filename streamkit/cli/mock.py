@@ -146,7 +146,6 @@ def _log_on_stderr() -> Iterator[None]:
 
 
 async def _signal() -> None:
-    """Wait for SIGINT or SIGTERM."""
     came, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, came.set)

@@ -127,7 +127,6 @@ class Gateway:
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
     def socket_limits(self) -> SocketLimits:
-        """What each WebSocket may have."""
         server = self.config.server
         return SocketLimits(
             message_bytes=server.body_bytes,

@@ -113,7 +113,6 @@ class Metrics:
             _begin(self._lost, [(why,) for why in get_args(Lost)])
 
     def _add_answers(self) -> None:
-        """What upstreams answered, and when."""
         self._attempt_seconds = self._histogram(
             "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream outcome"
         )
@@ -158,7 +157,6 @@ class Metrics:
         )
 
     def _add_kept_answers(self) -> None:
-        """What is kept for clients that come back."""
         self._resumes = self._counter("resumes", "Requests for the rest of an answer, by result", "result")
         self._unkept = self._counter("not_resumable", "Answers that were to be kept and are not, by reason", "why")
         self._lost = self._counter("logs_lost", "Answers that could be kept no longer, by reason", "why")
@@ -170,7 +168,6 @@ class Metrics:
         self._told: Totals[tuple[Counter, str]] = Totals()  # of counters that others keep, what is in ours
 
     def _add_recordings(self) -> None:
-        """What is recorded of exchanges with upstreams."""
         self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
         self._recorder_bytes = self._counter("recorder_bytes", "Bytes of recordings written")
         self._recorder_dropped = self._counter(
@@ -244,7 +241,6 @@ class Metrics:
                     self._losses.labels(attempt.upstream, client, kind, way).inc(times)
 
     def _observe_answer(self, attempt: Attempt, record: Record) -> None:
-        """Count what an upstream answered, and when."""
         upstream, route, times = attempt.upstream, record.route, attempt.output_times
         if attempt.begun:
             for kind, tokens in attempt.usage.items():

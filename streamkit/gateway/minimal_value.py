@@ -149,7 +149,6 @@ def _combined(inner: dict[str, Any], outer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(flat: dict[str, Any]) -> Iterator[Any]:
-    """The values that the schema itself names."""
     yield from (flat[key] for key in ("const", "default") if key in flat)
     for key in ("examples", "enum"):
         yield from flat.get(key) or ()

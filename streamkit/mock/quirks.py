@@ -235,7 +235,6 @@ def _reset_behind_end(answer: Answer) -> Answer:
 
 
 def _read(answer: Answer) -> Response:
-    """What a stream says."""
     collector = Collector(answer.dialect, StreamReport())
     reading = reading_machine(answer.dialect)
     for events in reading.feed(answer.body), reading.finish():

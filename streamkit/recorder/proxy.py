@@ -244,7 +244,6 @@ class _Line:
         self._loop.call_soon_threadsafe(self._report_end, file, end)
 
     def ended(self, end: str) -> None:
-        """The exchange is over."""
         self._end, self._seconds = end, self._loop.time() - self._started
         if self._is_saved:
             self._write()

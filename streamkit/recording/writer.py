@@ -125,7 +125,6 @@ class RecordingWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what came so far."""
         if self._descriptor is None or not self._lines:
             return
         size = self._pending

@@ -69,7 +69,6 @@ class Schedule:
             await asyncio.sleep(0)
 
     def wrote(self) -> None:
-        """Something was written just now."""
         self._wrote = self._time()
 
 

@@ -348,7 +348,6 @@ class PassThrough:
         return bytes(self._held[at - self._passed :] or self._chunk[at - self._passed :])
 
     def _end_of_terminator(self) -> int:
-        """The byte behind the terminator."""
         at = self._wait_at or 0
         raw = self._raw(at)
         if self._dialect.frame_end is None:  # a binary message

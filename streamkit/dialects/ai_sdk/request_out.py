@@ -119,7 +119,6 @@ class AISDKRequestWriter(RequestWriter):
             self.lose("turn_name", turn.name)
 
     def _begin(self, turn: Turn, role: str) -> Message:
-        """A new message."""
         self._number += 1
         name = turn.native_ids[0] if self.own and turn.native_ids else f"message_{self._number}"
         message = add_missing({"id": name, "role": role, "parts": []}, self.extras(turn.extras))

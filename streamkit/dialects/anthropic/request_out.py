@@ -424,7 +424,6 @@ def _continues_unsigned(messages: Sequence[Message]) -> bool:
 
 
 def _compaction_members(compaction: Compaction) -> dict[str, Any]:
-    """The members that ask for a summary."""
     if compaction.now:
         return {"compaction": without_none(type=SUMMARIZE, instructions=compaction.instructions)}
     tokens = compaction.threshold

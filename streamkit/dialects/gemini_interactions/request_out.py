@@ -344,7 +344,6 @@ class InteractionsRequestWriter(RequestWriter):
         return without_none(thinking_level=level, thinking_summaries=summary)
 
     def _format(self, output: OutputFormat | None) -> dict[str, Any]:
-        """The form of the answer's text."""
         if output is None:
             return {}
         if output.kind != "schema":

@@ -86,7 +86,6 @@ class GrammarChecker:
             self.check(document)
 
     def check(self, document: dict[str, Any]) -> None:
-        """One payload."""
         raise NotImplementedError
 
     def close(self) -> None:

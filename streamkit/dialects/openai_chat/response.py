@@ -149,7 +149,6 @@ class ChatResponseWriter(ResponseWriter):
         return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
-        """The message of a choice."""
         self.lose_order(choice)
         texts = [part for part in choice.parts if isinstance(part, Text)]
         if len(texts) > 1:

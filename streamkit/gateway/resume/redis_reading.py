@@ -95,7 +95,6 @@ class Hub:
                 del self._watched[key]
 
     async def run(self) -> None:
-        """Read on, for ever."""
         loop = asyncio.get_running_loop()
         while True:
             at = {self._inbox: self._heard, **{key: watched.last for key, watched in self._watched.items()}}

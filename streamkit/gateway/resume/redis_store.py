@@ -125,7 +125,6 @@ class RedisStore:
 
     @property
     def lost(self) -> Counter[Lost]:
-        """Logs that were lost, by reason."""
         return self._writer.lost if self._tasks else Counter()
 
     @property

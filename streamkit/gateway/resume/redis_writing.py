@@ -192,7 +192,6 @@ class Writer:
             self._lose(log, why)
 
     async def run(self) -> None:
-        """Write, for ever."""
         while True:
             await self._wake.wait()
             with suppress(TimeoutError):
