@@ -7,7 +7,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -106,7 +106,9 @@ async def run(options: argparse.Namespace) -> Status:
     mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed)
     with _log_on_stderr():
         async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
-            print(_addresses(mock.urls(url_of(bound))), flush=True)
+            urls = mock.urls(url_of(bound))
+            width = max(map(len, urls))
+            print("base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items()), sep="\n", flush=True)
             await _signal()
     verdict = mock.verdict
     print(verdict, flush=True)
@@ -127,11 +129,6 @@ def _quirks(dialect: str) -> Iterator[str]:
             yield f"    needs: {', '.join(quirk.needs)}" + (f"; of the reader: {quirk.reader}" if quirk.reader else "")
             if len(every) > 1:
                 yield f"    of: {', '.join(having)}"
-
-
-def _addresses(urls: Mapping[str, str]) -> str:
-    width = max(map(len, urls))
-    return "\n".join(["base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items())])
 
 
 @contextmanager

@@ -64,8 +64,9 @@ def parse_config(
     document = evolve(parse_toml(text, name), options=frozenset(server or {}))
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
-    listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
-    resume, responses, telemetry = reading.resume(), reading.responses(), reading.telemetry()
+    listener, upstreams, routes = reading.table("server", Server, server), reading.upstreams(), reading.routes()
+    resume, responses = reading.table("resume", Resume), reading.table("responses", Responses)
+    telemetry = reading.table("telemetry", Telemetry)
     compared = [*faults(document.values, upstreams), *environment_faults(document.values, env)]
     findings = [*reading.faults, *(document.finding(*fault) for fault in compared)]
     if findings or listener is None or resume is None or responses is None or telemetry is None:
@@ -98,17 +99,9 @@ class _Reading:
             if name not in TABLES:
                 self._fault((name,), f"unknown key{meant(name, TABLES)}")
 
-    def server(self, instead: Mapping[str, Any]) -> Server | None:
-        return self._read(("server",), {**self._top("server"), **instead}, Server)
-
-    def resume(self) -> Resume | None:
-        return self._read(("resume",), self._top("resume"), Resume)
-
-    def responses(self) -> Responses | None:
-        return self._read(("responses",), self._top("responses"), Responses)
-
-    def telemetry(self) -> Telemetry | None:
-        return self._read(("telemetry",), self._top("telemetry"), Telemetry)
+    def table(self, name: str, kind: type[T], instead: Mapping[str, Any] | None = None) -> T | None:
+        """Return what a table of settings says, with other values ``instead`` of some; None for a table with faults."""
+        return self._read((name,), {**self._top(name), **(instead or {})}, kind)
 
     def upstreams(self) -> dict[str, Upstream | None]:
         """By name; None for one with faults."""

@@ -179,7 +179,8 @@ class Mock:
                 await _begin(request, response)
                 await response.write_eof()
             case "cut":
-                _close(request)
+                if request.transport is not None:
+                    request.transport.close()
             case "reset":
                 _reset(request)
             case "stalled":
@@ -253,11 +254,6 @@ async def _begin(request: web.Request, response: web.StreamResponse) -> None:
     """Send the headers with the first bytes."""
     if not response.prepared:
         await response.prepare(request)
-
-
-def _close(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.close()
 
 
 def _reset(request: web.Request) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -153,7 +153,8 @@ class Proxy:
         self, request: web.Request, target: str, body: bytes | None, recording: OpenRecording, line: _Line
     ) -> web.StreamResponse:
         url = URL(self.base_url + target, encoded=True)
-        headers = _sent(request.headers)
+        headers = _end_to_end(request.headers, HOP_BY_HOP | _WRITTEN)
+        headers["Accept-Encoding"] = "identity"
         recording.request(request.method, url.raw_path_qs, headers.items(), body)
         response = await self._ask(request.method, url, headers, body)
         if isinstance(response, SourceFailed):
@@ -291,17 +292,8 @@ def _dialect_of(path: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _sent(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    sent = _end_to_end(headers, HOP_BY_HOP | _WRITTEN)
-    sent["Accept-Encoding"] = "identity"
-    return sent
-
-
 def _end_to_end(headers: Mapping[str, str], left_out: frozenset[str]) -> CIMultiDict[str]:
     """The headers without these names, and without what ``Connection`` names."""
-    named = {name.strip().lower() for value in _all(headers, "connection") for name in value.split(",")}
+    listed = [value for name, value in headers.items() if name.lower() == "connection"]
+    named = {name.strip().lower() for value in listed for name in value.split(",")}
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out | named)
-
-
-def _all(headers: Mapping[str, str], name: str) -> Iterator[str]:
-    return (value for each, value in headers.items() if each.lower() == name)

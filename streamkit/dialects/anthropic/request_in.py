@@ -179,7 +179,8 @@ class BlockReader(BlockParts):
             case "image" | "document" if _source_kind(block) in SOURCES[kind]:
                 self.parts.append(self._media(block, kind))
             case "thinking":
-                self._thinking(block, number)
+                text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
+                self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
             case "redacted_thinking":
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
@@ -228,10 +229,6 @@ class BlockReader(BlockParts):
         return media
 
     # -- the assistant's blocks -----------------------------------------------------------------------------------
-
-    def _thinking(self, block: Fields, number: int) -> None:
-        text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
-        self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
 
     def _call(self, block: Fields) -> ToolCall:
         call = call_of(block, "id")

@@ -136,10 +136,10 @@ def without_event_line(frame: bytes) -> bytes:
     return _EVENT_LINE.sub(b"", frame)
 
 
-def surrounded(changes: Changes, first: Where, last: Where, text: str, *, tag: str = "think") -> Change:
-    """Put tags around a text that comes in deltas."""
-    opened = changes.edit(first, turn(text, lambda value: f"<{tag}>{value}"))
-    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</{tag}>")))
+def surrounded(changes: Changes, first: Where, last: Where, text: str) -> Change:
+    """Put tags of thinking around a text that comes in deltas."""
+    opened = changes.edit(first, turn(text, lambda value: f"<think>{value}"))
+    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</think>")))
 
 
 def call_text(name: Any, arguments: Any) -> str:

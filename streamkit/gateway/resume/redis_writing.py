@@ -221,8 +221,10 @@ class Writer:
         expiries: list[Command] = []
         for log, append in batch:
             commands.append(append.command(log.key))
+            # what is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12)
             if log.is_again or append.ended is not None:
-                expiries.append(self._expiry(log, append))
+                lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
+                expiries.append(("PEXPIRE", log.key, lives_ms))
             log.is_again = True
         commands += expiries
         commands += (("DEL", key) for key in doomed)
@@ -258,14 +260,6 @@ class Writer:
                 self._awake(at_once=True)
                 break
         return batch
-
-    def _expiry(self, log: RedisLog, append: Append) -> Command:
-        """A log lives on for its time behind the end.
-
-        What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12).
-        """
-        lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
-        return ("PEXPIRE", log.key, lives_ms)
 
     async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
         """Note what became of an append; False: it is to be sent again."""

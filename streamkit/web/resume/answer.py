@@ -166,7 +166,8 @@ class ResumableOutlet(HTTPOutlet):
             else:
                 log.append(data)
         if self.has_left:
-            self._refuse_if_lost()
+            if log is None or log.lost is not None:  # nobody is there, and nobody can come back
+                raise ConnectionResetError("the client left, and the answer is kept no longer")
             return
         piece = data if self._ids is None else self._ids.feed(data)
         if log is None or log.lost is not None:  # the upstream waits for a slow client, as it does for others
@@ -278,11 +279,6 @@ class ResumableOutlet(HTTPOutlet):
             self._reply.interrupt(Unattended(f"nobody has read the answer for {allowed_s:g} s"))
         else:
             self._timer = self._loop.call_later(min(allowed_s / LOOKS, LOOK_S), self._look)
-
-    def _refuse_if_lost(self) -> None:
-        """Raises ConnectionResetError where nobody is there, and nobody can come back."""
-        if self._log is None or self._log.lost is not None:
-            raise ConnectionResetError("the client left, and the answer is kept no longer")
 
     def _stop(self) -> None:
 
