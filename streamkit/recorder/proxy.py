@@ -1,13 +1,12 @@
 """A reverse proxy in front of one provider, which records what goes over it and changes none of it.
 
-Any method and any path below the base URL is passed on. The bytes of bodies are the same on both sides, and a read of an
-answer is written to the client before the next is made. Headers pass both ways but for those of a connection (RFC 9110
-§7.6.1); the provider is asked for bodies that are not compressed, so that what it sends can be read. Redirects are the
-client's to follow: a key goes to no other host. Where the provider breaks an answer off, the client's connection is closed,
-and where the client leaves, the provider's.
+Any method and path below the base URL is passed on, with the same bytes of bodies, and each read of an answer is written
+before the next is made. Headers pass but for those of a connection (RFC 9110 §7.6.1), and the provider is asked for bodies
+that are not compressed. Redirects are the client's to follow. Where one side breaks off, the other side's connection is
+closed.
 
-A client's keys pass, and are written nowhere (``recording/writer.py``). What asks by another name than the proxy's, and
-pages of the web, are refused: the proxy may be able to reach what they can't.
+A client's keys pass, and are written nowhere (``recording/writer.py``). What asks by another name than the proxy's, and pages
+of the web, are refused: the proxy may be able to reach what they can't.
 
 Source: observe.md O24, O25; RFC 9110 §7.6.1, §15.5.20 (421); limits.md T15.
 """

@@ -1,15 +1,12 @@
 """The neutral conversation to requests for interactions: turns to steps, options, tools and the choice among them.
 
-A turn of the user is a ``user_input``, and each result of a tool in it is a step of its own in front. What the model said is a
-``model_output`` for each run of texts and media; requests read in this dialect keep their steps apart. All messages of the
-system, wherever they stand, are one ``system_instruction``. An input of one plain text is that text.
+A user's turn is a ``user_input``, with a step for each result in front. What the model said is a ``model_output`` for each
+run of texts and media; requests read in this dialect keep their steps apart. All messages of the system are one
+``system_instruction``.
 
-A thought goes back with Google's signature. That of a call stands in a thought in front of it, or in the call if it came so.
-What other vendors signed is left out, and so are the thoughts of other models. Arguments are objects, and so is a result that
-came as one.
-
-Google keeps each interaction unless it is told not to, so that a request of another dialect says ``store: false``: its clients
-send the whole conversation each time.
+Thoughts, and calls, go back with Google's signature; what other vendors signed is left out, and so are their models'
+thoughts. Arguments are objects, and so is a result that came as one. A request of another dialect says ``store: false``,
+since Google keeps each interaction otherwise, and its clients send the whole conversation each time.
 
 Source: dialects.md §5.5, §7.3, §7.4; seeds.md S2; the types of google-genai 3.4.0.
 """

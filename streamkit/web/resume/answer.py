@@ -1,11 +1,9 @@
 """An answer that goes on without its client: what it gets stands in a log, too, from which it can be read on.
 
-The client that asked is written to as always; there is no hop over the log, which would cost 7 to 9 µs an event. One that
-reads more slowly than the model writes gets what waits for it from here, and slows no upstream, until the log is full. One
-that leaves before the headers has no id to come back with, and its answer ends as any other, unless it knows the answer by a
-name of its own. Behind them it goes on, until it ends, is stopped, or nobody has read it for ``unattended_s``.
-
-What says that an answer is whole, and what comes behind that, is appended to the log together with its end.
+The client is written to directly, since a hop over the log would cost 7 to 9 µs an event. A slow one gets what waits for it
+from here, and slows no upstream until the log is full. One that leaves before the headers has no id to come back with, so its
+answer ends as any other, unless it has a name for the answer. Behind them the answer goes on until it ends, is stopped, or
+nobody has read it for ``unattended_s``. What says that it is whole is appended to the log together with its end.
 
 Source: resume.md §4.2, §5.3, §6.
 """
