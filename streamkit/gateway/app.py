@@ -222,7 +222,7 @@ def gateway_app(
         resuming = Resuming(
             store=store or store_of(config),
             unattended_s=config.resume.unattended_s,
-            key=_no_key if ring is None else _key_of,
+            key=_key_of,
             state=config.responses.kept,
         )
         add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end, misspelt_too=True)
@@ -401,13 +401,9 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 
 def _key_of(request: web.Request) -> str:
+    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
     ring = request.app[GATEWAY].ring
     return (ring and ring.accepted(request)) or ""
-
-
-def _no_key(_request: web.Request) -> str:
-    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
-    return ""
 
 
 def _read_to_the_end(request: web.Request, reply: Reply) -> None:

@@ -88,11 +88,12 @@ class InteractionsRequestWriter(RequestWriter):
             self.system_speaks("input", "Gemini Interactions needs a step", words=bool(instruction))
             steps, instruction = [{"type": INPUT, "content": [{"type": "text", "text": instruction}]}], None
         tier = self.service_tier(options.service_tier, SERVICE_TIERS)
+        tools = (self._tool(tool) for tool in request.tools)  # their losses are counted where they are written
         body = without_none(
             model=request.model,
             input=_short(steps) if steps or not self.own else None,
             system_instruction=instruction,
-            tools=self._tools() or None,
+            tools=[tool for tool in tools if tool is not None] or None,
             generation_config=self._generation_config() or None,
             service_tier=tier if self.own or tier is None else SERVICE_TIERS[tier],
             store=None if self.own else False,
@@ -352,10 +353,6 @@ class InteractionsRequestWriter(RequestWriter):
         return {"response_format": {"type": "text", "mime_type": JSON, "schema": output.schema}}
 
     # -- tools -----------------------------------------------------------------------------------------------------
-
-    def _tools(self) -> list[dict[str, Any]]:
-        written = (self._tool(tool) for tool in self.request.tools)
-        return [tool for tool in written if tool is not None]
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "server":

@@ -235,7 +235,9 @@ class RedisStore:
     async def _open(self, log_id: str, owner: str, after: int) -> RedisReading:
         meta, node, newest = await self._found(log_id, owner)
         has_whole_end = newest.ended is not None and not newest.is_seal
-        allowed = newest.end if has_whole_end else (newest.begin if newest.is_seal else newest.end) + self._ahead
+        # a client may have bytes that did not come to the store yet, or never
+        ahead = (newest.begin if newest.is_seal else newest.end) + self.settings.behind_bytes
+        allowed = newest.end if has_whole_end else ahead
         if after > allowed:
             raise BadCursor(f"the cursor {after:,} lies behind the {newest.end:,} bytes that there are")
         if self._readers[log_id] >= self.limits.readers:
@@ -245,11 +247,6 @@ class RedisStore:
         if has_whole_end and after == newest.end:
             reading.ended = newest.ended
         return reading
-
-    @property
-    def _ahead(self) -> int:
-        """Bytes that a client may have that did not come to the store yet, or never."""
-        return self.settings.behind_bytes
 
     async def _found(self, log_id: str, owner: str) -> tuple[Meta, str, Entry]:
         """What is known of a log, its process, and its last entry. Raises LogGone and StoreDown."""
