@@ -32,7 +32,6 @@ from streamkit.dialects.quirks.common import (
     text_quirks,
 )
 
-CANDIDATE: Final = "candidates.0"
 CONTENT: Final = "candidates.0.content"
 PARTS: Final = "candidates.0.content.parts"
 PART: Final = "candidates.0.content.parts.0"
@@ -103,7 +102,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "array_unclosed": _array_without_end,
     "field_invalid": edit(every("usageMetadata"), put("usageMetadata", {"promptTokenCount": -1})),
     "error_shape": edit(ERROR, turn("error", lambda error: error["message"])),
-    "index_invalid": edit(every(CANDIDATE), turn("candidates.0.index", str)),
+    "index_invalid": edit(every("candidates.0.index"), turn("candidates.0.index", str)),
     "boolean_invalid": edit(every(THOUGHT), put(THOUGHT, "true")),
     "thinking_in_text": both(
         surrounded(EVENTS, first(THOUGHT), last(THOUGHT), TEXT), edit(every(THOUGHT), cut(THOUGHT))

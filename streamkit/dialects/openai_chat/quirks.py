@@ -92,7 +92,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "field_invalid": edit(first(CONTENT), turn("choices", lambda choices: [*choices, None])),
     "error_shape": edit(every("error"), turn("error", lambda error: error["message"])),
     "choice_index_missing": edit(every(CHOICE), cut("choices.0.index")),
-    "index_invalid": edit(every(CALL), turn(INDEX, str)),
+    "index_invalid": edit(every(INDEX), turn(INDEX, str)),
     "delta_missing": add(first(CONTENT), cut(DELTA), behind=False),
     "thinking_in_text": both(
         surrounded(EVENTS, first(REASONING), last(REASONING), REASONING),
