@@ -385,6 +385,22 @@ class ChatForm:
     headers: Mapping[str, str] = field(factory=dict)
 
 
+def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, Request], Address]:
+    """Return what reads the address of streams alone: the model of the path, or else of the request.
+
+    It raises BadRequest about ``member`` where neither names one; ``place`` is where a request may, in words.
+    """
+
+    def address(line: RequestLine, request: Request) -> Address:
+        model = line.match_info.get("model") or request.model
+        if not model:
+            instead = f"name one in the path, {path}/MODEL, or in {place}"
+            raise BadRequest(member, f"the name of a model is needed, and there is none; {instead}")
+        return Address(model, stream=True)
+
+    return address
+
+
 def model_in_body(_line: RequestLine, request: Request) -> Address:
     """What the body says, as in most dialects. Raises BadRequest where it names no model."""
     if not request.model:
