@@ -1,10 +1,8 @@
 """The HTTP half of a dialect, as values: how its servers are asked, and where and how its clients ask.
 
-Theory: ``web`` and ``gateway`` do what every dialect needs, and know none of them; what differs from one to the next stands in
-``dialects/<name>/http.py`` and is read from ``Dialect.http``. A dialect of another package gives the same value and is sent to
-and served as the built-in ones are. One without it is sent to at its base URL, and has no clients here.
-
-Nothing here does I/O, and nothing that a client says chooses a host: these are paths, headers and bodies.
+``web`` and ``gateway`` know no dialect: what differs stands in ``dialects/<name>/http.py`` and is read from ``Dialect.http``.
+A dialect of another package gives the same value; one without it is asked at its base URL, and has no clients here. Nothing
+here does I/O, and nothing that a client says chooses a host.
 
 Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
 """
