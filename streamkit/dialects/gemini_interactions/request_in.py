@@ -36,7 +36,6 @@ from streamkit.dialects.bodies.request_reader import RequestReader, function_too
 from streamkit.dialects.gemini_interactions.decode import aside_kind
 from streamkit.dialects.gemini_interactions.wire import (
     JSON,
-    LEVELS,
     MEDIA,
     MODES,
     OBJECT,
@@ -50,7 +49,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
-from streamkit.dialects.vocabulary.google import FILMS, OWN_URIS, standard_base64
+from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, standard_base64
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search

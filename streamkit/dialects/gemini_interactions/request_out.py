@@ -40,7 +40,6 @@ from streamkit.dialects.gemini_interactions.wire import (
     CONTENTS,
     INPUT,
     JSON,
-    LEVELS,
     MEDIA_TYPES,
     MODES,
     OBJECT,
@@ -48,7 +47,6 @@ from streamkit.dialects.gemini_interactions.wire import (
     OPTIONS,
     PLAIN,
     RESULT,
-    SERVICE_TIERS,
     STEP,
     TEXT,
     THOUGHT,
@@ -57,8 +55,8 @@ from streamkit.dialects.gemini_interactions.wire import (
     VALIDATED,
     VENDOR,
 )
+from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, is_own_uri
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside, Opaque
