@@ -1,15 +1,12 @@
 """Errors over HTTP: the answers that are no stream and no response, of any dialect to ``ProviderFailed`` and back.
 
-Reading. What kind of error it is, the body's own words say first, and the status where they say nothing or no more than whose
-fault it was: OpenAI calls a missing key an ``invalid_request_error``, and the status is 401. The one status that no words
-outdo is 413, since Groq calls a request that is too large a rate limit, and no waiting helps. A body may be anything: another
-dialect's envelope, a web page, an empty one. Whatever it is, there is a message, and what looks like a secret is cut out of
-it, since providers repeat the keys that they refuse.
+Reading. The body's own words say the kind of error, and the status where they say nothing or only whose fault it was: OpenAI
+calls a missing key an ``invalid_request_error`` with status 401. No words outdo 413, since Groq calls a request that is too
+large a rate limit. Whatever the body is, a web page say, there is a message, and what looks like a secret is cut out of it.
 
 Writing. A client gets its own dialect's envelope, words and status. A provider's body goes on as it came, secrets aside, to
-clients of its own dialect and to no others. How long to wait is kept on every way.
-
-Nothing here waits or tries again: ``is_retryable`` says whether that could help.
+clients of its own dialect alone. How long to wait is kept. ``is_retryable`` says whether asking again could help; nothing
+here does.
 
 Source: dialects.md §1.4, §7.5; RFC 9110 §10.2.3 (Retry-After); limits.md T6; quirks.md 108 to 112.
 """

@@ -8,7 +8,6 @@ from typing import Any, get_args
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import tell
 from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
-from streamkit.conversation.messages import Request
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
@@ -99,10 +98,7 @@ async def run(options: argparse.Namespace) -> Status:
         return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # no path: it is no JSON object
     write_body(written, options)
     if not options.quiet:
-        tell(report, f"{title_of(options)}: {_size(request)}")
+        turns, tools = len(request.turns), len(request.tools)
+        size = f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"
+        tell(report, f"{title_of(options)}: {size}")
     return Status.DONE
-
-
-def _size(request: Request) -> str:
-    turns, tools = len(request.turns), len(request.tools)
-    return f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"

@@ -190,7 +190,9 @@ async def inspect(
 def as_object(path: str, response: Response, times: Times | None) -> dict[str, Any]:
     """The JSON form of one file."""
     report = response.report
-    timed = {} if times is None else {"times": _rounded(asdict(times))}
+    seconds = {} if times is None else asdict(times)
+    rounded = {name: round(each, TIME_DIGITS) if isinstance(each, float) else each for name, each in seconds.items()}
+    timed = {"times": rounded} if rounded else {}
     profile = {"profile": profile_of(report.timings)} if report.timings else {}
     return {
         "file": path,
@@ -204,11 +206,6 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
         **timed,
         **profile,
     }
-
-
-def _rounded(members: dict[str, Any]) -> dict[str, Any]:
-    """Seconds as a recording has them."""
-    return {name: round(value, TIME_DIGITS) if isinstance(value, float) else value for name, value in members.items()}
 
 
 def _members(value: object, names: Sequence[str]) -> dict[str, Any]:

@@ -93,18 +93,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     if status is Status.NOT_THIS_DIALECT:
         say(f"{name_of(path)}: {describe(check.fault)}" if check.fault else "")
     elif as_json:
-        write_json(_as_object(path, check, status))
+        head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
+        write_json(head | members_of(check))
     else:
         _tell(path, check, status)
     return status
 
 
 # -- what is printed ------------------------------------------------------------------------------------------------------
-
-
-def _as_object(path: str, check: Check, status: Status) -> dict[str, Any]:
-    head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
-    return head | members_of(check)
 
 
 def _tell(path: str, check: Check, status: Status) -> None:

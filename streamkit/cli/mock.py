@@ -7,7 +7,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -106,7 +106,9 @@ async def run(options: argparse.Namespace) -> Status:
     mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed)
     with _log_on_stderr():
         async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
-            print(_addresses(mock.urls(url_of(bound))), flush=True)
+            urls = mock.urls(url_of(bound))
+            width = max(map(len, urls))
+            print("base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items()), sep="\n", flush=True)
             await _signal()
     verdict = mock.verdict
     print(verdict, flush=True)
@@ -129,11 +131,6 @@ def _quirks(dialect: str) -> Iterator[str]:
                 yield f"    of: {', '.join(having)}"
 
 
-def _addresses(urls: Mapping[str, str]) -> str:
-    width = max(map(len, urls))
-    return "\n".join(["base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items())])
-
-
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
     log, handler = logging.getLogger("streamkit.mock"), logging.StreamHandler(sys.stderr)
@@ -146,7 +143,6 @@ def _log_on_stderr() -> Iterator[None]:
 
 
 async def _signal() -> None:
-    """Wait for SIGINT or SIGTERM."""
     came, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, came.set)

@@ -111,7 +111,9 @@ class Picture:
     def draw(self, title: str, response: Response) -> str:
         """The whole picture, ending with a line end."""
         width = min(100, max(60, shutil.get_terminal_size().columns))
-        lines = [self._heading(title, response), *self._timeline(width)]
+        facts = [visible(fact) for fact in (response.dialect, response.model, response.id) if fact]
+        heading = f"{self.palette.paint(visible(title), '1')}  " + self.palette.paint("  ".join(facts), "2")
+        lines = [heading, *self._timeline(width)]
         for choice in response.choices:
             lines += self._choice(choice, response, width)
         lines += self._end(response)
@@ -149,11 +151,6 @@ class Picture:
         return " " if not height else bars[min(len(bars) - 1, height * len(bars) // (top + 1))]
 
     # -- words -----------------------------------------------------------------------------------------------------
-
-    def _heading(self, title: str, response: Response) -> str:
-        paint = self.palette.paint
-        facts = [response.dialect, response.model or "", response.id or ""]
-        return f"{paint(visible(title), '1')}  " + paint("  ".join(visible(fact) for fact in facts if fact), "2")
 
     def _choice(self, choice: Choice, response: Response, width: int) -> list[str]:
         lines = [f"  choice {choice.index}"] if len(response.choices) > 1 else []

@@ -1,14 +1,12 @@
 """Calls and their results in the history of a request: whether each has the other, and mending where not.
 
-Theory: an assistant's turn that calls tools opens a *span*, up to the assistant's next turn. A result answers a call of the
-span it stands in; by its id, and where the dialect gives none by the tool's name, else in order (quirks.md 35). In which of
-the span's turns it stands, and in what order, is the encoders' business and no fault; ``repair_pairing`` puts it where every
-dialect takes it. Calls that nobody has answered yet may only be the last turn.
+An assistant's turn that calls tools opens a *span*, up to the assistant's next turn. A result answers a call of its span: by
+its id, and where the dialect gives none by the tool's name, else in order (quirks.md 35). Its place in the span is no fault;
+``repair_pairing`` puts it where every dialect takes it. Only the last turn's calls may be without an answer.
 
-Refuses: to guess. A result that may answer several calls is not moved to any, and what was never recorded is said to be so.
-A call outside an assistant's turn, or a result outside a user's, is no history but a mistake of the program.
-
-Both are linear in the history, and nothing that is passed in is changed.
+Nothing is guessed: a result that may answer several calls is moved to none, and what was never recorded is said to be so. A
+call outside an assistant's turn, or a result outside a user's, is a mistake of the program. Both are linear in the history,
+and nothing that is passed in is changed.
 
 Source: dialects.md §3.2 "Pairing rules", §7.3 "History repair"; seeds.md S2.
 """

@@ -1,13 +1,12 @@
 """Calls as the client knows its tools, whatever the upstream was told of them.
 
-A request that goes to another dialect may have to name a tool otherwise (``files.read`` is no name everywhere), and to offer a
-custom tool, which takes free text, as a function with one string. What the model then calls is restored on the way back:
-the client's own name, the namespace of its tool, the free text, and the item that a call of the tool is in the client's
-dialect (``Tool.called``), once its arguments are whole. A name is looked for only if no tool of the
-request has it by itself, so that what was not rewritten stays.
+A request to another dialect may have to rename a tool (``files.read`` is no name everywhere), and to offer a custom tool,
+which takes free text, as a function with one string. Restored on the way back are the client's name, the namespace, the free
+text, and the item that a call of the tool is in the client's dialect (``Tool.called``). A name that a tool of the request has
+by itself stays.
 
-Free text is handed on while it is written. Text that is no object with that one string, of a model that did not care, is
-handed on as it is (repair ``custom_input_bare``).
+Free text is handed on while it is written. Text that is no object with that one string is handed on as it is (repair
+``custom_input_bare``).
 
 Source: dialects.md §1.8, §7.3.
 """

@@ -1,13 +1,12 @@
 """The tools of a request looked at before they are sent: everything that is wrong with them, each fault with its place.
 
-Theory: a provider refuses the whole request for one bad definition, often with a message that names no tool, and some drop a
-keyword without a word. What a dialect takes is data (``ToolRules``) that its folder gives. An ``error`` is refused by the
-provider; a ``note`` is taken, but is likely a slip or does not reach the model. All findings are returned, not the first.
+A provider refuses the whole request for one bad definition, often without naming the tool, and some drop a keyword without a
+word. What a dialect takes is data (``ToolRules``). An ``error`` is refused by the provider; a ``note`` is taken, but is
+likely a slip or does not reach the model.
 
-Rules. Of schemas only their shape is looked at: whether they compile, and match arguments, is ``tool_calls/schema.py``'s.
-Subschemas are followed as JSON Schema does, so a property named ``pattern`` is no keyword; ``$ref`` is not. A ``required``
-name is looked for in the ``properties`` beside it, unless another keyword there may define it. Depth and size are bounded, so
-that a schema which contains itself ends too. Tools that the provider runs itself have no schema here and are passed over.
+Only the shape of schemas is looked at: ``tool_calls/schema.py`` compiles them. Subschemas are followed as JSON Schema does,
+but not ``$ref``. A ``required`` name is looked for in the ``properties`` beside it, unless another keyword there may define
+it. Depth and size are bounded. Tools that the provider runs itself are passed over.
 
 Source: dialects.md §1.3, §3.2, §4.1, §5.3, §6.1, §7.3; seeds.md S3.
 """

@@ -1,10 +1,8 @@
 """The HTTP half of a dialect, as values: how its servers are asked, and where and how its clients ask.
 
-Theory: ``web`` and ``gateway`` do what every dialect needs, and know none of them; what differs from one to the next stands in
-``dialects/<name>/http.py`` and is read from ``Dialect.http``. A dialect of another package gives the same value and is sent to
-and served as the built-in ones are. One without it is sent to at its base URL, and has no clients here.
-
-Nothing here does I/O, and nothing that a client says chooses a host: these are paths, headers and bodies.
+``web`` and ``gateway`` know no dialect: what differs stands in ``dialects/<name>/http.py`` and is read from ``Dialect.http``.
+A dialect of another package gives the same value; one without it is asked at its base URL, and has no clients here. Nothing
+here does I/O, and nothing that a client says chooses a host.
 
 Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
 """
@@ -383,6 +381,22 @@ class ChatForm:
     name_answer: Callable[[Request], None] = lambda _request: None
     #: The headers of an answer.
     headers: Mapping[str, str] = field(factory=dict)
+
+
+def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, Request], Address]:
+    """Return what reads the address of streams alone: the model of the path, or else of the request.
+
+    It raises BadRequest about ``member`` where neither names one; ``place`` is where a request may, in words.
+    """
+
+    def address(line: RequestLine, request: Request) -> Address:
+        model = line.match_info.get("model") or request.model
+        if not model:
+            instead = f"name one in the path, {path}/MODEL, or in {place}"
+            raise BadRequest(member, f"the name of a model is needed, and there is none; {instead}")
+        return Address(model, stream=True)
+
+    return address
 
 
 def model_in_body(_line: RequestLine, request: Request) -> Address:

@@ -1,11 +1,9 @@
 """The dialects there are: the built-in ones, and those that other installed distributions bring.
 
-A distribution brings one by an entry point of the group ``streamkit.dialects``. Its name is the dialect's, and its value leads
-to the ``Dialect``: ``workers-ai = "workers_ai:DIALECT"``. Metadata is read when the built-in table has no
-answer, a package is imported when its dialect is asked for, and both happen once.
-
-An entry point that can't be used brings no dialect: ``candidates`` says why, and all other dialects work. A built-in
-dialect is never replaced, so installing a package changes nothing for those who do not name its dialect.
+A distribution brings one by an entry point of the group ``streamkit.dialects``: ``workers-ai = "workers_ai:DIALECT"``.
+Metadata is read when the built-in table has no answer, a package is imported when its dialect is asked for, and both happen
+once. An entry point that can't be used brings no dialect, and ``candidates`` says why. A built-in dialect is never replaced,
+so installing a package changes nothing for those who do not name its dialect.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ async def ask(
         kind = await _read(response, upstream, started, taken, 0 if leave else bound)
     except SourceFailed as error:
         failed, kind = error, _kind_of(error, answered=response_line is not None)
+    path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
     recording = Recording(
         id=random_id("doctor_"),
         at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -91,17 +92,12 @@ async def ask(
         dialect=upstream.wire.name,
         provider="" if upstream.provider is None else upstream.provider.name,
         removed=tuple(removed),
-        request=_recorded_request(upstream, body, model, stream=stream),
+        request=RecordedRequest(path=path, body=body, body_sha256=sha256_of(body)),
         response=response_line,
         reads=tuple(taken.reads),
         end=taken.end(loop.time() - started, kind),
     )
     return Exchange(recording=recording, headers=headers, failed=failed)
-
-
-def _recorded_request(upstream: Upstream, body: bytes, model: str, *, stream: bool) -> RecordedRequest:
-    path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
-    return RecordedRequest(path=path, body=body, body_sha256=sha256_of(body))
 
 
 async def _read(response: ClientResponse, upstream: Upstream, started: float, taken: _Taken, bound: int) -> str:

@@ -67,6 +67,14 @@ class Finding:
     message: str
     advice: str
 
+    @classmethod
+    def error(cls, rule: str, message: str, advice: str) -> Finding:
+        return cls(rule=rule, severity="error", message=message, advice=advice)
+
+    @classmethod
+    def note(cls, rule: str, message: str, advice: str) -> Finding:
+        return cls(rule=rule, severity="note", message=message, advice=advice)
+
 
 def shown(message: str) -> str:
     """The beginning of what a server says of its failure: some repeat the whole request in it."""
@@ -80,18 +88,16 @@ def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> It
     """What is wrong with the refusal of a request that is wrong."""
     status = failed.http_status or 0
     if is_retryable(failed) or status >= 500:
-        yield Finding(
-            rule="bad_request",
-            severity="error",
-            message=f"a request that can't be read was answered with status {status}, after which clients try again",
-            advice="answer 400",
+        yield Finding.error(
+            "bad_request",
+            f"a request that can't be read was answered with status {status}, after which clients try again",
+            "answer 400",
         )
     elif status != 400:
-        yield Finding(
-            rule="bad_request",
-            severity="note",
-            message=f"a request that can't be read was answered with status {status}; the dialect's is 400",
-            advice="answer 400: some clients take other statuses for faults of the server",
+        yield Finding.note(
+            "bad_request",
+            f"a request that can't be read was answered with status {status}; the dialect's is 400",
+            "answer 400: some clients take other statuses for faults of the server",
         )
     if named.errors is None:
         return
@@ -101,11 +107,10 @@ def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> It
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict) or named.errors.decode(document, exchange.headers) is None:
-        yield Finding(
-            rule="error_form",
-            severity="error",
-            message=f"the error is not in the dialect's form: {quoted(body)}",
-            advice=f"write errors as {named.title} does: clients show no reason otherwise",
+        yield Finding.error(
+            "error_form",
+            f"the error is not in the dialect's form: {quoted(body)}",
+            f"write errors as {named.title} does: clients show no reason otherwise",
         )
 
 
@@ -138,11 +143,10 @@ def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
     """Whether an answer says that it is what was asked for."""
     is_type = content_type_of(exchange)
     if is_type != wanted:
-        yield Finding(
-            rule="content_type",
-            severity="error",
-            message=f"the content type is {quoted(is_type)}" if is_type else "there is no content type",
-            advice=f"send `content-type: {wanted}`: clients choose by it how they read",
+        yield Finding.error(
+            "content_type",
+            f"the content type is {quoted(is_type)}" if is_type else "there is no content type",
+            f"send `content-type: {wanted}`: clients choose by it how they read",
         )
 
 
@@ -150,24 +154,22 @@ def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
     """Whether the body ended as HTTP says; ``whole``: the answer in it had its end by then."""
     kind = exchange.recording.ending
     if kind == "client_left":
-        yield Finding(
-            rule="too_long",
-            severity="error",
-            message=f"the answer is longer than its bound, and was left after {len(exchange.recording.body):,} bytes",
-            advice=_BOUND,
+        yield Finding.error(
+            "too_long",
+            f"the answer is longer than its bound, and was left after {len(exchange.recording.body):,} bytes",
+            _BOUND,
         )
     elif kind != "whole":
-        yield Finding(
-            rule="fault_after_end" if whole else "end",
-            severity="error",
-            message=("behind its end " if whole else "") + f"the answer ended with {kind}: {exchange.failed}",
-            advice="end the body as HTTP says, behind the last event",
+        yield Finding.error(
+            "fault_after_end" if whole else "end",
+            ("behind its end " if whole else "") + f"the answer ended with {kind}: {exchange.failed}",
+            "end the body as HTTP says, behind the last event",
         )
 
 
 def of_repair(kind: str) -> Finding:
     """A repair that no frame of a stream shows."""
-    return Finding(rule=kind, severity="error", message=REPAIRS[kind], advice=_REPAIRED.get(kind, _SEE))
+    return Finding.error(kind, REPAIRS[kind], _REPAIRED.get(kind, _SEE))
 
 
 def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
@@ -178,24 +180,22 @@ def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
     if len(reads) == 1:
         waited = reads[0].t
         held = f"all {frames} events came in one read, {waited:.2f} s after the request: "
-        yield Finding(
-            rule="buffered",
-            severity="note",
-            message=held
+        yield Finding.note(
+            "buffered",
+            held
             + (
                 "something on the way holds the answer back until it is whole, or the model was silent for so long"
                 if waited >= HELD_S
                 else "a buffer on the way does so, and so does a server that is faster than the network hands on"
             ),
-            advice=_UNBUFFERED,
+            _UNBUFFERED,
         )
     elif lasted >= BUNCHED_S and frames >= BUNCH_EVENTS * len(reads):
-        yield Finding(
-            rule="buffered",
-            severity="note",
-            message=f"{frames} events came in {len(reads)} reads over {lasted:.2f} s: a buffer on the way is filled and "
+        yield Finding.note(
+            "buffered",
+            f"{frames} events came in {len(reads)} reads over {lasted:.2f} s: a buffer on the way is filled and "
             "emptied, or the server writes several at once",
-            advice=_UNBUFFERED,
+            _UNBUFFERED,
         )
 
 
@@ -210,27 +210,24 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
     if probe.length:
         within = response.usage is not None and response.usage.output_total in range(1, probe.bound)
         if stop != "length" and not within:
-            yield Finding(
-                rule="length",
-                severity="error",
-                message=f"with a bound of {probe.bound} for a hundred words, the stop reason is {quoted(stop)}",
-                advice="stop at the bound, and say so: who reads the answer takes it for whole otherwise",
+            yield Finding.error(
+                "length",
+                f"with a bound of {probe.bound} for a hundred words, the stop reason is {quoted(stop)}",
+                "stop at the bound, and say so: who reads the answer takes it for whole otherwise",
             )
         yield from _of_usage(probe, response.usage, has_output=False)
         return
     if stop == "length":
-        yield Finding(
-            rule="bound",
-            severity="note",
-            message=f"the answer stops at the bound of {probe.bound} tokens, so that what is behind it was not judged",
-            advice="nothing; a model that thinks first needs more than is asked for here",
+        yield Finding.note(
+            "bound",
+            f"the answer stops at the bound of {probe.bound} tokens, so that what is behind it was not judged",
+            "nothing; a model that thinks first needs more than is asked for here",
         )
     elif probe.calls == "none" and not has_output:
-        yield Finding(
-            rule="empty",
-            severity="error",
-            message="the answer says nothing, and stops as if it were whole",
-            advice="see what the model made: its text may be in a member that the dialect does not have",
+        yield Finding.error(
+            "empty",
+            "the answer says nothing, and stops as if it were whole",
+            "see what the model made: its text may be in a member that the dialect does not have",
         )
     else:
         yield from _of_calls(probe, response)
@@ -241,48 +238,43 @@ def _of_calls(probe: Probe, response: Response) -> Iterator[Finding]:
     calls = response.tool_calls
     wanted = {"none": 0, "one": 1, "required": 1, "two": 2}[probe.calls]
     if probe.calls == "required" and not calls:
-        yield Finding(
-            rule="forced",
-            severity="error",
-            message="a call is required, and none was made",
-            advice="keep to the choice of a tool, or refuse it: agents wait for the call",
+        yield Finding.error(
+            "forced",
+            "a call is required, and none was made",
+            "keep to the choice of a tool, or refuse it: agents wait for the call",
         )
     elif len(calls) < wanted:
-        yield Finding(
-            rule="calls",
-            severity="note",
-            message=f"{len(calls)} of {wanted} calls were made: the model did not want to, or the server does not parse them",
-            advice="see whether the call stands in the text; some servers need a parser of calls named when they start",
+        yield Finding.note(
+            "calls",
+            f"{len(calls)} of {wanted} calls were made: the model did not want to, or the server does not parse them",
+            "see whether the call stands in the text; some servers need a parser of calls named when they start",
         )
     offered = {tool.name for tool in probe.request.tools}
     for call in calls:
         if call.verdict is None or call.verdict.kind not in {"complete", "empty"}:
             kind = "unchecked" if call.verdict is None else call.verdict.kind
             reason = "" if call.verdict is None or not call.verdict.reason else f" ({call.verdict.reason})"
-            yield Finding(
-                rule="arguments",
-                severity="error",
-                message=f"the arguments of {quoted(call.name)} are {kind}{reason}: {quoted(call.arguments)}",
-                advice="end a call with one whole JSON object",
+            yield Finding.error(
+                "arguments",
+                f"the arguments of {quoted(call.name)} are {kind}{reason}: {quoted(call.arguments)}",
+                "end a call with one whole JSON object",
             )
         if offered and call.name not in offered:
-            yield Finding(
-                rule="call_name",
-                severity="error",
-                message=f"{quoted(call.name)} is called, which was not offered",
-                advice="let the model call what is offered, by the name that it was given",
+            yield Finding.error(
+                "call_name",
+                f"{quoted(call.name)} is called, which was not offered",
+                "let the model call what is offered, by the name that it was given",
             )
 
 
 def _of_usage(probe: Probe, usage: UsageReported | None, *, has_output: bool) -> Iterator[Finding]:
     if usage is None:
         if probe.usage:
-            yield Finding(
-                rule="usage",
-                severity="error",
-                message="no token counts came"
+            yield Finding.error(
+                "usage",
+                "no token counts came"
                 + (", though they were asked for" if probe.request.stream_usage else ", which this dialect always has"),
-                advice="send usage at the end: who pays by tokens counts none",
+                "send usage at the end: who pays by tokens counts none",
             )
         return
     wrong = []
@@ -294,35 +286,29 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, has_output: bool) ->
     if usage.total is not None and None not in parts and usage.total < max(part for part in parts if part is not None):
         wrong.append(f"{usage.total} tokens in all, fewer than {parts[0]} of input or {parts[1]} of output")
     for each in wrong:
-        yield Finding(
-            rule="usage",
-            severity="error",
-            message=f"the token counts can't be: {each}",
-            advice="leave a count out that is not known: 0 says that nothing was used",
+        yield Finding.error(
+            "usage",
+            f"the token counts can't be: {each}",
+            "leave a count out that is not known: 0 says that nothing was used",
         )
     if usage.output_total is not None and usage.output_total > OVER * probe.bound:
-        yield Finding(
-            rule="too_long",
-            severity="error",
-            message=f"{usage.output_total} tokens of output, where {probe.bound} were the bound",
-            advice=_BOUND,
+        yield Finding.error(
+            "too_long", f"{usage.output_total} tokens of output, where {probe.bound} were the bound", _BOUND
         )
 
 
 def of_difference(streamed: Response, whole: Response) -> Iterator[Finding]:
     """What a stream and a whole answer to the same request say differently, beside their texts."""
     if streamed.model and whole.model and streamed.model != whole.model:
-        yield Finding(
-            rule="whole_model",
-            severity="note",
-            message=f"the stream names the model {quoted(streamed.model)}, the whole answer {quoted(whole.model)}",
-            advice="name one model in both",
+        yield Finding.note(
+            "whole_model",
+            f"the stream names the model {quoted(streamed.model)}, the whole answer {quoted(whole.model)}",
+            "name one model in both",
         )
     counts = [answer.usage.input_total for answer in (streamed, whole) if answer.usage is not None]
     if len(counts) == 2 and None not in counts and counts[0] != counts[1]:
-        yield Finding(
-            rule="whole_usage",
-            severity="note",
-            message=f"the same prompt counts {counts[0]} tokens in the stream, {counts[1]} in the whole answer",
-            advice="count the same in both: users pay by it",
+        yield Finding.note(
+            "whole_usage",
+            f"the same prompt counts {counts[0]} tokens in the stream, {counts[1]} in the whole answer",
+            "count the same in both: users pay by it",
         )

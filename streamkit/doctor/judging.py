@@ -96,11 +96,10 @@ async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, 
             return _judged(probe, exchange, findings, failed=failed)
         return _refused(probe, exchange, failed, first=first, keyed=keyed)
     if probe.way == "spoiled":
-        accepted = Finding(
-            rule="bad_request",
-            severity="error",
-            message="a request whose conversation is a number was answered with status 200",
-            advice="answer 400 to what can't be read: clients take any 200 for an answer of the model",
+        accepted = Finding.error(
+            "bad_request",
+            "a request whose conversation is a number was answered with status 200",
+            "answer 400 to what can't be read: clients take any 200 for an answer of the model",
         )
         return _judged(probe, exchange, (accepted,))
     if not probe.streams:
@@ -121,11 +120,8 @@ def compared(streamed: Judged, whole: Judged) -> Judged:
 
 def _unanswered(probe: Probe, exchange: Exchange) -> Judged:
     message = "there is no answer" if exchange.failed is None else str(exchange.failed)
-    finding = Finding(
-        rule="no_answer",
-        severity="error",
-        message=message,
-        advice="look whether the server is up, and whether scheme, host and port of the URL are right",
+    finding = Finding.error(
+        "no_answer", message, "look whether the server is up, and whether scheme, host and port of the URL are right"
     )
     return _judged(probe, exchange, (finding,), worst=Status.FAILED, ends=True)
 
@@ -136,16 +132,13 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
     ends = first or 300 <= status < 400 or status in {401, 403, 404, 429}
     advice = advice_for(status, exchange, keyed=keyed)
     if probe.length and status == 400:
-        finding = Finding(
-            rule="length",
-            severity="note",
-            message=f"an answer of {probe.request.options.max_tokens} tokens is refused: {shown(failed.message)}",
-            advice="nothing, where the dialect has a least bound; clients that count tokens so will fail",
+        finding = Finding.note(
+            "length",
+            f"an answer of {probe.request.options.max_tokens} tokens is refused: {shown(failed.message)}",
+            "nothing, where the dialect has a least bound; clients that count tokens so will fail",
         )
         return _judged(probe, exchange, (finding,), failed=failed)
-    finding = Finding(
-        rule="status", severity="error", message=f"status {status}: {shown(failed.message)}", advice=advice
-    )
+    finding = Finding.error("status", f"status {status}: {shown(failed.message)}", advice)
     return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
 
 
@@ -169,11 +162,8 @@ async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str)
     findings += of_end(exchange, whole=not reason)
     if response is None or reason:
         findings.append(
-            Finding(
-                rule="whole",
-                severity="error",
-                message=reason,
-                advice="answer `stream: false` with one whole JSON object, and errors with their status",
+            Finding.error(
+                "whole", reason, "answer `stream: false` with one whole JSON object, and errors with their status"
             )
         )
         return _judged(probe, exchange, findings, response=response, worst=Status.FAILED)
@@ -209,11 +199,10 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     status = check.finish()
     frames = check.report.frames
     if status is Status.NOT_THIS_DIALECT:
-        found = Finding(
-            rule="dialect",
-            severity="error",
-            message=describe(check.fault) if check.fault is not None else "the answer has another dialect",
-            advice="name the dialect that the server speaks",
+        found = Finding.error(
+            "dialect",
+            describe(check.fault) if check.fault is not None else "the answer has another dialect",
+            "name the dialect that the server speaks",
         )
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
     response = await collect(_bodies(recording.reads), dialect)
@@ -221,11 +210,8 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     if response.error is not None:  # which may be well said, so that no rule is broken
         status = Status.FAILED
         findings.append(
-            Finding(
-                rule="error",
-                severity="error",
-                message=f"the stream ends in an error: {shown(response.error.message)}",
-                advice="look into the server's log",
+            Finding.error(
+                "error", f"the stream ends in an error: {shown(response.error.message)}", "look into the server's log"
             )
         )
     elif response.clean:

@@ -1,11 +1,10 @@
 """The requests of an examination, and what they may cost.
 
-Each probe asks for one thing that servers get wrong. They are written by the writer of the dialect, as the gateway's requests
-are. What a dialect can't ask for is left out and named, and so is what it answers unasked, such as usage.
+Each probe asks for one thing that servers get wrong, written by the writer of the dialect. What a dialect can't ask for is
+left out and named, and so is what it answers unasked, such as usage.
 
-Rules. At most ``MAX_REQUESTS`` requests. Their cost is at most ``MAX_TOKENS`` tokens: the bound of each answer, and each body
-by its bytes without the model's name, which counts more tokens than its texts have. No option is sent but the bound, since
-models refuse them.
+There are at most ``MAX_REQUESTS`` requests, for at most ``MAX_TOKENS`` tokens: the bound of each answer, and each body by its
+bytes without the model's name. No option is sent but the bound, since models refuse others.
 
 Source: observe.md O33, F54.
 """

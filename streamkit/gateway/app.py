@@ -1,8 +1,7 @@
 """The gateway as an aiohttp application: each client dialect's paths, answered by the upstreams of a route.
 
-Nothing is shared between requests but the connections to the upstreams, what this process learned of them (``Memory``) and the
-counts. Client headers reach an upstream by allow-list only, and an upstream comes from the configuration only: nothing in a
-request can name one (limits.md T5, T6).
+Requests share the connections to the upstreams, what this process learned of them (``Memory``) and the counts. Nothing in a
+request names an upstream, and client headers reach one by allow-list only (limits.md T5, T6).
 
 Source: design.md §6; limits.md §3.
 """
@@ -128,7 +127,6 @@ class Gateway:
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
     def socket_limits(self) -> SocketLimits:
-        """What each WebSocket may have."""
         server = self.config.server
         return SocketLimits(
             message_bytes=server.body_bytes,
@@ -224,7 +222,7 @@ def gateway_app(
         resuming = Resuming(
             store=store or store_of(config),
             unattended_s=config.resume.unattended_s,
-            key=_no_key if ring is None else _key_of,
+            key=_key_of,
             state=config.responses.kept,
         )
         add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end, misspelt_too=True)
@@ -403,13 +401,9 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 
 def _key_of(request: web.Request) -> str:
+    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
     ring = request.app[GATEWAY].ring
     return (ring and ring.accepted(request)) or ""
-
-
-def _no_key(_request: web.Request) -> str:
-    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
-    return ""
 
 
 def _read_to_the_end(request: web.Request, reply: Reply) -> None:

@@ -1,20 +1,18 @@
-"""Choosing an upstream: who is asked, who is asked next, and when there is no more asking.
+"""Choosing an upstream: which one is asked, which one next, and when the asking ends.
 
-The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next, where the next
-may do better: it could not be reached, was too slow, too busy or broken, refuses the gateway's key, does not have the model,
-has no support for tools, can't be asked in its dialect for what the request wants, or its first event is an error. Where an
-upstream finds the request wrong, none behind it is asked. It is told at once, unless one before it was only busy: the request
-may be right there, so a retry is what the client is told, and one that was passed over to rest is asked.
+The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next if the next may
+do better (``may_do_better``). Where an upstream finds the request wrong, none behind it is asked. The client is told so at
+once, unless an upstream before it was only busy, where the request may be right; and one that was passed over to rest is
+asked.
 
-After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
-as the least ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
-while others are there, and so are those that said they have no tools, for requests with tools. Both are remembered of the
-model that was asked, and hints: another process finds out for itself, and nobody is refused for what was said before.
+After a whole round without an answer the route waits, as long as the least ``Retry-After`` wants and at least the backoff,
+and begins another if a failure was of the kind that passes. Upstreams that asked to be left alone, and for requests with
+tools those that said they have none, are passed over while others are there. Both are only hints, and of the model that was
+asked: nobody is refused for them.
 
-After the model spoke nobody else is asked: the client has half an answer, and gets the rest or an error (quirks.md 129). But
-where the route says ``on_cut = "continue"``, an answer that breaks off in its text is gone on with: by the upstreams behind,
-those in front, and the one that broke off, which may be many servers and is often the only one; each once an answer, and only
-those that are known to go on with a text (``prefill_of``).
+After the model spoke the client gets the rest or an error (quirks.md 129). With ``on_cut = "continue"`` an answer that breaks
+off in its text is gone on with, by the upstreams behind, those in front, and the one that broke off; each once an answer, and
+only those known to go on with a text (``prefill_of``).
 
 Source: seeds.md S3; limits.md §1.
 """
@@ -196,10 +194,9 @@ class Attempts:
         return failed
 
     def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
-        """What the client is told of a round in which nobody answered.
+        """Return the failure that the client is told of, after a round in which nobody answered.
 
-        Where one upstream was only busy, that: the same request may be right for it, whatever another refused in it, and a
-        client that is told 400 asks no more. Else what was refused in the request; else why the first could not be asked.
+        A busy upstream wins: the request may be right for it, and a client that is told 400 does not ask again.
         """
         if self.reply.interrupted is not None:
             return self._failures[-1]

@@ -1,8 +1,7 @@
 """Connections of clients: requests that aiohttp refuses before any handler sees them.
 
-Providers read requests that aiohttp's parser refuses: one with a key or cookies of 20 KiB, one with two lines of
-``User-Agent``, as an official client has sent it. Those are accepted. The others are refused in the dialect of their path, and
-no value is in the response or the log: a header is often a key.
+Those that providers read are accepted: with a key or cookies of 20 KiB, or two lines of ``User-Agent``. The others are
+refused in the dialect of their path, and no value, which is often a key, is in the response or the log.
 
 Source: clients.md §10.10; limits.md T6, T7, T8; RFC 9112 §3, §6.3; RFC 6585 §5.
 """

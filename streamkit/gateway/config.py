@@ -276,7 +276,6 @@ class Resume:
 
     @property
     def limits(self) -> LogLimits:
-        """What logs may take."""
         return LogLimits(ttl_s=self.ttl_s, log_bytes=self.log_bytes, all_bytes=self.all_bytes, readers=self.readers)
 
 

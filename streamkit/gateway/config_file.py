@@ -9,23 +9,21 @@ Source: limits.md §3, T5, T6.
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
-from streamkit.gateway.faults import ConfigError, Finding, KeyPath, dotted, meant
+from streamkit.gateway.faults import ConfigError, Finding, KeyPath, meant
 from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
 from streamkit.gateway.routing import Route
 from streamkit.gateway.structure import converter, faults_of
-from streamkit.gateway.toml_lines import TOMLLines, position_at
+from streamkit.gateway.toml_document import TOMLDocument, parse_toml, read_toml
 from streamkit.web.upstream import Auth, Upstream
 
 T = TypeVar("T")
@@ -50,17 +48,12 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
     line, which win over the file's; their faults are told of ``--port``, not of a line. Raises ConfigError with every fault.
     """
     path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError([Finding(file=str(path), reason=f"can't be read: {error.strerror}")]) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError([Finding(file=str(path), line=line, reason="not UTF-8; save the file as UTF-8")]) from None
     return parse_config(
-        text, name=str(path), env=os.environ, read_file=lambda file: read_key_file(path.parent / file), server=server
+        read_toml(path),
+        name=str(path),
+        env=os.environ,
+        read_file=lambda file: read_key_file(path.parent / file),
+        server=server,
     )
 
 
@@ -68,11 +61,12 @@ def parse_config(
     text: str, *, name: str, env: Mapping[str, str], read_file: FileReader, server: Mapping[str, Any] | None = None
 ) -> Config:
     """The configuration that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
-    document = evolve(_parse(text, name), options=frozenset(server or {}))
+    document = evolve(parse_toml(text, name), options=frozenset(server or {}))
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
-    listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
-    resume, responses, telemetry = reading.resume(), reading.responses(), reading.telemetry()
+    listener, upstreams, routes = reading.table("server", Server, server), reading.upstreams(), reading.routes()
+    resume, responses = reading.table("resume", Resume), reading.table("responses", Responses)
+    telemetry = reading.table("telemetry", Telemetry)
     compared = [*faults(document.values, upstreams), *environment_faults(document.values, env)]
     findings = [*reading.faults, *(document.finding(*fault) for fault in compared)]
     if findings or listener is None or resume is None or responses is None or telemetry is None:
@@ -93,45 +87,10 @@ def _place(finding: Finding) -> tuple[int, int]:
     return finding.line or 0, finding.column or 0
 
 
-@frozen
-class _Document:
-    name: str
-    values: dict[str, Any]
-    lines: TOMLLines
-    options: frozenset[str] = frozenset()  #: keys of the table [server] that a command line said
-
-    def finding(self, path: KeyPath, reason: str) -> Finding:
-        if path[:1] == ("server",) and path[1:2] and path[1] in self.options:
-            return Finding(file=f"--{path[1]}", reason=reason)
-        place = self.lines.position(path)
-        return Finding(file=self.name, line=place.line, column=place.column, path=dotted(path), reason=reason)
-
-
-def _parse(text: str, name: str) -> _Document:
-    try:
-        return _Document(name, tomllib.loads(text), TOMLLines(text))
-    except RecursionError:
-        fault = Finding(file=name, reason="its arrays or tables are nested too deeply")
-    except ValueError as error:
-        fault = _syntax_fault(text, name, str(error))
-    raise ConfigError([fault])
-
-
-def _syntax_fault(text: str, name: str, message: str) -> Finding:
-    """What tomllib says; the place at its end becomes the finding's."""
-    reason, _, place = message.partition(" (at ")
-    if found := re.match(r"line (\d+), column (\d+)", place):
-        return Finding(file=name, line=int(found[1]), column=int(found[2]), reason=reason)
-    if place:  # the end of the document
-        end = position_at(text, len(text))
-        return Finding(file=name, line=end.line, column=end.column, reason=f"{reason}, but the file ends")
-    return Finding(file=name, reason=reason)
-
-
 class _Reading:
     """Reads the tables in their order, and keeps what was wrong with them."""
 
-    def __init__(self, document: _Document, keys: KeyReader) -> None:
+    def __init__(self, document: TOMLDocument, keys: KeyReader) -> None:
         self.document = document
         self.faults: list[Finding] = []
         self._upstreams: dict[str, Upstream | None] = {}
@@ -140,17 +99,9 @@ class _Reading:
             if name not in TABLES:
                 self._fault((name,), f"unknown key{meant(name, TABLES)}")
 
-    def server(self, instead: Mapping[str, Any]) -> Server | None:
-        return self._read(("server",), {**self._top("server"), **instead}, Server)
-
-    def resume(self) -> Resume | None:
-        return self._read(("resume",), self._top("resume"), Resume)
-
-    def responses(self) -> Responses | None:
-        return self._read(("responses",), self._top("responses"), Responses)
-
-    def telemetry(self) -> Telemetry | None:
-        return self._read(("telemetry",), self._top("telemetry"), Telemetry)
+    def table(self, name: str, kind: type[T], instead: Mapping[str, Any] | None = None) -> T | None:
+        """Return what a table of settings says, with other values ``instead`` of some; None for a table with faults."""
+        return self._read((name,), {**self._top(name), **(instead or {})}, kind)
 
     def upstreams(self) -> dict[str, Upstream | None]:
         """By name; None for one with faults."""

@@ -1,10 +1,7 @@
 """The demo upstream: a server on loopback that speaks one dialect, for a gateway without a configuration.
 
-Theory: it is one more provider. The gateway reaches it over TCP as it reaches any, and nothing in the gateway knows of it
-but the code that starts both. What it says is ``demo_model``'s; here it is said at the pace of a model, and some of its models
-fail as providers do, so that failures can be seen by hand.
-
-Refuses: to be of use beyond that. It checks no key, and listens on loopback only.
+The gateway reaches it over TCP as any provider. It says what ``demo_model`` has, at the pace of a model, and some of its
+models fail as providers do. It checks no key, and listens on loopback only.
 
 Source: dialects.md §1; clients.md §10.8.
 """

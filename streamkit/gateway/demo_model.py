@@ -1,16 +1,13 @@
 """What the demo model says: which recording answers a request, and what of it is replaced.
 
-Theory: the recordings are streams as providers write them, and are read by the machines that read any provider.
-What an answer says comes from its recording, in the same order and in as many pieces; only what must fit
-the request is put in: the model's name, ids, counts, the names and arguments of tools that the client offered, what its tools
-said.
+The recordings are streams as providers write them. Replaced is only what must fit the request: the model's name, ids, counts,
+the calls with their arguments, and what the client's tools said.
 
-Rules. Tools are called when they are offered, unless the client has just sent results: these are read back, so that a tool
-loop ends. A choice that requires a call gets one in any case. A token is a delta: a word, or a fragment of arguments. A token
-of a prompt is a word.
+Offered tools are called, unless the client has just sent results: these are read back, so that a tool loop ends. A required
+call is made in any case. A token is a delta, or a word of a prompt.
 
-Refuses: to look as if it thought. Sampling options and ``stop`` change nothing, and tools other than functions are not called.
-Several choices are an error, and so is a schema for which no value can be made up.
+Sampling options and ``stop`` change nothing, and only functions are called. Several choices are an error, and so is a schema
+for which no value can be made up.
 
 Source: dialects.md §1.1, §1.2, §1.3.
 """

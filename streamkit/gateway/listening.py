@@ -43,14 +43,13 @@ async def listening(
     connections: int | None = None,
     decompress: bool = True,
 ) -> AsyncGenerator[tuple[str, int], None]:
-    """Serve ``app``, not yet started, there; yields the address, with the port that was taken for 0.
+    """Serve ``app``, not yet started, there; yields the address, with the port that was taken for 0. Leaving ends it
+    gracefully.
 
-    Leaving ends it as gracefully as it can.
-
-    A connection without a request under way, one whose headers do not come included, is closed after ``idle_s`` seconds.
-    ``shared``: other processes listen there too. Of more than ``connections`` at once the others get 503, at ``/healthz`` 200.
-    Without ``decompress``, handlers get bodies as they came.
-    Raises UsageError, which says for ``what`` it was, where it can't be had.
+    A connection without a request under way, or whose headers do not come, is closed after ``idle_s`` seconds. ``shared``:
+    other processes listen there too. Beyond ``connections`` at once the others get 503, at ``/healthz`` 200. Without
+    ``decompress``, handlers get bodies as they came. Raises UsageError, which says for ``what`` it was, where it can't be
+    had.
     """
     app.on_response_prepare.append(_name_server)
     # a client that leaves is heard of at once

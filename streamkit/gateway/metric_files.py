@@ -1,9 +1,8 @@
-"""Counts of one worker in files, as prometheus-client reads them, but for what happens where there is no room for them.
+"""Counts of one worker in files, as prometheus-client reads them, but safe where the disk has no room for them.
 
-The library maps a file that it only made long, without any room on the disk: in a full folder the first count is a SIGBUS, and
-the worker with all its streams is gone. Here room is taken first, by writing, which fails with an error, as does a folder that
-is gone or may not be written. A count that finds no file is kept in the process: the worker serves on, its log says once that
-``/metrics`` lacks counts, and each new series tries again.
+The library maps a file that has no room on the disk yet: in a full folder the first count is a SIGBUS, and the worker is
+gone. Here room is taken first, by writing, which fails with an error. A count that finds no file is kept in the process, the
+log says once that ``/metrics`` lacks counts, and each new series tries again.
 
 Source: prometheus-client 0.21 to 0.25, ``values.py`` and ``mmap_dict.py``; mmap(2) on SIGBUS.
 """

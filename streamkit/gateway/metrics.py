@@ -69,31 +69,22 @@ class Metrics:
         self._requests = self._counter(
             "requests",
             "Requests answered, by the status and the ending that the client saw",
-            "client",
-            "route",
-            "status",
-            "ending",
+            "client route status ending",
         )
-        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream", "outcome")
-        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream", "verdict")
-        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream", "kind")
+        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream outcome")
+        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream verdict")
+        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream kind")
         self._request_repairs = self._counter(
-            "request_repairs", "Tolerances used for requests, by the client's dialect", "client", "kind"
+            "request_repairs", "Tolerances used for requests, by the client's dialect", "client kind"
         )
-        self._losses = self._counter(
-            "losses", "What a dialect could not carry, by way", "upstream", "client", "kind", "way"
-        )
+        self._losses = self._counter("losses", "What a dialect could not carry, by way", "upstream client kind way")
         self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
         self._seconds = self._histogram(
             "request_seconds",
             "From a request to the end of its answer, by the ending that the client saw",
-            "client",
-            "route",
-            "ending",
+            "client route ending",
         )
-        self._first = self._histogram(
-            "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
-        )
+        self._first = self._histogram("first_byte_seconds", "From a request to the answer's first byte", "client route")
         self._active = Gauge(
             "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
         )
@@ -122,21 +113,18 @@ class Metrics:
             _begin(self._lost, [(why,) for why in get_args(Lost)])
 
     def _add_answers(self) -> None:
-        """What upstreams answered, and when."""
         self._attempt_seconds = self._histogram(
-            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream", "outcome"
+            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream outcome"
         )
         self._first_output = self._histogram(
             "first_output_seconds",
             "From the beginning of a try with an upstream to the first text, reasoning or call of a stream",
-            "upstream",
-            "route",
+            "upstream route",
         )
         self._request_first_output = self._histogram(
             "request_first_output_seconds",
             "From a request to the first text, reasoning or call of a stream, whoever answered",
-            "client",
-            "route",
+            "client route",
         )
         self._gaps = self._histogram(
             "output_gap_seconds", "Between two outputs of a stream", "upstream", buckets=GAP_BOUNDS
@@ -144,37 +132,31 @@ class Metrics:
         self._rate = self._histogram(
             "output_tokens_per_second",
             "Tokens of a stream behind its first output, by the time from that to the last one",
-            "upstream",
-            "route",
+            "upstream route",
             buckets=RATE_BUCKETS,
         )
         self._overhead = self._histogram(
             "overhead_seconds",
             "The gateway's own time before a stream: until it asked, and from the first output to the answer's first byte",
-            "client",
-            "route",
+            "client route",
             buckets=OVERHEAD_BUCKETS,
         )
         self._tokens = self._counter(
             "tokens",
             "Tokens that upstreams told of; those of the cache are input, too, and those of reasoning output",
-            "upstream",
-            "route",
-            "type",
+            "upstream route type",
         )
         self._usage_unknown = self._counter(
             "usage_unknown",
             "Answers of which no tokens were told, by the ending that the client saw",
-            "upstream",
-            "ending",
+            "upstream ending",
         )
         self._stalls = self._counter("stalls", "Gaps between two outputs above stall_report_s", "upstream")
         self._stops = self._counter(
-            "stops", "Answers by the reason to stop; none: they broke off without", "upstream", "reason"
+            "stops", "Answers by the reason to stop; none: they broke off without", "upstream reason"
         )
 
     def _add_kept_answers(self) -> None:
-        """What is kept for clients that come back."""
         self._resumes = self._counter("resumes", "Requests for the rest of an answer, by result", "result")
         self._unkept = self._counter("not_resumable", "Answers that were to be kept and are not, by reason", "why")
         self._lost = self._counter("logs_lost", "Answers that could be kept no longer, by reason", "why")
@@ -186,7 +168,6 @@ class Metrics:
         self._told: Totals[tuple[Counter, str]] = Totals()  # of counters that others keep, what is in ours
 
     def _add_recordings(self) -> None:
-        """What is recorded of exchanges with upstreams."""
         self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
         self._recorder_bytes = self._counter("recorder_bytes", "Bytes of recordings written")
         self._recorder_dropped = self._counter(
@@ -196,11 +177,12 @@ class Metrics:
             "recorder_unrecorded", "Exchanges in no file, or not to their end, by reason", "why"
         )
 
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
+    def _counter(self, name: str, meaning: str, labels: str = "") -> Counter:
+        """Return a counter; ``labels`` are names with blanks between them."""
+        return Counter(f"streamkit_{name}", meaning, labels.split(), registry=self.registry)
 
-    def _histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
-        return Histogram(f"streamkit_{name}", meaning, labels, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, meaning: str, labels: str, *, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
+        return Histogram(f"streamkit_{name}", meaning, labels.split(), buckets=buckets, registry=self.registry)
 
     def active(self, change: int) -> None:
         """An answer begins (1) or is over (-1)."""
@@ -259,7 +241,6 @@ class Metrics:
                     self._losses.labels(attempt.upstream, client, kind, way).inc(times)
 
     def _observe_answer(self, attempt: Attempt, record: Record) -> None:
-        """Count what an upstream answered, and when."""
         upstream, route, times = attempt.upstream, record.route, attempt.output_times
         if attempt.begun:
             for kind, tokens in attempt.usage.items():

@@ -1,12 +1,11 @@
 """A small object that a JSON schema takes: what the demo model calls a tool with.
 
-Theory: where a schema names a value (``const``, ``default``, ``examples``, ``enum``, asked in that order), that is taken.
-Else one is made of the type, an object of its required members only. ``$ref`` into the schema and ``allOf`` are looked
-through, and of a union the first branch that has a value is taken. A reference that leads back to itself has none: whatever
-finite value there is does without going round.
+A value that the schema names is taken (``const``, ``default``, ``examples``, ``enum``, in that order), else one is made of
+the type, an object of its required members only. ``$ref`` into the schema and ``allOf`` are followed; of a union the first
+branch that has a value counts, and a reference that leads back to itself has none.
 
-Refuses: to look for what only a search could find (``pattern``, ``not``, ``if``, ``contains``, ``uniqueItems``, …): a value
-may be refused where they stand. The work is bounded, since a short schema can demand an endless value.
+Nothing is searched for (``pattern``, ``not``, ``if``, ``contains``, ``uniqueItems``, …), so the value may be refused where
+these stand. The work is bounded, since a short schema can demand an endless value.
 
 Source: JSON Schema 2020-12 core §8.2, §10; validation §6, §7.3, §9.
 """
@@ -150,7 +149,6 @@ def _combined(inner: dict[str, Any], outer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(flat: dict[str, Any]) -> Iterator[Any]:
-    """The values that the schema itself names."""
     yield from (flat[key] for key in ("const", "default") if key in flat)
     for key in ("examples", "enum"):
         yield from flat.get(key) or ()

@@ -167,7 +167,7 @@ class Record:
             line["losses"] = dict(last.asked.losses + last.report.losses)
             line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
             line["usage"] = last.usage
-            line |= _rounded(_times_line(last))
+            line |= _times_line(last)
             line["profile"] = _profile(last.report.timings)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
@@ -187,16 +187,13 @@ class Record:
 def _times_line(attempt: Attempt) -> dict[str, float | None]:
     """How the outputs of a stream came; the median gap is the bound of ``GAP_BOUNDS`` that half of the gaps do not pass."""
     times = attempt.output_times
-    return {
+    figures = {
         "first_output_s": attempt.first_output_s,
         "greatest_gap_s": times.greatest_gap_s,
         "median_gap_s": times.median_gap_s,
         "stalls": times.stalls,
         "output_tokens_per_s": attempt.output_tokens_per_s,
     }
-
-
-def _rounded(figures: dict[str, float | None]) -> dict[str, float | None]:
     return {name: None if figure is None else round(figure, 4) for name, figure in figures.items()}
 
 

@@ -1,11 +1,10 @@
 """Which upstreams answer for a model: names and shell patterns, each to an ordered list of upstreams.
 
-A name that a route spells out wins over every pattern; otherwise the first pattern that matches does, in the order of the
-routes. Patterns are those of shells (``*``, ``?``, ``[abc]``), case counts, and ``*`` matches a slash too: the names of models
-are no paths.
+A name that a route spells out wins over every pattern; otherwise the first pattern that matches, in the order of the routes.
+Patterns are those of shells (``*``, ``?``, ``[abc]``); case counts, and ``*`` matches a slash too.
 
-A target may rename the model. ``*`` in the new name stands for what the pattern's own ``*`` matched: ``or/*`` to ``*`` takes a
-prefix off, ``gpt-*`` to ``openai/gpt-*`` puts one on.
+A target may rename the model: ``*`` in the new name is what the pattern's own ``*`` matched, so ``or/*`` to ``*`` takes a
+prefix off.
 
 Source: seeds.md S3; limits.md §1 (openai-python's backoff, and its cap of ``Retry-After``).
 """

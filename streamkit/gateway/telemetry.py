@@ -1,9 +1,7 @@
 """What OpenTelemetry is told of a gateway: one SERVER span a request, one CLIENT span for each attempt with an upstream.
 
-A request belongs to the trace that its client names, and each attempt tells its upstream of its own span. Attempts are
-siblings; usage stands in the span of the attempt that it was of, and nowhere else. No span is ever made current.
-
-What clients wrote goes through ``Record.logged``, as in the log, and what looks like a key is cut out of what upstreams wrote.
+A request belongs to the trace that its client names. Attempts are siblings, usage is in the span of its attempt alone, and no
+span is made current. What clients and upstreams wrote is told without what looks like a key, as in the log.
 
 Source: observe.md O2 to O13.
 """
@@ -27,14 +25,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
-from streamkit.otel.inference import (
-    Inference,
-    attribute_text,
-    describe_request,
-    end_inference,
-    inference_of,
-    start_inference,
-)
+from streamkit.otel.inference import attribute_text, describe_request, end_inference, inference_of, start_inference
 from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
@@ -101,9 +92,8 @@ def otlp_telemetry(settings: config.Telemetry) -> Telemetry:
     return Telemetry(settings, otlp_providers())
 
 
-@lru_cache(maxsize=256)  # of configured names alone: what clients name is no argument
-def _inference_of(dialect: str, model: str, base_url: str) -> Inference:
-    return inference_of(dialect, model, base_url)
+#: Of configured names alone: what clients name is no argument.
+_inference_of = lru_cache(maxsize=256)(inference_of)
 
 
 @define

@@ -4,20 +4,18 @@ A server without the parser of its model hands on ``<tool_call>{"name": …}</to
 agent takes the turn for done. Here such text becomes deltas of a call, in front of ``accumulate_tool_calls``, which gives it
 an id, an end and a stop reason as any other.
 
-Theory: a text is read once. What may begin a call is held until it is one or can't be, which is decided by its head: its
-marker, a name that the request offered, and the beginning of its arguments (``grammars.py``). From then on arguments are
-handed on as they come: JSON with its own bytes, parameters between tags as the JSON that the tool's schema wants
-(``parameters.py``). The last character of arguments waits until the call is closed, so that a call which was cut never looks
-whole (L3).
+A text is read once. What may begin a call is held until its head decides: its marker, a name that the request offered, and
+the beginning of its arguments (``grammars.py``). Then arguments are handed on as they come: JSON with its own bytes,
+parameters between tags as the JSON that the tool's schema wants (``parameters.py``). Their last character waits until the
+call is closed, so that a call which was cut never looks whole (L3).
 
-Rules. Code in the text is text (``code_blocks.py``), and so is what has another name. Markers that are letters to a model
-(``<tool_call>``, ``<function=``, ``<invoke``) count only where a line begins. A call is closed by its end, by text or another
-call behind a whole body, or by a natural end of the answer behind a whole body. One that is not is said to be incomplete: a
-call without arguments would mean ``{}``. Reasoning is not read: there a model considers calls. Where the wire brings calls of
-its own, the text behind them is not read either, nor is what follows an error.
+Code in the text is text (``code_blocks.py``), and so is what has another name. Markers that are letters to a model
+(``<tool_call>``, ``<function=``, ``<invoke``) count only where a line begins. A call is closed by its end, or behind a whole
+body by text, another call or a natural end of the answer; any other is incomplete, since a call without arguments would mean
+``{}``. Reasoning is not read: there a model considers calls. Nor is text behind calls of the wire's own, or behind an error.
 
-What it refuses: to mend arguments, and to guess at calls without a marker. What is held is bounded: a head, or the arguments
-of an object that names its tool behind them, to ``limits.arguments_chars``.
+Arguments are not mended, and calls without a marker not guessed. What is held, a head or the arguments of an object that
+names its tool behind them, is bounded by ``limits.arguments_chars``.
 
 Source: dialects.md §1.7; quirks.md §4.
 """

@@ -3,17 +3,14 @@
 A server that does not know its model's tags hands on ``<think>…</think>`` as content. Clients then show the thoughts as the
 answer, or send them back as one.
 
-Rules. Tags count at the start of a choice only, white space aside: an answer about ``<think>``, in code or not, stays text. Up
-to the closing tag everything is reasoning; white space behind either tag is dropped, and so are thoughts of nothing but white
-space. Thoughts that the end cuts off stay reasoning. Text that begins with a closing tag, which servers leave that cut
-thoughts off themselves, loses the tag. Where reasoning, a refusal or a call came before, or text in another block, no tag
-counts any more.
+Tags count at the start of a choice only, white space aside. Up to the closing tag everything is reasoning; white space behind
+either tag is dropped, and so are blank thoughts. Thoughts that the end cuts off stay reasoning. A closing tag at the
+beginning, from servers that cut thoughts off themselves, is dropped. No tag counts behind reasoning, a refusal, a call or
+text in another block.
 
-Some templates write the opening tag into the prompt, so that the answer begins with thoughts and only the closing tag comes.
-That can't be told from an answer without holding all of it back, so it is a mode of its own, ``opened``: the text is reasoning
-from the first letter on, up to the closing tag, or to the end if none comes.
-
-Refuses: to look for a second block of thoughts behind the answer. Memory is one tag and a little white space.
+Some templates write the opening tag into the prompt, so that only the closing tag comes. That can't be told from an answer
+without holding all of it back, so it is a mode of its own, ``opened``: the text is reasoning from the first letter on, up to
+the closing tag, or to the end if none comes. Memory is one tag and a little white space.
 
 Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
 Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); ``<thinking>`` is seen of several.

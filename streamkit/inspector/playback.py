@@ -15,7 +15,6 @@ from typing import Any, Final
 from attrs import fields, has
 
 from streamkit.dialects import client_named, source_named
-from streamkit.events import Event
 from streamkit.inspector.captures import Capture, Captures, Step
 from streamkit.inspector.reading import Found, Reading
 from streamkit.report import LOSSES, REPAIRS, describe
@@ -168,16 +167,13 @@ class Playback:
 
     def _found(self, found: Found) -> dict[str, Any]:
         return {
-            "events": [{"at": offset, **self._event(event)} for offset, event in found.events],
+            "events": [{"at": at, "type": type(event).__name__, **self._members(event)} for at, event in found.events],
             "repairs": [_counted(REPAIRS, *each) for each in found.repairs],
             "losses": [_counted(LOSSES, *each) for each in found.losses],
         }
 
-    def _event(self, event: Event) -> dict[str, Any]:
-        """An event's class as ``type``, and its members that say something; labels always do."""
-        return {"type": type(event).__name__, **self._members(event)}
-
     def _members(self, value: Any) -> dict[str, Any]:
+        """Return the members of an event, or of a value in it, that say something; labels always do."""
         named = {member.name: (getattr(value, member.name), member.default) for member in fields(type(value))}
         return {
             _NAMES.get(name, name): self._value(inner)

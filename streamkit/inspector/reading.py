@@ -59,7 +59,6 @@ class Reading:
         self._losses: Counter[str] = Counter()
 
     def feed(self, chunk: bytes) -> Found:
-        """What came of the next bytes."""
         found = Found()
         if self._body is not None:
             self._body += chunk

@@ -38,5 +38,4 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """All bytes of the answer."""
         return b"".join(self.frames)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from streamkit.dialects import dialect_named
 
@@ -46,13 +46,9 @@ def places(dialects: Iterable[str]) -> Iterator[Place]:
     for name in dialects:
         paths = list(_paths(name))
         prefix = f"/{name}" if any(path.pattern in taken for path in paths) else ""
-        paths = [_behind(prefix, path) for path in paths]
+        paths = [evolve(path, pattern=prefix + path.pattern) for path in paths]
         taken.update(path.pattern for path in paths)
         yield Place(dialect=name, base=prefix + _base(name), paths=tuple(paths))
-
-
-def _behind(prefix: str, path: Path) -> Path:
-    return Path(pattern=prefix + path.pattern, dialect=path.dialect, stream=path.stream, counts=path.counts)
 
 
 def _paths(name: str) -> Iterator[Path]:

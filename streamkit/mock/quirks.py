@@ -15,7 +15,7 @@ from http import HTTPStatus
 from itertools import count, pairwise
 from typing import Final, Literal, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
@@ -44,8 +44,8 @@ Need: TypeAlias = Literal[
 class Meaning:
     """What a quirk does, whatever the dialect."""
 
-    what: str
-    needs: tuple[Need, ...] = ("stream",)
+    what: str  #: what is changed, in a sentence
+    needs: tuple[Need, ...] = ("stream",)  #: an answer that holds all of them is changed
     #: Other kinds of repair that this one never comes without.
     also: tuple[str, ...] = ()
     #: What of a reader's settings must be so that it repairs this, as a gateway's configuration says it.
@@ -53,14 +53,10 @@ class Meaning:
 
 
 @frozen(kw_only=True)
-class Quirk:
+class Quirk(Meaning):
     """One deviation of a provider of one dialect."""
 
     kind: str  #: of the repair, a key of ``STREAM_REPAIRS``
-    what: str  #: what is changed, in a sentence
-    needs: tuple[Need, ...]  #: an answer that holds all of them is changed
-    also: tuple[str, ...] = ()
-    reader: str = ""
     #: The answer with the deviation; the same answer where it lacks what is needed.
     apply: Callable[[Answer], Answer] = field(repr=False)
 
@@ -175,14 +171,9 @@ def quirks_of(dialect: str) -> Mapping[str, Quirk]:
         del changes["body_for_stream"]  # one line of JSON is a stream, too
     if not named.answers_whole:
         del changes["stream_for_body"]
-    return {kind: _quirk(kind, changes[kind]) for kind in STREAM_REPAIRS if kind in changes}
-
-
-def _quirk(kind: str, apply: Callable[[Answer], Answer]) -> Quirk:
-    meaning = KINDS[kind]
-    return Quirk(
-        kind=kind, what=meaning.what, needs=meaning.needs, also=meaning.also, reader=meaning.reader, apply=apply
-    )
+    return {
+        kind: Quirk(kind=kind, apply=changes[kind], **asdict(KINDS[kind])) for kind in STREAM_REPAIRS if kind in changes
+    }
 
 
 def _of_frames(change: Change) -> Callable[[Answer], Answer]:
@@ -235,7 +226,6 @@ def _reset_behind_end(answer: Answer) -> Answer:
 
 
 def _read(answer: Answer) -> Response:
-    """What a stream says."""
     collector = Collector(answer.dialect, StreamReport())
     reading = reading_machine(answer.dialect)
     for events in reading.feed(answer.body), reading.finish():

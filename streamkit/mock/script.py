@@ -37,7 +37,6 @@ class Match:
     turn: int | None = field(default=None, validator=_counts_from_one)
 
     def fits(self, request: Request) -> bool:
-        """Whether the request is such a one."""
         if self.text and self.text not in last_said(request):
             return False
         if self.tool and all(tool.name != self.tool for tool in request.tools):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,36 +16,25 @@ from typing import Any, Final
 import attrs
 from cattrs import Converter
 
-from streamkit.gateway.faults import ConfigError, Finding, KeyPath, Refusal, dotted, meant
+from streamkit.gateway.faults import ConfigError, KeyPath, Refusal, meant
 from streamkit.gateway.structure import described, faults_of, strict_converter
-from streamkit.gateway.toml_lines import TOMLLines, position_at
+from streamkit.gateway.toml_document import parse_toml, read_toml
 from streamkit.mock.script import Script, Turn
 from streamkit.mock.steps import STEPS, Arguments, Raw, Step
 
 KEYS: Final = ("turn", "repeat")
-_PLACE: Final = re.compile(r"line (\d+), column (\d+)")
 
 
 def load_script(path: str | Path) -> Script:
     """The script in a file. Raises ConfigError with every fault of it."""
-    name = str(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError([Finding(file=name, reason=f"can't be read: {error.strerror}")]) from None
-    except UnicodeDecodeError:
-        raise ConfigError([Finding(file=name, reason="not UTF-8; save the file as UTF-8")]) from None
-    return parse_script(text, name=name)
+    path = Path(path)
+    return parse_script(read_toml(path), name=str(path))
 
 
 def parse_script(text: str, *, name: str = "the script") -> Script:
     """The script that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
-    try:
-        values, lines = tomllib.loads(text), TOMLLines(text)
-    except RecursionError:
-        raise ConfigError([Finding(file=name, reason="its arrays or tables are nested too deeply")]) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError([_syntax_fault(text, name, str(error))]) from None
+    document = parse_toml(text, name)
+    values = document.values
     faults: list[tuple[KeyPath, str]] = [
         ((key,), f"unknown key{meant(key, KEYS)}") for key in values if key not in KEYS
     ]
@@ -65,22 +52,8 @@ def parse_script(text: str, *, name: str = "the script") -> Script:
         except Exception as error:  # noqa: BLE001 - faults_of raises what is none of its kinds
             faults += [(("turn", number, *path), reason) for path, reason in faults_of(error)]
     if faults:
-        raise ConfigError(_finding(name, lines, path, reason) for path, reason in faults)
+        raise ConfigError(document.finding(*fault) for fault in faults)
     return Script(turns, repeat=repeat)
-
-
-def _finding(name: str, lines: TOMLLines, path: KeyPath, reason: str) -> Finding:
-    place = lines.position(path)
-    return Finding(file=name, line=place.line, column=place.column, path=dotted(path), reason=reason)
-
-
-def _syntax_fault(text: str, name: str, message: str) -> Finding:
-    """What tomllib says; the place at its end becomes the finding's."""
-    reason, _, place = message.partition(" (at ")
-    if found := _PLACE.match(place):
-        return Finding(file=name, line=int(found[1]), column=int(found[2]), reason=reason)
-    end = position_at(text, len(text))
-    return Finding(file=name, line=end.line, column=end.column, reason=f"{reason}, but the file ends")
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------

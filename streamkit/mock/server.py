@@ -1,12 +1,9 @@
 """The mock as an aiohttp application: a scripted provider of one dialect or of all, which watches its client.
 
-Theory: a request is read as the gateway reads a client's, a turn of the script is written for it (``writing.py``), and is sent
-as it stands in the value: nothing of an answer is made while it is sent.
-
-Rules. Quirks change what was written, and the verdict goes by what it was before. Without a script the gateway's demo model
-answers. Keys are not looked at. ``GET /verdict`` gives the verdict on the client. Ids and pace depend on the seed, the
-request, and how often its conversation had it. A request by a name that is not this machine's (421) and one of a page of the
-web (403) are refused, as the recorder refuses them.
+A request is read as the gateway reads a client's, a turn of the script is written for it (``writing.py``), and is sent as it
+stands in the value. Quirks change what was written, and the verdict goes by what it was before; ``GET /verdict`` gives it.
+Without a script the gateway's demo model answers. Keys are not looked at. Ids and pace depend on the seed, the request, and
+how often its conversation had it. Other names than this machine's are refused (421), and pages of the web (403).
 
 Source: observe.md O31, O32.
 """
@@ -179,7 +176,8 @@ class Mock:
                 await _begin(request, response)
                 await response.write_eof()
             case "cut":
-                _close(request)
+                if request.transport is not None:
+                    request.transport.close()
             case "reset":
                 _reset(request)
             case "stalled":
@@ -253,11 +251,6 @@ async def _begin(request: web.Request, response: web.StreamResponse) -> None:
     """Send the headers with the first bytes."""
     if not response.prepared:
         await response.prepare(request)
-
-
-def _close(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.close()
 
 
 def _reset(request: web.Request) -> None:

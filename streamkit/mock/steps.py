@@ -134,7 +134,6 @@ class Status:
 
     @property
     def error_type(self) -> ErrorType:
-        """The kind of error."""
         usual: ErrorType = "invalid_request" if self.status < 500 else "server"
         return self.kind or ERROR_BY_STATUS.get(self.status, usual)
 

@@ -184,7 +184,6 @@ class Watch:
 
     @property
     def verdict(self) -> ClientVerdict:
-        """What was seen so far."""
         notes = [*self._notes, *self._not_retried()]
         return ClientVerdict(requests=self._requests, faults=tuple(self._faults), notes=tuple(notes))
 
@@ -212,7 +211,6 @@ class Watch:
         exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:
-        """The script has nothing more to say."""
         self._notes.append(Finding("out_of_turns", exchange.number, "the script has no turn left for it"))
 
     def stayed(self, exchange: Exchange, seconds: float) -> None:

@@ -1,12 +1,10 @@
 """Steps to the bytes of one answer, by the encoders that write to clients of the gateway.
 
-Rules. The steps become events, and these go through the machines that read any provider, so that what is written is what a
-client would get of a provider that said so. Time is data: it stands in the answer as seconds of silence before a frame. Ids
-and the jitter of the pace come from one seeded source, and the clock stands still: the same seed and the same request give the
-same bytes.
+The steps become events, which go through the machines that read any provider. Time is data: seconds of silence before a
+frame. Ids and jitter come from one seeded source, and the clock stands still: the same seed and request give the same bytes.
 
-A whole answer says at once what its steps say one after the other: it waits as long as they do together, raw bytes in front of
-what is said stand in front of the body, others behind it, and of what breaks off half of the body is sent.
+A whole answer waits as long as its steps do together. Raw bytes in front of what is said stand in front of the body, others
+behind it, and of what breaks off half of the body is sent.
 
 Source: observe.md O31.
 """

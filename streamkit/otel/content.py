@@ -166,7 +166,6 @@ class AnswerContent:
         self.is_cut = False  #: texts were left out
 
     def feed(self, events: Sequence[Event]) -> None:
-        """Look at a batch, in order."""
         kept: list[Event] = []
         for event in events:
             if isinstance(event, _SPOKEN):

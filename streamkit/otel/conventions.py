@@ -77,12 +77,25 @@ class Metric:
     bounds: tuple[float, ...] = ()
 
 
+def _seconds(name: str, description: str, bounds: tuple[float, ...] = CALL_BOUNDS) -> Metric:
+    return Metric(name=name, unit="s", description=description, bounds=bounds)
+
+
 @frozen(kw_only=True)
 class TokenMetric(Metric):
     """One that counts tokens of a call: which member of its usage, and with which attributes of its own."""
 
     count: Count
     attributes: Mapping[str, str] = field(factory=dict)
+
+
+_SERVER_DURATION: Final = _seconds("gen_ai.server.request.duration", "Generative AI server request duration")
+_SERVER_FIRST_TOKEN: Final = _seconds(
+    "gen_ai.server.time_to_first_token", "Time to generate the first token", FIRST_TOKEN_BOUNDS
+)
+_SERVER_TOKEN_TIME: Final = _seconds(
+    "gen_ai.server.time_per_output_token", "Time per output token behind the first", TOKEN_TIME_BOUNDS
+)
 
 
 @frozen(kw_only=True)
@@ -96,22 +109,15 @@ class Conventions:
     chunk_time: Metric  #: from each output of a stream to the next; opt-in
     tokens: tuple[TokenMetric, ...]
     #: Of a request to the gateway: its duration, its first output and, of a stream, seconds for each token behind the first.
-    server_duration: Metric
-    server_first_token: Metric
-    server_token_time: Metric
+    server_duration: Metric = _SERVER_DURATION
+    server_first_token: Metric = _SERVER_FIRST_TOKEN
+    server_token_time: Metric = _SERVER_TOKEN_TIME
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """All of them; two that count tokens may have one name."""
-        return (
-            self.duration,
-            self.first_chunk,
-            self.chunk_time,
-            *self.tokens,
-            self.server_duration,
-            self.server_first_token,
-            self.server_token_time,
-        )
+        of_calls = self.duration, self.first_chunk, self.chunk_time, *self.tokens
+        return (*of_calls, self.server_duration, self.server_first_token, self.server_token_time)
 
 
 def _usage(cache_write: str) -> Mapping[Count, str]:
@@ -124,10 +130,6 @@ def _usage(cache_write: str) -> Mapping[Count, str]:
     }
 
 
-def _seconds(name: str, description: str, bounds: tuple[float, ...] = CALL_BOUNDS) -> Metric:
-    return Metric(name=name, unit="s", description=description, bounds=bounds)
-
-
 def _tokens(
     name: str, description: str, count: Count, bounds: tuple[float, ...] = (), **attributes: str
 ) -> TokenMetric:
@@ -135,14 +137,10 @@ def _tokens(
     return TokenMetric(name=name, unit="{token}", description=description, bounds=bounds, count=count, attributes=named)
 
 
-_SERVER_DURATION: Final = _seconds("gen_ai.server.request.duration", "Generative AI server request duration")
-_SERVER_FIRST_TOKEN: Final = _seconds(
-    "gen_ai.server.time_to_first_token", "Time to generate the first token", FIRST_TOKEN_BOUNDS
-)
-_SERVER_TOKEN_TIME: Final = _seconds(
-    "gen_ai.server.time_per_output_token", "Time per output token behind the first", TOKEN_TIME_BOUNDS
-)
-_USAGE: Final = "gen_ai.client.inference.usage"
+def _inference(name: str, description: str, count: Count) -> TokenMetric:
+    return _tokens(f"gen_ai.client.inference.usage.{name}", description, count, modality="unknown")
+
+
 _PER_CALL: Final = "gen_ai.client.inference.operation"
 _USED: Final = "Number of input and output tokens used"
 
@@ -157,9 +155,6 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
             _tokens("gen_ai.client.token.usage", _USED, "input_total", TOKEN_BOUNDS, type="input"),
             _tokens("gen_ai.client.token.usage", _USED, "output_total", TOKEN_BOUNDS, type="output"),
         ),
-        server_duration=_SERVER_DURATION,
-        server_first_token=_SERVER_FIRST_TOKEN,
-        server_token_time=_SERVER_TOKEN_TIME,
     ),
     "genai": Conventions(
         schema_url="https://opentelemetry.io/schemas/gen-ai/1.42.0",
@@ -168,31 +163,15 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
         first_chunk=_seconds("gen_ai.client.inference.time_to_first_chunk", "Time to receive the first chunk"),
         chunk_time=_seconds("gen_ai.client.inference.time_per_output_chunk", "Time per output chunk behind the first"),
         tokens=(
-            _tokens(f"{_USAGE}.input_tokens", "Input tokens, cached ones included", "input_total", modality="unknown"),
-            _tokens(f"{_USAGE}.output_tokens", "Output tokens, with reasoning", "output_total", modality="unknown"),
-            _tokens(
-                f"{_USAGE}.cache_read.input_tokens",
-                "Input tokens served from a cache of the provider's",
-                "input_cached",
-                modality="unknown",
+            _inference("input_tokens", "Input tokens, cached ones included", "input_total"),
+            _inference("output_tokens", "Output tokens, with reasoning", "output_total"),
+            _inference("cache_read.input_tokens", "Input tokens served from a cache of the provider's", "input_cached"),
+            _inference(
+                "cache_write.input_tokens", "Input tokens written to a cache of the provider's", "input_cache_write"
             ),
-            _tokens(
-                f"{_USAGE}.cache_write.input_tokens",
-                "Input tokens written to a cache of the provider's",
-                "input_cache_write",
-                modality="unknown",
-            ),
-            _tokens(
-                f"{_USAGE}.reasoning.output_tokens",
-                "Output tokens used for reasoning",
-                "output_reasoning",
-                modality="unknown",
-            ),
+            _inference("reasoning.output_tokens", "Output tokens used for reasoning", "output_reasoning"),
             _tokens(f"{_PER_CALL}.input_tokens", "Input tokens of an operation", "input_total", TOKEN_BOUNDS),
             _tokens(f"{_PER_CALL}.output_tokens", "Output tokens of an operation", "output_total", TOKEN_BOUNDS),
         ),
-        server_duration=_SERVER_DURATION,
-        server_first_token=_SERVER_FIRST_TOKEN,
-        server_token_time=_SERVER_TOKEN_TIME,
     ),
 }

@@ -116,7 +116,6 @@ class SeenEvents:
     clean: bool | None = None  #: None: its end has not come
 
     def feed(self, events: Sequence[Event]) -> None:
-        """Look at a batch, in order."""
         for event in events:
             if type(event) in OUTPUT:
                 self.spoken = True

@@ -1,13 +1,12 @@
 """A reverse proxy in front of one provider, which records what goes over it and changes none of it.
 
-Any method and any path below the base URL is passed on. The bytes of bodies are the same on both sides, and a read of an
-answer is written to the client before the next is made. Headers pass both ways but for those of a connection (RFC 9110
-§7.6.1); the provider is asked for bodies that are not compressed, so that what it sends can be read. Redirects are the
-client's to follow: a key goes to no other host. Where the provider breaks an answer off, the client's connection is closed,
-and where the client leaves, the provider's.
+Any method and path below the base URL is passed on, with the same bytes of bodies, and each read of an answer is written
+before the next is made. Headers pass but for those of a connection (RFC 9110 §7.6.1), and the provider is asked for bodies
+that are not compressed. Redirects are the client's to follow. Where one side breaks off, the other side's connection is
+closed.
 
-A client's keys pass, and are written nowhere (``recording/writer.py``). What asks by another name than the proxy's, and
-pages of the web, are refused: the proxy may be able to reach what they can't.
+A client's keys pass, and are written nowhere (``recording/writer.py``). What asks by another name than the proxy's, and pages
+of the web, are refused: the proxy may be able to reach what they can't.
 
 Source: observe.md O24, O25; RFC 9110 §7.6.1, §15.5.20 (421); limits.md T15.
 """
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -153,7 +152,8 @@ class Proxy:
         self, request: web.Request, target: str, body: bytes | None, recording: OpenRecording, line: _Line
     ) -> web.StreamResponse:
         url = URL(self.base_url + target, encoded=True)
-        headers = _sent(request.headers)
+        headers = _end_to_end(request.headers, HOP_BY_HOP | _WRITTEN)
+        headers["Accept-Encoding"] = "identity"
         recording.request(request.method, url.raw_path_qs, headers.items(), body)
         response = await self._ask(request.method, url, headers, body)
         if isinstance(response, SourceFailed):
@@ -244,7 +244,6 @@ class _Line:
         self._loop.call_soon_threadsafe(self._report_end, file, end)
 
     def ended(self, end: str) -> None:
-        """The exchange is over."""
         self._end, self._seconds = end, self._loop.time() - self._started
         if self._is_saved:
             self._write()
@@ -292,17 +291,8 @@ def _dialect_of(path: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _sent(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    sent = _end_to_end(headers, HOP_BY_HOP | _WRITTEN)
-    sent["Accept-Encoding"] = "identity"
-    return sent
-
-
 def _end_to_end(headers: Mapping[str, str], left_out: frozenset[str]) -> CIMultiDict[str]:
     """The headers without these names, and without what ``Connection`` names."""
-    named = {name.strip().lower() for value in _all(headers, "connection") for name in value.split(",")}
+    listed = [value for name, value in headers.items() if name.lower() == "connection"]
+    named = {name.strip().lower() for value in listed for name in value.split(",")}
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out | named)
-
-
-def _all(headers: Mapping[str, str], name: str) -> Iterator[str]:
-    return (value for each, value in headers.items() if each.lower() == name)

@@ -1,14 +1,11 @@
 """Fixtures of aimock as recordings: what a model is to say, and at which pace.
 
-A fixture has the meaning of an answer and none of its bytes: text, reasoning, calls, an error. Here they are written by this
-package's own encoder of the dialect that is asked, so the recording is made and was never received: it is not exact. Which
-requests a fixture answers (its ``match``) is no request, so the recording has none.
+A fixture has the meaning of an answer and none of its bytes, which this package's own encoder writes here in the dialect that
+is asked: the recording is not exact. It has no request, since a fixture says only which requests it answers (``match``).
 
-Times: those that aimock recorded, or its ``streamingProfile`` without the jitter, or its ``latency``; each is the delay of one
-piece, and pieces here are pieces of this package's encoder. Times are in milliseconds there. Chaos, which is drawn by lot, is
-left out.
-
-Refuses: what is no answer of a chat (embeddings, images, sounds), with its place in the file.
+Times are those that aimock recorded, or its ``streamingProfile`` without the jitter, or its ``latency``, in milliseconds;
+each is the delay of one piece of the encoder's. Chaos, which is drawn by lot, is left out. What is no answer of a chat
+(embeddings, images, sounds) is refused, with its place in the file.
 
 Source: observe.md F45, F46, O30; the types and the documentation in @copilotkit/aimock 1.43.
 """

@@ -87,7 +87,6 @@ class Directory:
         return self._all_bytes + size < self.limits.all_bytes
 
     def wrote(self, size: int) -> None:
-        """So many bytes were written."""
         self.bytes += size
         self._all_bytes += size
 

@@ -13,27 +13,18 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.recording.recording import MARK, VERSION, End, Read, RecordedRequest, RecordedResponse, Recording, Side
+from streamkit.recording.recording import MARK, VERSION, End, Read, RecordedRequest, RecordedResponse, Recording
 
 #: Ten microseconds: finer than any read.
 TIME_DIGITS: Final = 5
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
-def head_line(
-    *,
-    id: str,
-    at: str,
-    streamkit: str,
-    dialect: str = "",
-    provider: str = "",
-    side: Side = "upstream",
-    exact: bool = True,
-    removed: Sequence[str] = (),
-) -> bytes:
-    """The first line. Its members are those of ``Recording``."""
-    members = {"id": id, "at": at, "streamkit": streamkit, "dialect": dialect, "provider": provider, "side": side}
-    return _line({MARK: VERSION, **members, "exact": exact, "removed": list(removed)})
+def head_line(recording: Recording) -> bytes:
+    """Return the first line: what is known of an exchange before its request."""
+    names = ("id", "at", "streamkit", "dialect", "provider", "side", "exact")
+    members = {name: getattr(recording, name) for name in names}
+    return _line({MARK: VERSION, **members, "removed": list(recording.removed)})
 
 
 def request_line(request: RecordedRequest) -> bytes:
@@ -75,18 +66,7 @@ def end_line(end: End) -> bytes:
 
 def lines_of(recording: Recording) -> list[bytes]:
     """All lines of a recording; ``parse_recording`` reads their join as it again."""
-    lines = [
-        head_line(
-            id=recording.id,
-            at=recording.at,
-            streamkit=recording.streamkit,
-            dialect=recording.dialect,
-            provider=recording.provider,
-            side=recording.side,
-            exact=recording.exact,
-            removed=recording.removed,
-        )
-    ]
+    lines = [head_line(recording)]
     if recording.request is not None:
         lines.append(request_line(recording.request))
     if recording.response is not None:

@@ -1,10 +1,9 @@
 """Which recordings answer a request, and where the nearest one differs from a request that none answers.
 
-Rules. A request matches exactly by its method, its path and the bytes of its body, and canonically where both bodies are JSON
-that says the same: the order of members and blanks mean nothing, numbers are compared by their text (``1.0`` is not ``1``, and
-2^53 + 1 is nothing else), and what stands at an ignored path is passed over, be it there or not. A recorded path may then have
-more in front: that of the provider's base URL, which its clients do not ask here. Keys in a query are passed over either way.
-A body that was not kept is compared by its sum alone, and one of which nothing is known matches an empty one.
+A request matches exactly by method, path and the bytes of its body, and canonically where both bodies are JSON that says the
+same: the order of members and blanks mean nothing, numbers are compared by their text (``1.0`` is not ``1``), and ignored
+paths are passed over. A recorded path may then begin with that of the provider's base URL. Keys in a query are passed over
+either way. A body that was not kept is compared by its sum, and one of which nothing is known matches an empty one.
 
 The nearest recording is the one with the fewest differences, of several the first.
 

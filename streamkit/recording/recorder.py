@@ -183,7 +183,6 @@ class OpenRecording:
             self._recorder.put(self, time.monotonic() - self._started, Answered(status, tuple(headers)))
 
     def read(self, data: bytes) -> None:
-        """These bytes of the answer came."""
         if self._again:
             again, self._again = self._again, max(0, self._again - len(data))
             data = data[again:]

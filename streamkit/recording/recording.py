@@ -1,13 +1,11 @@
 """A recording as a value, and its file read.
 
-Theory: the file is what its lines are (observe.md §D), and each is whole when it is written: of a recorder that was killed
-the last line may be half, which is passed over, and the recording has no end.
+Each line is whole when it is written: of a recorder that was killed the last may be half, which is dropped, and the recording
+has no end. The first line says that it is a recording; then come the request, the headers of the answer, its reads in order,
+and the end. Unknown members are passed over, so that later versions may add some. The body of a request that is JSON is in
+the file as it was, but for its line ends, which are blanks there: ``1.0`` and 2^64 stay what they were.
 
-Rules. The first line says that it is a recording; then come the request, the headers of the answer, its reads in order, and
-the end. Members that are not known are passed over, so that later versions may add some. The body of a request that is JSON is
-in the file as it was, but for its line ends, which are blanks there: ``1.0`` and 2^64 stay what they were.
-
-Refuses: what is no recording, and a line in the middle that can't be read, with its number.
+What is no recording is refused, and so is a line in the middle that can't be read, with its number.
 
 Source: observe.md §D, O25, O29.
 """

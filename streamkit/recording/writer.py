@@ -28,7 +28,7 @@ from streamkit.limits import MIB
 from streamkit.recording.directory import Directory, DirectoryFullError
 from streamkit.recording.headers import Headers, kept_request_headers, kept_response_headers, kept_target, keys_in
 from streamkit.recording.lines import end_line, head_line, read_line, request_line, response_line, sha256_of
-from streamkit.recording.recording import End, Read, RecordedRequest, RecordedResponse
+from streamkit.recording.recording import End, Read, RecordedRequest, RecordedResponse, Recording
 from streamkit.recording.request_bodies import Bodies, kept_body
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
@@ -125,7 +125,6 @@ class RecordingWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what came so far."""
         if self._descriptor is None or not self._lines:
             return
         size = self._pending
@@ -189,14 +188,14 @@ class RecordingWriter:
         self._detector = None
         if self._request is None:
             return
-        head = head_line(
+        about = Recording(
             id=self._id,
             at=f"{self._began:%Y-%m-%dT%H:%M:%S.%f}Z",
             streamkit=_VERSION,
             dialect=dialect,
             provider=self.provider,
             exact=self.is_exact,
-            removed=self._removed,
+            removed=tuple(self._removed),
         )
         request, self._request = self._request, None
         try:
@@ -208,6 +207,7 @@ class RecordingWriter:
         if self._descriptor is None:
             self.is_over = True
             return
+        head = head_line(about)
         self._lines[:0] = [head, request]
         self._pending += len(head) + len(request)
 

@@ -1,13 +1,12 @@
 """Recordings as a server: what was asked is answered as it was, and what was not with an error in the client's dialect.
 
-Rules. Of several recordings that a request matches each is given once, in the order of their times; behind the last one it is
-given again, or the request is a miss (``once``). A recording without a request, of raw bytes say, answers each POST that
-matches no other one. A miss has the status 404 and says not to be tried again, since the official clients repeat what looks as
-if waiting helped. Nothing is ever asked of the network, unless whoever made the server gave it somebody else to answer
-(``otherwise``).
+Of several recordings that a request matches each is given once, in the order of their times, and then the last one again, or
+the request is a miss (``once``). A recording without a request answers each POST that matches no other one. A miss has the
+status 404 and says not to be tried again. Nothing is asked of the network, unless the server was made with somebody else to
+answer (``otherwise``).
 
-Recordings hold what people said, and pages of the web may not have it: a name that is not this machine's is refused (421), and
-so is a page of another site (403). Bodies are compared as they were sent: the server is not to decompress them.
+Recordings hold what people said: a name that is not this machine's is refused (421), and so is a page of another site (403).
+Bodies are compared as they were sent, so the server is not to decompress them.
 
 Source: observe.md O27, O28; limits.md T15.
 """

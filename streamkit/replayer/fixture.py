@@ -81,7 +81,9 @@ class ReplayFixture:
         found = self._find(folder, self._folder / name)
         record = None if to is None else self._record
         if not found and record is None:
-            raise UsageError(self._not_found(folder, to))
+            how = "pytest --record makes one" if to is not None else "with to=URL, pytest --record makes one"
+            where = f"{os.path.relpath(folder)}, which may be a folder or, with {SUFFIX}, a file"
+            raise UsageError(f"no recording at {where}; {how}")
         replay = Replay(load(os.path.relpath(path) for path in found), options)
 
         def make_app() -> web.Application:
@@ -104,10 +106,6 @@ class ReplayFixture:
         """The files and folders with recordings that a name leads to; only where there are none, the path."""
         found = [each for each in (named.with_name(named.name + SUFFIX), named) if _has_recordings(each)]
         return found or ([path] if _has_recordings(path) else [])
-
-    def _not_found(self, folder: Path, to: str | None) -> str:
-        how = "pytest --record makes one" if to is not None else "with to=URL, pytest --record makes one"
-        return f"no recording at {os.path.relpath(folder)}, which may be a folder or, with {SUFFIX}, a file; {how}"
 
 
 def _has_recordings(path: Path) -> bool:

@@ -1,13 +1,12 @@
 """One recorded answer, written to a client as it came.
 
-Rules. Everything has a deadline, counted from when the request was there: ``start + t / speed``. A read that was late does not
-make the next one late (sleeping the gaps instead drifts, 90 ms in 400 reads). Reads that came at once, or that all are due
-at full speed, are written 0.1 ms apart, since the client's kernel would join them otherwise. Each write waits until the
-kernel has it.
+Everything has a deadline from when the request was there, ``start + t / speed``: sleeping the gaps instead drifts, 90 ms in
+400 reads. Reads that are due together are written 0.1 ms apart, since the client's kernel would join them otherwise. Each
+write waits until the kernel has it.
 
-The end is what it was. A body that was cut ends with the connection: inside its chunks, or short of its length. Whoever
-recorded a time-out gave up on a silence, so here is one, until the client leaves. An end that was the recorder's own doing
-(it left, it was shut down, the file was full) shows nothing of the provider's, and is played as a cut.
+The end is what it was. A body that was cut ends with the connection: inside its chunks, or short of its length. Where a
+time-out was recorded there is silence, until the client leaves. An end of the recorder's own (it left, it was shut down, the
+file was full) is played as a cut.
 
 Source: observe.md O27, F45, F50; RFC 9110 §7.6.1 (hop by hop); RFC 9112 §6.
 """
@@ -69,7 +68,6 @@ class Schedule:
             await asyncio.sleep(0)
 
     def wrote(self) -> None:
-        """Something was written just now."""
         self._wrote = self._time()
 
 

@@ -56,7 +56,6 @@ class KnownKeys:
         return self if more == self.keys else KnownKeys(more)
 
     def are_in(self, data: bytes) -> bool:
-        """Whether one of them is."""
         return self._may_be_in(data) and self._pattern.search(data) is not None
 
     def cut(self, data: bytes) -> bytes:

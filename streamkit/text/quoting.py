@@ -1,9 +1,8 @@
 """Words of others in a message: what a client or a provider wrote, short, in quotes, without what looks like a secret.
 
-A refusal says what was wrong with a value, and the value may be megabytes long. So a message never has it as it came: it has
-``quoted(value)``, and a list of such has ``quoted_all(values)``. A test holds that no message is built otherwise
-(``tests/text/test_quoting.py``). The errors bound themselves besides (``shortened``), so that what was forgotten costs a log
-no more than a line.
+The value in a refusal may be megabytes long. So a message never has it as it came, but ``quoted(value)``, or
+``quoted_all(values)`` of a list, which a test holds (``tests/text/test_quoting.py``). The errors bound themselves besides
+(``shortened``).
 
 Source: limits.md T6, T12.
 """

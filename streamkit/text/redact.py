@@ -1,15 +1,12 @@
 """Bodies for a log, without the secrets in them.
 
 What looks like a key is cut out: the value of a member whose name says so, what follows ``Bearer``, and keys by how
-well-known vendors begin theirs. It looks at text, not at JSON, so that a body that nobody can read is shown as well. A secret
-that looks like none of these stays: this is a help for logs, no promise. ``token`` alone is no such name, since log
-probabilities have it.
+well-known vendors begin theirs. It looks at text, not at JSON, so that any body can be shown. Other secrets stay: this is a
+help for logs, no promise. ``token`` alone is no such name, since log probabilities have it.
 
-``without_secrets`` does the same to a value that was read from JSON, in which no escape hides where a key begins, and
-``excerpt`` to the beginning of a text that may be of any length.
-
-Whoever sends a text chooses how long it is and how often a key seems to begin in it. So each pattern, wherever it has begun to
-match, either matches or gives up within a few characters, and the work grows with the text and no faster.
+``without_secrets`` does the same to a value that was read from JSON, and ``excerpt`` to the beginning of a text of any
+length. Whoever sends a text chooses how often a key seems to begin in it: so each pattern, once begun, matches or gives up
+within a few characters, and the work is linear.
 
 Source: seeds.md S1, limits.md T6.
 """

@@ -61,7 +61,6 @@ class _KeptText:
         return self._chars[number] + len(begun.decode("utf-8", "ignore"))
 
     def between(self, start: int, end: int) -> str:
-        """The text from one character to another."""
         first = bisect_right(self._chars, start) - 1
         last = bisect_right(self._chars, end) - 1
         before = self._chars[first]

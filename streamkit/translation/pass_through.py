@@ -229,23 +229,21 @@ class PassThrough:
             self._good = frame
 
     def _settle(self, begin: int) -> None:
-        """Note whether the decoder knows the dialect by now, and whether the frame at ``begin`` makes clients run a call."""
+        """Note whether the decoder knows the dialect by now, and whether the frame at ``begin`` makes clients run a call.
+
+        Such a frame waits, with all behind it.
+        """
         if not self._is_known and self._decoder.recognised:
             self._is_known, self._wait_at = True, None
-        if self._decoder.runs_calls is not self._runs_calls:
-            self._wait_with_calls(begin)
+        if self._decoder.runs_calls is not self._runs_calls and not self._is_over:
+            self._runs_calls = self._decoder.runs_calls
+            self._wait_at = begin if self._runs_calls else None
 
     def _hold_against(self, rule: Rule, frame: Frame) -> None:
         """Note what passes in the place of a frame, if not the frame itself."""
         instead = rule(frame.data)
         if instead is not frame.data:
             self._edits.append(_Edit(frame.offset, frame.data, instead, frame.terminated))
-
-    def _wait_with_calls(self, begin: int) -> None:
-        """A frame that begins there lets clients run a call, and waits with all behind it; or nothing does any more."""
-        if not self._is_over:
-            self._runs_calls = self._decoder.runs_calls
-            self._wait_at = begin if self._runs_calls else None
 
     def _look_at_parser(self) -> None:
         """What its parser says of the bytes behind the last frame."""
@@ -348,7 +346,6 @@ class PassThrough:
         return bytes(self._held[at - self._passed :] or self._chunk[at - self._passed :])
 
     def _end_of_terminator(self) -> int:
-        """The byte behind the terminator."""
         at = self._wait_at or 0
         raw = self._raw(at)
         if self._dialect.frame_end is None:  # a binary message

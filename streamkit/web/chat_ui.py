@@ -1,12 +1,11 @@
 """``chat_ui``: the route that ``useChat`` asks, in an application of your own, answered by one upstream.
 
-A browser sends the messages and nothing else that counts: model, system message and tools are the application's. What a body
-says of them beside its messages is dropped and counted, and a message of the system in it is refused, since anybody could
-write one. A client shows the body of an error as it is, so an error before the stream is one sentence of text.
+A browser sends the messages; model, system message and tools are the application's. What a body says of them is dropped and
+counted, and a message of the system in it is refused, since anybody could write one. An error before the stream is one
+sentence of text, which clients show as it is.
 
 Where the application keeps answers (``add_resuming``), one goes on without its client, and a page that is loaded again gets
-all of it from the start: its reader begins anew at the first chunk. Leaving is no stop then: that is a request of its own. The
-dialect is the one whose surface has a ``ChatForm``.
+all of it from its first chunk. A stop is then a request of its own. The dialect is the one whose surface has a ``ChatForm``.
 
 Source: ui-protocols.md §1.1, §1.8; resume.md §2, §5; ai 7.0.173, ``HttpChatTransport``.
 """

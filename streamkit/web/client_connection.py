@@ -1,15 +1,14 @@
 """Is the client still there, and does it take what is written to it?
 
-aiohttp tells a handler of a client that left only where the server was made to cancel handlers, and an application that
-streamkit is dropped into may not be; so it is looked, ten times a second. Bytes that the client does not take wait in this
-process, up to a bound; behind it nothing more is read for it. One that takes none of them for long is *stalled*, however slow
-others may be, and is dropped without a terminator.
+aiohttp tells a handler of a client that left only where the server cancels handlers, so it is looked, ten times a second.
+Bytes that the client does not take wait in this process, up to a bound; behind it nothing more is read for it. A client that
+takes none of them for long is *stalled*, and dropped without a terminator.
 
 A body without its end shows a failure to clients that ignore the error frame. Many clients drop what they have not read once
 the connection closes, so a client gets time to leave first.
 
-All clients of an event loop are looked at in one round. A timer for each took a third of the CPU that 200 streams of four
-events a second cost; what waits is looked at once a second, since ten times took 8 % of the instructions of such an event.
+All clients of an event loop are looked at in one round: a timer for each took a third of the CPU of 200 streams of four
+events a second. What waits is looked at once a second, since ten times took 8 % of the instructions of such an event.
 
 Source: limits.md §1, T8; clients.md §5; quirks.md 117, 120, 121.
 """

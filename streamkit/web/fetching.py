@@ -1,14 +1,11 @@
 """Images that a client names by their URL, for an upstream whose dialect takes them in the request alone.
 
-Whoever may write a URL into a request can make this process ask for it, so what is asked for is narrow: ``https`` only, at
-addresses of the public internet only, looked at where the connection is made: names are resolved by a resolver that gives no
-other address, and the address that a socket is made for is looked at again. Redirects are followed one by one, each under the
-same rules. No proxy, no cookie, no key and no header of the client goes along.
+Whoever may write a URL into a request makes this process ask for it, so little is asked for: ``https`` at addresses of the
+public internet, checked by the resolver and again where the socket is made. Redirects are followed one by one under the same
+rules, without a proxy, a cookie, a key or a client's header.
 
-What comes back is bounded: its size, its type, the number of files of a request, and the time for all of them. A file that
-can't be fetched fails the request with the place of its URL; nothing is left out silently.
-
-Nothing is kept: the same URL in the next request is fetched again.
+Size, type, number of files and the time for all of them are bounded. A file that can't be fetched fails the request, with the
+place of its URL. Nothing is kept for the next request.
 
 Source: OWASP, "Server Side Request Forgery Prevention"; RFC 6890 (special-purpose addresses).
 """

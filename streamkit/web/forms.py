@@ -1,13 +1,12 @@
 """Whether an answer came as a stream or as one body, whatever was asked for and whatever its headers say.
 
-Some servers pass over ``stream: true`` and answer with a whole JSON body, others stream to whoever did not ask, and proxies
-label either with the other's media type. The first bytes tell: a body begins with a bracket, an event with the name of a field
-or a comment, a binary message with its length. In a dialect of lines the first line tells: pretty-printed JSON has none that
-is JSON by itself, and a line that is not the last says so.
+Servers stream unasked, or answer ``stream: true`` with a body, and proxies label either as the other. The first bytes tell: a
+body begins with a bracket, an event with the name of a field or a comment, a binary message with its length. In a dialect of
+lines the first line tells: pretty-printed JSON has none that is JSON by itself.
 
-What was read to find out is put back, unless it is the body; a body that breaks raises what broke it. Some leave the
-connection open behind a body: it is whole a second after it could be. Reading is bounded, and linear: a text is parsed again
-only when it has doubled.
+What was read is put back, unless it is the body; a body that breaks raises what broke it. Some leave the connection open
+behind a body: it is whole a second after it could be. Reading is bounded, and linear: a text is parsed again once it has
+doubled.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """One answer to one client, over however many upstreams it takes.
 
-Headers are held until the model has said something, or for one keep-alive interval, whichever is first: so an upstream that
-fails at once is still an HTTP status, and the client may be sent elsewhere. After the interval the status is 200 and
-keep-alives go out; another upstream is still possible, since a client reads nothing from a keep-alive; an error is the
-dialect's own frame from then on. Once the model spoke there is no other upstream: the stream ends whole or with an error,
-never with a made-up success.
+Headers are held until the model has said something, for one keep-alive interval at most: until then a failing upstream is
+still an HTTP status. After it the status is 200, keep-alives go out, and an error is the dialect's own frame. Another
+upstream is possible until the model spoke; then the stream ends whole or with an error, never with a made-up success.
 
-The answer is *worked on* by one task of its own, which alone enters, drives and leaves pipes. The handler waits for it, and
-for the next keep-alive. A client that left, or that stalls, ends the work: see ``client_connection.py``.
+One task does the *work* on the answer, and alone enters, drives and leaves pipes; the handler waits for it, and for the next
+keep-alive. A client that left, or that stalls, ends the work: see ``client_connection.py``.
 
 Source: design.md §6; limits.md §1, T8; clients.md §5; quirks.md 117 to 129.
 """

@@ -1,13 +1,11 @@
 """One WebSocket of a client: messages that ask, and their answers, one after the other.
 
-What the messages say is the dialect's own (``Surface.socket``); each becomes an ``Ask`` and an answer like any other, whose
-outlet is the socket. Messages that come while an answer is under way wait for it, a few of them. Whoever closes the socket
-leaves: the answer under way is cancelled, and its upstream's connection closed at once. A client that does not read holds its
-upstream, and one that takes nothing for long is dropped, as over HTTP. Pings keep a socket alive on its way through proxies;
-a client that answers none is gone.
+The messages are the dialect's (``Surface.socket``); each becomes an ``Ask`` and an answer like any other, whose outlet is the
+socket. A few may wait for the answer under way. Whoever closes the socket leaves: the answer is cancelled, and its upstream's
+connection closed at once. Slow clients are treated as over HTTP; pings find the clients that are gone.
 
 A message counts in the budget of all requests from its first byte until its answer ends, and is dropped at once if it is
-refused. After each message, ping and pong, however small, other tasks of the event loop have their turn.
+refused. After each message, ping and pong other tasks of the event loop have their turn.
 
 Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
 """

@@ -1,11 +1,8 @@
 """What a request of a client asks. Where clients of a dialect ask, and how, is ``Surface`` in ``streamkit/dialects/http.py``.
 
-What is asked becomes a value, ``Ask``, and nothing of it names an upstream: a body that says ``base_url``, ``api_base`` or
-``headers`` only has members that nobody here reads (limits.md T5). The model and whether to stream stand where the dialect has
-them: in the body, or in the URL whatever the body says.
-
-A request that leans on an earlier one is made whole from what the application kept (``RECALL``); where it keeps nothing, it is
-refused with what to send instead.
+What is asked becomes a value, ``Ask``, and nothing of it names an upstream: ``base_url``, ``api_base`` or ``headers`` in a
+body are members that nobody reads (limits.md T5). A request that leans on an earlier one is made whole from what the
+application kept (``RECALL``), or refused with what to send instead.
 
 Refused, as ``Refused``: bodies that are too large, too slow or encoded in a way that nobody here reads; whatever
 ``decode_request`` calls a bad request, nesting that is too deep included.

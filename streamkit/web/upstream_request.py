@@ -35,7 +35,6 @@ from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
-from streamkit.web.upstream.socket import SocketAnswer
 from streamkit.web.upstream.socket import ask as ask_over_socket
 
 #: The code of a failure: the dialect of this upstream has no place for what the request wants.
@@ -109,7 +108,9 @@ async def open_answer(
                     trace_headers=trace_headers,
                     recording=recording,
                 )
-                return _opened(upstream, opened)
+                cut = redactor([upstream], opened.sent)
+                headers = {name: cut(value) for name, value in response_headers(opened.headers).items()}
+                return Opened(opened.answer, opened.status, headers, cut)
             response = await send(
                 session,
                 upstream,
@@ -152,12 +153,6 @@ def _marked(
             client_headers.add(name, value)
         features = {**features, name: f"{features[name]},{value}" if name in features else value}
     return client_headers, features
-
-
-def _opened(upstream: Upstream, asked: SocketAnswer) -> Opened:
-    cut = redactor([upstream], asked.sent)
-    headers = {name: cut(value) for name, value in response_headers(asked.headers).items()}
-    return Opened(asked.answer, asked.status, headers, cut)
 
 
 def _forget_frames(error: BaseException) -> None:

@@ -35,6 +35,13 @@ def test_a_quirk_that_no_repair_is_named_as_is_refused(monkeypatch):
         quirks_of("ollama")
 
 
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS.built_in if "index_invalid" in DIALECTS[name].quirks])
+def test_an_index_that_is_not_there_becomes_none(dialect):
+    make = DIALECTS[dialect].quirks["index_invalid"]
+    without = b'data: {"choices":[{"delta":{"tool_calls":[{"id":"c"}]}}],"candidates":[{"content":{}}]}\n\n'
+    assert make((without,)) == (without,)
+
+
 @pytest.mark.parametrize("dialect", [name for name in ANSWERING_WHOLE if "body_for_stream" in quirks_of(name)])
 @pytest.mark.parametrize("name", ["calls", "text"])
 def test_a_stream_becomes_the_body_that_says_the_same(dialect, name):

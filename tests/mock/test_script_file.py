@@ -130,6 +130,11 @@ def test_a_fault_of_a_step_has_its_place(step, fault):
     assert fault in found
 
 
+def test_a_number_that_python_does_not_read_is_a_fault():
+    (found,) = faults(f"[[turn]]\nsteps = [{{ wait = {'9' * 5000} }}]")
+    assert "Exceeds the limit (4300 digits)" in found
+
+
 def test_all_faults_are_found_at_once():
     assert len(faults("[[turn]]\nsteps = [{ say = 1 }, { wiat = 1 }]\n[[turn]]\nsteps = []")) == 3
 
@@ -138,8 +143,8 @@ def test_a_file_is_read_as_utf8(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("\ufeff[[turn]]\nsteps = [{ say = 'é' }]", "utf-8")
     assert load_script(path) == Script([Say("é")])
-    path.write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="not UTF-8"):
+    path.write_bytes(b"[[turn]]\n\xff")
+    with pytest.raises(ConfigError, match=r"s\.toml:2: not UTF-8"):
         load_script(path)
     with pytest.raises(ConfigError, match=r"none\.toml: can't be read: No such file"):
         load_script(tmp_path / "none.toml")

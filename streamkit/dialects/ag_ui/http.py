@@ -10,21 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.conversation.messages import Request
-from streamkit.dialects.http import HTTP, Address, Endpoint, RequestLine, Surface
-from streamkit.errors import BadRequest
+from streamkit.dialects.http import HTTP, Endpoint, Surface, model_in_path
 
 #: Where a run is posted, and the same with a model.
 PATH: Final = "/v1/ag-ui"
-
-
-def _address(line: RequestLine, request: Request) -> Address:
-    """The model of the path, or of the request; the answer is always a stream."""
-    model = line.match_info.get("model") or request.model
-    if not model:
-        instead = f"name one in the path, {PATH}/MODEL, or in forwardedProps"
-        raise BadRequest("forwardedProps.model", f"the name of a model is needed, and there is none; {instead}")
-    return Address(model, stream=True)
 
 
 HTTP_HALF = HTTP(
@@ -33,6 +22,6 @@ HTTP_HALF = HTTP(
         generate=(PATH, f"{PATH}/{{model:.+}}"),
         path=re.compile(r"(?:^/?|/v1)/ag-ui(?:/.*+)?\Z", re.DOTALL),
         in_words=f"{PATH}/MODEL",
-        address=_address,
+        address=model_in_path(PATH, "forwardedProps.model", "forwardedProps"),
     ),
 )

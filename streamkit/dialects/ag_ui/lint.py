@@ -107,7 +107,9 @@ class AgUiLinter(GrammarChecker):
         if not is_text(kind) or kind not in NEEDED:
             self.broken("event_type", f"type is {shown(kind)}")
             return
-        self._members(kind, document)
+        for name in wrong_members(kind, document):
+            rule = "run_started" if kind == "RUN_STARTED" else "member"
+            self.broken(rule, f"{name} of {kind} is {shown(document.get(name))}")
         self._order(kind)
         if kind.endswith("_CHUNK"):
             self.broken("chunks", f"{kind} came", "note")
@@ -125,7 +127,7 @@ class AgUiLinter(GrammarChecker):
             case "TOOL_CALL_END":
                 self._call_ended(str(document.get("toolCallId")))
             case "TOOL_CALL_RESULT":
-                self._answer(str(document.get("toolCallId")))
+                self._answered.add(str(document.get("toolCallId")))
             case "RUN_FINISHED":
                 self._finished(document)
             case "RUN_ERROR":
@@ -135,12 +137,7 @@ class AgUiLinter(GrammarChecker):
         if self._last not in {"RUN_FINISHED", "RUN_ERROR"}:
             self.broken("truncated", "the stream ends before RUN_FINISHED")
 
-    # -- members ---------------------------------------------------------------------------------------------------
-
-    def _members(self, kind: str, document: dict[str, Any]) -> None:
-        rule = "run_started" if kind == "RUN_STARTED" else "member"
-        for name in wrong_members(kind, document):
-            self.broken(rule, f"{name} of {kind} is {shown(document.get(name))}")
+    # -- the run ---------------------------------------------------------------------------------------------------
 
     def _usage(self, usage: object) -> None:
         if not isinstance(usage, list):
@@ -153,8 +150,6 @@ class AgUiLinter(GrammarChecker):
             for name in COUNTS.values():
                 if name in entry and not is_index(entry[name]):
                     self.broken("usage", f"{name} is {shown(entry[name])}")
-
-    # -- the run ---------------------------------------------------------------------------------------------------
 
     def _order(self, kind: str) -> None:
         if not self._last and kind not in {"RUN_STARTED", "RUN_ERROR"}:
@@ -220,6 +215,3 @@ class AgUiLinter(GrammarChecker):
         self._broken_inputs.pop(call_id, None)
         if text is not None:
             self._broken_inputs[call_id] = text
-
-    def _answer(self, call_id: str) -> None:
-        self._answered.add(call_id)

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, reword, turn
-from streamkit.dialects.quirks.common import EVENTS, bare_input, end_quirks, event_quirks, stray_errors, text_quirks
+from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, turn
+from streamkit.dialects.quirks.common import (
+    EVENTS,
+    bare_input,
+    end_quirks,
+    event_quirks,
+    stop_quirks,
+    stray_errors,
+    text_quirks,
+)
 
 TEXT: Final = "TEXT_MESSAGE_CONTENT"
 ARGS: Final = "TOOL_CALL_ARGS"
@@ -27,11 +35,10 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first("type", TEXT), "delta"),
     **end_quirks(EVENTS, first("type", "TEXT_MESSAGE_START"), put("messageId", "msg_more"), end=ENDED, error=None),
+    **stop_quirks(EVENTS, every(NAME), REASON, FOREIGN, called="tool_calls", stopped="stop"),
     "number_out_of_range": edit(first("type", TEXT), put("timestamp", 10**400)),
-    "payload_in_list": EVENTS.each(first("type", TEXT), lambda payload: ([payload],)),
     "field_invalid": edit(every("usage"), put("usage.0.outputTokens", -1)),
     "error_shape": edit(ERROR, lambda error: put("error", {"message": error.pop("message")})(error), cut("type")),
-    "text_as_object": edit(every("type", TEXT), turn("delta", lambda text: {"text": text})),
     "list_missing": edit(every("usage"), turn("usage", lambda usage: usage[0])),
     "arguments_not_text": FRAGMENTS.one(json.loads),
     "calls_unanswered": EVENTS.when(ERROR, EVENTS.drop(every("type", "TOOL_CALL_RESULT"))),
@@ -42,8 +49,4 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "index_missing": edit(every("type", TEXT), cut("messageId")),
     "call_nameless": edit(first(NAME), cut(NAME)),
     "custom_input_bare": FRAGMENTS.one(bare_input),
-    "stop_with_calls": edit(every(REASON, "tool_calls"), put(REASON, "stop")),
-    "stop_unknown_with_calls": edit(every(REASON, "tool_calls"), put(REASON, "done_calling")),
-    "calls_without_call": EVENTS.unless(every(NAME), edit(every(REASON, "stop"), put(REASON, "tool_calls"))),
-    "stop_reason_foreign": edit(every(REASON), reword(REASON, FOREIGN)),
 }

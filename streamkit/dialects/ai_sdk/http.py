@@ -13,21 +13,11 @@ from typing import Final
 
 from streamkit.conversation.messages import Request, ToolResult
 from streamkit.dialects.ai_sdk.wire import ANSWER_ID
-from streamkit.dialects.http import HTTP, Address, ChatForm, Endpoint, RequestLine, Surface
-from streamkit.errors import BadRequest
+from streamkit.dialects.http import HTTP, ChatForm, Endpoint, Surface, model_in_path
 from streamkit.text.identifiers import random_id
 
 #: Where messages are posted, and the same with a model.
 PATH: Final = "/v1/ai-sdk"
-
-
-def _address(line: RequestLine, request: Request) -> Address:
-    """The model of the path, or of the request; the answer is always a stream."""
-    model = line.match_info.get("model") or request.model
-    if not model:
-        instead = f"name one in the path, {PATH}/MODEL, or in the body"
-        raise BadRequest("model", f"the name of a model is needed, and there is none; {instead}")
-    return Address(model, stream=True)
 
 
 def _name_answer(request: Request) -> None:
@@ -43,7 +33,7 @@ HTTP_HALF = HTTP(
         generate=(PATH, f"{PATH}/{{model:.+}}"),
         path=re.compile(r"(?:^/?|/v1)/ai-sdk(?:/.*+)?\Z", re.DOTALL),
         in_words=f"{PATH}/MODEL",
-        address=_address,
+        address=model_in_path(PATH, "model", "the body"),
         # what the SDK's own server says of a stream; its client looks at none of it, other programs do
         chat=ChatForm(
             resume="/{id}/stream",

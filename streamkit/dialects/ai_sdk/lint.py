@@ -113,7 +113,9 @@ class AISDKLinter(GrammarChecker):
         elif kind == "start-step":
             self._in_step, self._drawn = True, False
         elif kind in {"finish-step", "finish"}:
-            self._step_ends()
+            if self._in_step and not self._drawn:
+                self.broken("empty_step", "nothing stands in the step")
+            self._drawn = True
         if kind in {"finish", "error", "abort"}:
             self._end(kind, document)
 
@@ -160,11 +162,6 @@ class AISDKLinter(GrammarChecker):
                 self.broken("call_twice", f"{shown(call)} again")
             self._available.add(call)
             self._runs = self._runs or not document.get("providerExecuted")
-
-    def _step_ends(self) -> None:
-        if self._in_step and not self._drawn:
-            self.broken("empty_step", "nothing stands in the step")
-        self._drawn = True
 
     def _end(self, kind: str, document: dict[str, Any]) -> None:
         self._ended = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, put, reword, turn
-from streamkit.dialects.quirks.common import EVENTS, event_quirks, stray_errors, text_quirks, unterminated
+from streamkit.dialects.quirks.changes import Change, both, cut, every, first, put
+from streamkit.dialects.quirks.common import EVENTS, event_quirks, stop_quirks, stray_errors, text_quirks, unterminated
 
 TEXT: Final = "text-delta"
 INPUT: Final = "inputTextDelta"
@@ -27,19 +27,13 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **event_quirks(done_mark=True),
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first("type", TEXT), "delta"),
+    **stop_quirks(EVENTS, every(INPUT), REASON, FOREIGN, called="tool-calls", stopped="stop", unknown="done-calling"),
     # nothing is lost of the mark that nobody reads
     "last_event_unterminated": lambda frames: unterminated(tuple(frame for frame in frames if frame != MARK)),
     "after_end": EVENTS.when(ENDED, AGAIN),
     "after_error": EVENTS.when(ERROR, AGAIN),
-    "number_out_of_range": edit(first("type", TEXT), put("elapsed", 10**400)),
-    "payload_in_list": EVENTS.each(first("type", TEXT), lambda payload: ([payload],)),
     "error_shape": edit(ERROR, lambda error: put("error", {"message": error.pop("errorText")})(error), cut("type")),
-    "text_as_object": edit(every("type", TEXT), turn("delta", lambda text: {"text": text})),
     "block_unopened": EVENTS.drop(first("type", "text-start")),
     "block_reopened": add(first("type", "text-start")),
     "arguments_repeated": add(first("type", "tool-input-available")),
-    "stop_with_calls": edit(every(REASON, "tool-calls"), put(REASON, "stop")),
-    "stop_unknown_with_calls": edit(every(REASON, "tool-calls"), put(REASON, "done-calling")),
-    "calls_without_call": EVENTS.unless(every(INPUT), edit(every(REASON, "stop"), put(REASON, "tool-calls"))),
-    "stop_reason_foreign": edit(every(REASON), reword(REASON, FOREIGN)),
 }

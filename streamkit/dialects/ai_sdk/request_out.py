@@ -96,7 +96,8 @@ class AISDKRequestWriter(RequestWriter):
     def _turn(self, turn: Turn) -> None:
         if turn.native_role == SYSTEM and self.own:
             return  # it is in a member of its own
-        self._lose_of_turn(turn)
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
         if turn.role == "assistant":
             self._spoken(turn)
             return
@@ -114,12 +115,7 @@ class AISDKRequestWriter(RequestWriter):
                 self._begin(turn, turn.role)["parts"] += written
                 self._message = None
 
-    def _lose_of_turn(self, turn: Turn) -> None:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-
     def _begin(self, turn: Turn, role: str) -> Message:
-        """A new message."""
         self._number += 1
         name = turn.native_ids[0] if self.own and turn.native_ids else f"message_{self._number}"
         message = add_missing({"id": name, "role": role, "parts": []}, self.extras(turn.extras))

@@ -7,25 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
-    Change,
-    Payload,
-    both,
-    cut,
-    every,
-    first,
-    last,
-    put,
-    reword,
-    turn,
-    value_at,
-)
+from streamkit.dialects.quirks.changes import Change, Payload, both, cut, every, first, last, put, turn, value_at
 from streamkit.dialects.quirks.common import (
     EVENTS,
-    bare_input,
+    call_quirks,
     call_text,
     end_quirks,
     event_quirks,
+    stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
@@ -42,7 +31,6 @@ ID: Final = "content_block.id"
 NAME: Final = "content_block.name"
 REASON: Final = "delta.stop_reason"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(JSON), key="index", text=JSON)
-CALLED, STOPPED = every(REASON, "tool_use"), every(REASON, "end_turn")
 FOREIGN: Final = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 ENDED: Final = every("type", "message_stop")
 BLOCK_STOP: Final = "content_block_stop"
@@ -70,10 +58,10 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(every("type", "error")),
     **text_quirks(EVENTS, first(TEXT), TEXT),
     **end_quirks(EVENTS, first(BLOCK_TYPE, "text"), *MORE, end=ENDED, error=every("type", "error")),
+    **call_quirks(FRAGMENTS, NAME, ID),
+    **stop_quirks(EVENTS, every(NAME), REASON, FOREIGN, called="tool_use", stopped="end_turn"),
     "event_name_missing": without_event_lines,
     "event_type_missing": EVENTS.unless(every("type", "error"), edit(every("type"), cut("type"))),
-    "number_out_of_range": edit(first(TEXT), put("elapsed", 10**400)),
-    "payload_in_list": EVENTS.each(first(TEXT), lambda payload: ([payload],)),
     "field_invalid": add(first(TEXT), put("delta.type", 5)),
     "error_shape": edit(every("type", "error"), cut("type")),
     "index_invalid": edit(every("index"), turn("index", str)),
@@ -83,7 +71,6 @@ QUIRKS: Final[Mapping[str, Change]] = {
         edit(every(THINKING), _thinking_as_text),
     ),
     "call_in_text": both(FRAGMENTS.whole(INPUT, json.loads), edit(every(NAME), _call_as_text)),
-    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
     "list_unasked": edit(every(TEXT), turn("delta", lambda delta: [delta])),
     "arguments_not_text": FRAGMENTS.one(json.loads),
     "arguments_not_object": FRAGMENTS.whole(INPUT, str),
@@ -94,19 +81,9 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "response_restarted": add(first("message")),
     "index_missing": edit(every("index"), cut("index")),
     "index_reused": edit(every("index"), put("index", 0)),
-    "id_missing": edit(every(NAME), cut(ID)),
-    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
-    "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": FRAGMENTS.again(),
-    "arguments_cumulative": both(EVENTS.halve(first(JSON), JSON), FRAGMENTS.cumulative()),
     "arguments_replaced": edit(every(NAME), put(INPUT, {"draft": True})),
     "empty_object_prefix": add(first(JSON), put(JSON, "{}"), behind=False),
     "text_repeated": EVENTS.share(first(TEXT), TEXT, first(BLOCK_TYPE, "text"), "content_block.text"),
     "arguments_late": EVENTS.when(ENDED, EVENTS.move(last(JSON), put(JSON, "late"), behind=last("type", BLOCK_STOP))),
-    "custom_input_bare": FRAGMENTS.one(bare_input),
-    "stop_with_calls": edit(CALLED, put(REASON, "end_turn")),
-    "stop_unknown_with_calls": edit(CALLED, put(REASON, "done_calling")),
-    "calls_without_call": EVENTS.unless(every(NAME), edit(STOPPED, put(REASON, "tool_use"))),
-    "stop_reason_foreign": edit(every(REASON), reword(REASON, FOREIGN)),
     "stop_conflict": add(every(REASON, "tool_use", "max_tokens"), put(REASON, "end_turn"), behind=False),
 }

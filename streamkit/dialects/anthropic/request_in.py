@@ -1,13 +1,12 @@
 """Anthropic's requests to the neutral conversation: messages, options, tools, the choice among them.
 
-A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those
-of the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or
-encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
+A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: the
+assistant's as the frames of a stream (``asides.py``), others whole. What another vendor signed or encrypted and was carried
+here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
 
-``thinking`` and ``output_config`` say together how much to think. What has no word of ours, in thinking ``between_tools``,
-stays among the members that only this dialect knows. A tool of a versioned type is the server's definition, whoever runs it.
-
-A summary in place of the conversation is asked for as an edit of the context, or alone (``compaction``).
+``thinking`` and ``output_config`` say together how much to think; what has no word of ours stays a member that only this
+dialect knows. A tool of a versioned type is the server's definition, whoever runs it. A summary in place of the conversation
+is asked for as an edit of the context, or alone (``compaction``).
 
 Source: dialects.md §3.0, §3.2, §3.3, §7.3, §7.4, quirks.md R14; anthropic 2.12, ``BetaCompact20260112EditParam`` and
 ``BetaCompactionConfigParam``.
@@ -179,7 +178,8 @@ class BlockReader(BlockParts):
             case "image" | "document" if _source_kind(block) in SOURCES[kind]:
                 self.parts.append(self._media(block, kind))
             case "thinking":
-                self._thinking(block, number)
+                text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
+                self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
             case "redacted_thinking":
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
@@ -228,10 +228,6 @@ class BlockReader(BlockParts):
         return media
 
     # -- the assistant's blocks -----------------------------------------------------------------------------------
-
-    def _thinking(self, block: Fields, number: int) -> None:
-        text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
-        self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
 
     def _call(self, block: Fields) -> ToolCall:
         call = call_of(block, "id")

@@ -1,22 +1,19 @@
 """The neutral conversation to Anthropic's requests: messages, options, tools, the choice among them.
 
-Messages. Each turn is put into blocks first, and arranged then. Results come first in the one message behind their calls. The
-server refuses an empty text (quirks.md 81), and one of white space where a message has nothing else, so both are left out.
-Content of one plain text is a string. Requests read in this dialect keep their messages: the server joins neighbours of one
-role by itself, and a system's message stays at its place. Of other dialects, neighbours are joined, because servers that
-imitate this one want the roles to alternate, and a system's message in the middle stays only where the server takes it: behind
-the user's last word, in front of the assistant's or at the end. Elsewhere it goes to the top. Thinking goes back as it came if
-Anthropic signed it; any other is refused, and left out.
+Messages. Turns become blocks, and are arranged then: results come first in the one message behind their calls. Empty texts
+(quirks.md 81), and white space that is all of a message, are refused by the server and left out. Requests read in this
+dialect keep their messages. Of other dialects, neighbours of one role are joined, since servers that imitate this one want
+roles to alternate, and a system's message in the middle stays only behind the user's last word, in front of the assistant's
+or at the end; elsewhere it goes to the top. Thinking goes back if Anthropic signed it, and is left out otherwise.
 
-Options. A bound on the answer is demanded, and is the target's where the request has none. Sampling parameters are refused
-since API version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice
-that this dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says
-so. How much to think stands in two places: an effort among the options of the output, and ``thinking``
-(``bodies/claude_requests.py``).
+Options. The bound on the answer, which is demanded, is the target's where the request has none. Sampling parameters are
+refused since API version 2026-10-21: those of another dialect's request are written only for a provider that says it is
+older. A choice that this dialect lacks is refused, or imitated if the target says so. How much to think stands in an effort
+and in ``thinking`` (``bodies/claude_requests.py``).
 
-Compaction. The edit ``compact_20260112`` summarises once the input is long, and the answer goes on unless it is to pause. A
-request with ``compaction`` is answered by the summary alone; what only shapes a reply is refused beside it, other edits
-included. Each is a beta of its own, and so is a block of such a summary in the history.
+Compaction. The edit ``compact_20260112`` summarises once the input is long; a request with ``compaction`` is answered by the
+summary alone, and refuses what only shapes a reply, other edits included. Each is a beta of its own, and so is a block of
+such a summary in the history.
 
 Source: dialects.md §3.0, §3.2, §7.3, §7.4; seeds.md S2; anthropic 2.12, ``BetaCompact20260112EditParam`` and its tool runner;
 Anthropic, "Compaction", for the least trigger and the models.
@@ -424,7 +421,6 @@ def _continues_unsigned(messages: Sequence[Message]) -> bool:
 
 
 def _compaction_members(compaction: Compaction) -> dict[str, Any]:
-    """The members that ask for a summary."""
     if compaction.now:
         return {"compaction": without_none(type=SUMMARIZE, instructions=compaction.instructions)}
     tokens = compaction.threshold

@@ -1,15 +1,13 @@
 """Bedrock's requests to the neutral conversation: messages, options, tools, the choice among them.
 
-A message is one turn, and so are the blocks of ``system``, in front. A block is a union: it has one member, which names its
-kind. A ``cachePoint`` stands behind what it marks, and is a mark of that part. Blocks that only this vendor understands are
-asides: those of the assistant as the messages that a stream would have sent (``asides.py``), others whole. What another vendor
-signed or encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
+A message is one turn, and so are the blocks of ``system``, in front. A block has one member, which names its kind; a
+``cachePoint`` marks the part in front. Blocks that only this vendor understands are asides: the assistant's as the messages
+of a stream (``asides.py``), others whole. What another vendor signed or encrypted and was carried here sealed is that
+vendor's again (``vocabulary/sealed_reasoning.py``).
 
-Converse has words of its own for what all models know. What only some know is in ``additionalModelRequestFields``, in the
-words of the model's vendor: of these Claude's are read. The model and whether to stream are in the URL; where a client's
-``modelId`` stands in the body, it is read.
-
-A body with ``anthropic_version`` is InvokeModel's, for Anthropic's models, and is Anthropic's request from then on.
+What only some models know is in ``additionalModelRequestFields``, in the words of their vendors, of which Claude's are read.
+The model and whether to stream are in the URL; a client's ``modelId`` in the body is read. A body with ``anthropic_version``
+is InvokeModel's, for Anthropic's models, and is Anthropic's request from then on.
 
 Source: dialects.md §6.1, §7.3, §7.4, quirks.md R14.
 """

@@ -1,20 +1,18 @@
 """The neutral conversation to Bedrock's Converse requests: messages, options, tools, the choice among them.
 
-Messages. The roles of user and assistant must alternate, so neighbours of one role are joined, and the results of calls come
-first in the one message behind them. A message of the system in the middle goes to the top: only some models take it
-elsewhere, so only a request that was read in this dialect keeps it there. A blank text is refused by the server, so it is left
-out. Most models want the user to speak first. Documents must have names, each its own, of few characters. Media at a URL are
-taken from S3 alone.
+Messages. Roles must alternate, so neighbours of one role are joined, and the results of calls come first in the one message
+behind them. A system's message in the middle goes to the top, unless the request was read in this dialect. Blank texts, which
+the server refuses, are left out. Most models want the user to speak first. Documents must have names, each its own, of few
+characters. Media at a URL are taken from S3 alone.
 
-Reasoning goes back as it came if Claude signed it, here or elsewhere, and the model may be Claude. Most models refuse any
-other, so it is left out, unless the request was read in this dialect and nobody signed it: its client knows the model.
+Reasoning goes back if Claude signed it, here or elsewhere, and the model may be Claude. Most models refuse any other: it is
+left out, unless the request was read in this dialect and nobody signed it.
 
-What Converse has no word for is written into ``additionalModelRequestFields`` where the model is Claude, which its id says:
-how to think, and that calls may not be parallel. For other models it is a loss, since each takes other words. The model and
-whether to stream are in the URL.
+What only Claude takes (how to think, no parallel calls) stands in ``additionalModelRequestFields`` where the model's id says
+Claude, and is a loss for other models. The model and whether to stream are in the URL.
 
 A choice that this dialect lacks (some of the tools) is refused, or imitated if the target says so. For ``none`` no tools are
-offered; but where the history has calls the server demands definitions, so the tools called there are defined.
+offered, except those that the history calls: the server demands their definitions.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; botocore's model of ``DocumentBlock``.
 """

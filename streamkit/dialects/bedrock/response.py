@@ -1,13 +1,9 @@
 """Bedrock's whole responses: what Converse answers, and error bodies, both directions.
 
-Reading. A whole message has at once what a stream brings in pieces, so it is taken apart into the messages of one, which the
-decoder of streams reads. What is counted comes behind the stop reason, as there. A body that is Anthropic's own message came
-of InvokeModel, and is read by Anthropic's decoder.
-
-An error body's kind stands in a header of the answer, which is not seen here, or in ``__type`` beside the message; so it is
-written there.
-
-Writing is that of ``bodies/block_responses.py``.
+Reading. A whole message is taken apart into the messages of a stream, which the decoder of streams reads, counts behind the
+stop reason. Anthropic's own message came of InvokeModel, and is read by Anthropic's decoder. An error's kind stands in a
+header, which is not seen here, or in ``__type`` beside the message; so it is written there. Writing is that of
+``bodies/block_responses.py``.
 
 Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
 """

@@ -53,7 +53,6 @@ class BlockList:
         raise NotImplementedError
 
     def cite(self, block: Block, citation: Any) -> None:
-        """Add a citation to a text block."""
         raise NotImplementedError
 
     def add(self, block: Block) -> None:
@@ -91,7 +90,6 @@ class BlockList:
         return part.type == self.stop or (part.type == self.delta and growing.take(part.raw.get("delta")))
 
     def finish(self) -> list[Block]:
-        """All blocks, whole."""
         for growing in self._growing.values():
             growing.finish(self.report)
         for citations in self._citations.values():

@@ -73,7 +73,6 @@ class BlockParts:
         self.parts.append(call)
 
     def finish(self) -> list[Part]:
-        """All parts of the message."""
         if self._signature is not None:  # the call that it signed is gone
             self.parts.append(RedactedReasoning(self._signature))
         return self.parts

@@ -84,8 +84,11 @@ class BlockResponseWriter(ResponseWriter):
                     self._sealed("opaque", part.opaque)
                 case ToolCall():
                     self._call(part)
+                case Aside() if part.vendor != self.vendor:
+                    self.report.lose(part.kind, what=part.type)
                 case Aside():
-                    self._aside(part)
+                    if not self.beside(part):
+                        self.blocks.aside(part)
                 case _:
                     raise TypeError(f"a response has no {type(part).__name__}")
         return self.blocks.finish()
@@ -99,12 +102,6 @@ class BlockResponseWriter(ResponseWriter):
             self._sealed("call", call.signature)
         self._calls += 1
         self.blocks.add(self.use(call, arguments, self.own_extras(call.extras)))
-
-    def _aside(self, part: Aside) -> None:
-        if part.vendor != self.vendor:
-            self.report.lose(part.kind, what=part.type)
-        elif not self.beside(part):
-            self.blocks.aside(part)
 
     def takes(self, _redacted: str) -> bool:
         """Whether redacted reasoning of the signer's can be written as it is."""

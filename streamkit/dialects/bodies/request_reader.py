@@ -57,11 +57,9 @@ class RequestReader:
         raise NotImplementedError
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The definitions of tools."""
         return [self.tool(tool) for tool in fields.each("tools")]
 
     def tool(self, tool: Fields) -> Tool:
-        """One definition."""
         raise NotImplementedError
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:  # noqa: ARG002 - for those that override it
@@ -69,7 +67,6 @@ class RequestReader:
         return None
 
     def options(self, fields: Fields) -> Options:
-        """The settings of a request."""
         raise NotImplementedError
 
     def stream_usage(self, fields: Fields, stream: bool | None) -> bool | None:  # noqa: ARG002 - for those that override it

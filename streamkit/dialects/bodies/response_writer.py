@@ -62,7 +62,6 @@ class ResponseWriter:
         return writer.answer()
 
     def answer(self) -> dict[str, Any]:
-        """The body of an answer."""
         raise NotImplementedError
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:

@@ -25,7 +25,6 @@ class TurnReader(RequestReader):
         raise NotImplementedError
 
     def assistant(self, message: Fields, /) -> Turn:
-        """A message of the assistant."""
         raise NotImplementedError
 
     def result(self, message: Fields, /) -> ToolResult:

@@ -7,24 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
-    Change,
-    Payload,
-    both,
-    cut,
-    every,
-    first,
-    last,
-    put,
-    reword,
-    turn,
-    value_at,
-)
+from streamkit.dialects.quirks.changes import Change, Payload, both, cut, every, first, last, put, turn, value_at
 from streamkit.dialects.quirks.common import (
     EVENTS,
-    bare_input,
+    call_quirks,
     end_quirks,
     event_quirks,
+    stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
@@ -41,7 +30,6 @@ ARGUMENTS: Final = "delta.message.tool_calls.function.arguments"
 ID: Final = "delta.message.tool_calls.id"
 REASON: Final = "delta.finish_reason"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key="index", text=ARGUMENTS)
-CALLED, STOPPED = every(REASON, "TOOL_CALL"), every(REASON, "COMPLETE")
 #: An error is one more reason, and ends the stream as any other.
 ENDED: Final = every(REASON, "COMPLETE", "TOOL_CALL", "MAX_TOKENS")
 FOREIGN: Final = {"TOOL_CALL": "tool_use", "COMPLETE": "end_turn", "MAX_TOKENS": "length"}
@@ -62,10 +50,10 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first(TEXT), TEXT),
     **end_quirks(EVENTS, first(KIND, "text"), put("index", 99), put(TEXT, "And more."), end=ENDED, error=None),
+    **call_quirks(FRAGMENTS, NAME, ID),
+    **stop_quirks(EVENTS, every(NAME), REASON, FOREIGN, called="TOOL_CALL", stopped="COMPLETE", unknown="DONE_CALLING"),
     "event_name_missing": without_event_lines,
     "event_type_missing": edit(every("type"), cut("type")),
-    "number_out_of_range": edit(first(TEXT), put("elapsed", 10**400)),
-    "payload_in_list": EVENTS.each(first(TEXT), lambda payload: ([payload],)),
     "field_invalid": add(first(TEXT), put(MESSAGE, 5)),
     "error_shape": edit(ERROR, turn("delta.error", lambda error: {"message": error})),
     "index_invalid": edit(every("index"), turn("index", str)),
@@ -74,7 +62,6 @@ QUIRKS: Final[Mapping[str, Change]] = {
         edit(every(KIND, "thinking"), _thinking_as_text),
         edit(every(THINKING), _thinking_as_text),
     ),
-    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
     "list_unasked": edit(every(TEXT), turn(CONTENT, lambda content: [content])),
     "object_missing": edit(every(TEXT), turn(CONTENT, lambda content: content["text"])),
     "arguments_not_text": FRAGMENTS.whole(ARGUMENTS, json.loads),
@@ -85,19 +72,9 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "response_restarted": add(first("type", "message-start")),
     "index_missing": edit(every(TEXT), cut("index")),
     "index_reused": edit(every("type", *CONTENTS), put("index", 0)),
-    "id_missing": edit(every(NAME), cut(ID)),
-    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
-    "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": FRAGMENTS.again(),
-    "arguments_cumulative": both(EVENTS.halve(first(ARGUMENTS), ARGUMENTS), FRAGMENTS.cumulative()),
     "empty_object_prefix": edit(every(NAME), put(ARGUMENTS, "{}")),
     "text_repeated": EVENTS.share(first(TEXT), TEXT, first(KIND, "text"), TEXT),
     "arguments_late": EVENTS.when(
         ENDED, EVENTS.move(last(ARGUMENTS), put(ARGUMENTS, "late"), behind=last("type", "tool-call-end"))
     ),
-    "custom_input_bare": FRAGMENTS.one(bare_input),
-    "stop_with_calls": edit(CALLED, put(REASON, "COMPLETE")),
-    "stop_unknown_with_calls": edit(CALLED, put(REASON, "DONE_CALLING")),
-    "calls_without_call": EVENTS.unless(every(NAME), edit(STOPPED, put(REASON, "TOOL_CALL"))),
-    "stop_reason_foreign": edit(ENDED, reword(REASON, FOREIGN)),
 }

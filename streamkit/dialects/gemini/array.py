@@ -1,12 +1,9 @@
 """The other framing of a stream: one JSON array, for clients that ask without ``alt=sse``.
 
-The encoder, and frames that passed unchanged, are events; each payload becomes an element, as soon as it is there. The machine
-reads events however they are cut and written, with LF, comments or as an array already, by the reader of the dialect, and what
+Events become elements as soon as they are there, however they are cut and written, with comments or as an array already; what
 is no object (``[DONE]``) is no element. Separators stand in front of what follows, so that an array can stop behind any
-element; white space may stand there, which is all the keep-alive that there is.
-
-An array that ends is closed, as one that passed through is: whole or not is said by its elements, by a reason to stop or an
-error as the last one. An array whose input broke is left open.
+element; the keep-alive is white space there. An array that ends is closed, whole or not: its last element says which, by a
+reason to stop or an error. An array whose input broke is left open.
 
 Source: dialects.md §0.3, §5.1.
 """

@@ -35,7 +35,6 @@ class GeminiParser(Link):
 
     @property
     def is_array(self) -> bool:
-        """Whether the body is a JSON array."""
         return isinstance(self._parser, JSONArrayParser)
 
     @property
@@ -61,7 +60,6 @@ class GeminiParser(Link):
 
     @property
     def fault(self) -> Exception | None:  # that of the machine
-        """What broke the reading."""
         return None if self._parser is None else self._parser.fault
 
     @fault.setter

@@ -32,7 +32,6 @@ from streamkit.dialects.quirks.common import (
     text_quirks,
 )
 
-CANDIDATE: Final = "candidates.0"
 CONTENT: Final = "candidates.0.content"
 PARTS: Final = "candidates.0.content.parts"
 PART: Final = "candidates.0.content.parts.0"
@@ -101,17 +100,14 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **text_quirks(EVENTS, last(TEXT), TEXT),
     **end_quirks(EVENTS, last(TEXT), end=None, error=ERROR),
     "array_unclosed": _array_without_end,
-    "number_out_of_range": edit(last(TEXT), put("elapsed", 10**400)),
-    "payload_in_list": EVENTS.each(last(TEXT), lambda payload: ([payload],)),
     "field_invalid": edit(every("usageMetadata"), put("usageMetadata", {"promptTokenCount": -1})),
     "error_shape": edit(ERROR, turn("error", lambda error: error["message"])),
-    "index_invalid": edit(every(CANDIDATE), turn("candidates.0.index", str)),
+    "index_invalid": edit(every("candidates.0.index"), turn("candidates.0.index", str)),
     "boolean_invalid": edit(every(THOUGHT), put(THOUGHT, "true")),
     "thinking_in_text": both(
         surrounded(EVENTS, first(THOUGHT), last(THOUGHT), TEXT), edit(every(THOUGHT), cut(THOUGHT))
     ),
     "call_in_text": edit(every(NAME), _call_as_text),
-    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
     "list_missing": edit(every(PARTS), turn(PARTS, lambda parts: parts[0])),
     "list_unasked": edit(every(CONTENT), turn(CONTENT, lambda content: [content])),
     "object_missing": edit(last(TEXT), turn(PART, lambda part: part["text"])),

@@ -46,10 +46,10 @@ from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import json_schema
-from streamkit.dialects.gemini.wire import DYNAMIC, JSON, LEVELS, MODES, OPTIONS, PLAIN, VALIDATED, camel_case
+from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, VALIDATED, camel_case
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.vocabulary.google import FILMS, OWN_URIS, VENDOR, standard_base64
+from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, VENDOR, standard_base64
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque

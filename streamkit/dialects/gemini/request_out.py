@@ -44,9 +44,9 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.message_order import Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
-from streamkit.dialects.gemini.wire import DYNAMIC, JSON, LEVELS, MODES, OPTIONS, PLAIN, SERVICE_TIERS, TOOLS, VALIDATED
+from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED
 from streamkit.dialects.members.values import has_member
-from streamkit.dialects.vocabulary.google import VENDOR, is_own_uri
+from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, VENDOR, is_own_uri
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import COMMON, NO_SIGNATURE, budget_of
 from streamkit.events import Aside, Opaque

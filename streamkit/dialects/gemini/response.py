@@ -1,10 +1,8 @@
 """Gemini's whole responses: ``generateContent``, a streamed array as one body, and error bodies, both directions.
 
-Reading. A whole response has the shape of a chunk, so the decoder of streams reads it; an array is a stream of them.
-
-Writing. Parts stand in their order, signed as in a stream (``encode.py``): Google's signature on the part that it came with,
-another vendor's sealed on an empty part behind. Here a member that came beside a part stands on it again, and what came of a
-candidate in pieces is one. What is lost is counted as the encoder of streams does.
+Reading. A whole response has the shape of a chunk, so the decoder of streams reads it; an array is a stream of them. Writing.
+Parts stand in their order, signed as in a stream (``encode.py``); a member that came beside a part stands on it again, and
+what came of a candidate in pieces is one. What is lost is counted as the encoder of streams does.
 
 Source: dialects.md §5.1-§5.4, §7.2, §7.5.
 """

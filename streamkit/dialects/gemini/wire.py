@@ -54,9 +54,6 @@ OPTIONS: Mapping[str, str] = {
     "logprobs": "responseLogprobs",
     "top_logprobs": "logprobs",
 }
-#: ``thinkingLevel``.
-LEVELS: frozenset[str] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
-SERVICE_TIERS: Mapping[str, str] = {"default": "standard", **{name: name for name in ("standard", "flex", "priority")}}
 #: ``mode`` of ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 VALIDATED = "VALIDATED"

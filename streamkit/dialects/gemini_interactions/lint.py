@@ -112,12 +112,9 @@ class InteractionsLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        kind = document.get("event_type")
-        if not is_filled(kind):
-            self.broken("event", f"event_type is {shown(kind)}")
+        kind = self.event_type(document, "note", name="event_type")  # the client reads the data alone
+        if kind is None:
             return
-        if self.frame.event != kind:  # the client reads the data alone
-            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", "note")
         if not self._started and kind not in {"interaction.created", "interaction.completed", "error"}:
             self.broken("created", f"{shown(kind)} before interaction.created")
             self._started = True

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, reword, turn
-from streamkit.dialects.quirks.common import EVENTS, bare_input, end_quirks, event_quirks, stray_errors, text_quirks
+from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, reword, turn
+from streamkit.dialects.quirks.common import (
+    EVENTS,
+    call_quirks,
+    end_quirks,
+    event_quirks,
+    stop_quirks,
+    stray_errors,
+    text_quirks,
+)
 
 KIND: Final = "event_type"
 STEP_TYPE: Final = "step.type"
@@ -23,7 +31,6 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(A
 ENDED: Final = every(KIND, "interaction.completed")
 FOREIGN: Final = {"completed": "end_turn", "requires_action": "tool_calls", "incomplete": "length"}
 ERROR: Final = every(KIND, "error")
-CALLED, STOPPED = every(STATUS, "requires_action"), every(STATUS, "completed")
 #: What makes another step of the start of one.
 MORE: Final = put("index", 99), put("step.content", [{"type": "text", "text": "And more."}])
 
@@ -34,13 +41,12 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first(TEXT), TEXT),
     **end_quirks(EVENTS, first(STEP_TYPE, "model_output"), *MORE, end=ENDED, error=ERROR),
+    **call_quirks(FRAGMENTS, NAME, ID),
+    **stop_quirks(EVENTS, every(NAME), STATUS, FOREIGN, called="requires_action", stopped="completed"),
     "event_type_missing": EVENTS.unless(ERROR, edit(every(KIND), cut(KIND))),
-    "number_out_of_range": edit(first(TEXT), put("elapsed", 10**400)),
-    "payload_in_list": EVENTS.each(first(TEXT), lambda payload: ([payload],)),
     "field_invalid": edit(every("interaction.usage"), put("interaction.usage.total_output_tokens", -1)),
     "error_shape": edit(ERROR, cut(KIND)),
     "index_invalid": edit(every("index"), turn("index", str)),
-    "text_as_object": edit(every(TEXT), turn(TEXT, lambda text: {"text": text})),
     "list_unasked": edit(every(TEXT), turn("delta", lambda delta: [delta])),
     "object_missing": edit(every(THOUGHT), turn("delta.content", lambda content: content["text"])),
     "arguments_not_text": FRAGMENTS.one(json.loads),
@@ -52,19 +58,10 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "response_restarted": add(first(KIND, "interaction.created")),
     "index_missing": edit(every("index"), cut("index")),
     "index_reused": edit(every("index"), put("index", 0)),
-    "id_missing": edit(every(NAME), cut(ID)),
-    "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),
-    "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": FRAGMENTS.again(),
-    "arguments_cumulative": both(EVENTS.halve(first(ARGUMENTS), ARGUMENTS), FRAGMENTS.cumulative()),
     "arguments_replaced": edit(every(NAME), put(WHOLE, {"draft": True})),
     "empty_object_prefix": add(first(ARGUMENTS), put(ARGUMENTS, "{}"), behind=False),
     "arguments_late": EVENTS.when(
         ENDED, EVENTS.move(last(ARGUMENTS), put(ARGUMENTS, "late"), behind=last(KIND, "step.stop"))
     ),
-    "custom_input_bare": FRAGMENTS.one(bare_input),
-    "stop_with_calls": edit(CALLED, put(STATUS, "completed")),
-    "stop_unknown_with_calls": edit(CALLED, put(STATUS, "done_calling")),
-    "calls_without_call": EVENTS.unless(every(NAME), edit(STOPPED, put(STATUS, "requires_action"))),
     "stop_reason_foreign": edit(ENDED, reword(STATUS, FOREIGN)),
 }

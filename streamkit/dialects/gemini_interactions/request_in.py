@@ -1,13 +1,12 @@
 """Requests for interactions to the neutral conversation: steps of the input to turns, options, tools and the choice.
 
-The input is a text, a content, or a list of contents or of steps. ``system_instruction`` is a turn of the system in front. A
-``user_input`` is one turn, and so is a row of results; all that the model said, thought and called in a row is one turn of its
-own, and the texts of one ``model_output`` share a label, so that they find together again. Results may stand in the content of
-a ``user_input``, as the AI SDK writes them. Steps that only Google understands are asides.
+The input is a text, a content, or a list of contents or of steps. A ``user_input`` is one turn, and so is a row of results,
+which may also stand in a ``user_input``, as the AI SDK writes them. What the model said, thought and called in a row is one
+turn, and the texts of one ``model_output`` share a label. Steps that only Google understands are asides.
 
-A signature of a thought is Google's, or another vendor's that was carried here sealed; then it is that vendor's again, with
-what it signs. A result that is an object has it as JSON text. What the server alone knows, a previous interaction above all,
-is a reference, and a result whose call only it knows is an aside: nothing here could pair it.
+A signature is Google's, or another vendor's that was carried here sealed: then it is that vendor's again, with what it signs.
+A result that is an object has it as JSON text. What the server alone knows, a previous interaction above all, is a reference,
+and a result whose call only it knows is an aside: nothing here could pair it.
 
 Source: dialects.md §5.5, §7.3, §7.4; quirks.md R14; the types of google-genai 3.4.0.
 """
@@ -37,7 +36,6 @@ from streamkit.dialects.bodies.request_reader import RequestReader, function_too
 from streamkit.dialects.gemini_interactions.decode import aside_kind
 from streamkit.dialects.gemini_interactions.wire import (
     JSON,
-    LEVELS,
     MEDIA,
     MODES,
     OBJECT,
@@ -51,7 +49,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VENDOR,
 )
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
-from streamkit.dialects.vocabulary.google import FILMS, OWN_URIS, standard_base64
+from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, standard_base64
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search

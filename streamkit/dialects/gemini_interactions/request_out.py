@@ -1,15 +1,12 @@
 """The neutral conversation to requests for interactions: turns to steps, options, tools and the choice among them.
 
-A turn of the user is a ``user_input``, and each result of a tool in it is a step of its own in front. What the model said is a
-``model_output`` for each run of texts and media; requests read in this dialect keep their steps apart. All messages of the
-system, wherever they stand, are one ``system_instruction``. An input of one plain text is that text.
+A user's turn is a ``user_input``, with a step for each result in front. What the model said is a ``model_output`` for each
+run of texts and media; requests read in this dialect keep their steps apart. All messages of the system are one
+``system_instruction``.
 
-A thought goes back with Google's signature. That of a call stands in a thought in front of it, or in the call if it came so.
-What other vendors signed is left out, and so are the thoughts of other models. Arguments are objects, and so is a result that
-came as one.
-
-Google keeps each interaction unless it is told not to, so that a request of another dialect says ``store: false``: its clients
-send the whole conversation each time.
+Thoughts, and calls, go back with Google's signature; what other vendors signed is left out, and so are their models'
+thoughts. Arguments are objects, and so is a result that came as one. A request of another dialect says ``store: false``,
+since Google keeps each interaction otherwise, and its clients send the whole conversation each time.
 
 Source: dialects.md §5.5, §7.3, §7.4; seeds.md S2; the types of google-genai 3.4.0.
 """
@@ -43,7 +40,6 @@ from streamkit.dialects.gemini_interactions.wire import (
     CONTENTS,
     INPUT,
     JSON,
-    LEVELS,
     MEDIA_TYPES,
     MODES,
     OBJECT,
@@ -51,7 +47,6 @@ from streamkit.dialects.gemini_interactions.wire import (
     OPTIONS,
     PLAIN,
     RESULT,
-    SERVICE_TIERS,
     STEP,
     TEXT,
     THOUGHT,
@@ -60,8 +55,8 @@ from streamkit.dialects.gemini_interactions.wire import (
     VALIDATED,
     VENDOR,
 )
+from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, is_own_uri
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside, Opaque
@@ -91,11 +86,12 @@ class InteractionsRequestWriter(RequestWriter):
             self.system_speaks("input", "Gemini Interactions needs a step", words=bool(instruction))
             steps, instruction = [{"type": INPUT, "content": [{"type": "text", "text": instruction}]}], None
         tier = self.service_tier(options.service_tier, SERVICE_TIERS)
+        tools = (self._tool(tool) for tool in request.tools)  # their losses are counted where they are written
         body = without_none(
             model=request.model,
             input=_short(steps) if steps or not self.own else None,
             system_instruction=instruction,
-            tools=self._tools() or None,
+            tools=[tool for tool in tools if tool is not None] or None,
             generation_config=self._generation_config() or None,
             service_tier=tier if self.own or tier is None else SERVICE_TIERS[tier],
             store=None if self.own else False,
@@ -344,7 +340,6 @@ class InteractionsRequestWriter(RequestWriter):
         return without_none(thinking_level=level, thinking_summaries=summary)
 
     def _format(self, output: OutputFormat | None) -> dict[str, Any]:
-        """The form of the answer's text."""
         if output is None:
             return {}
         if output.kind != "schema":
@@ -356,10 +351,6 @@ class InteractionsRequestWriter(RequestWriter):
         return {"response_format": {"type": "text", "mime_type": JSON, "schema": output.schema}}
 
     # -- tools -----------------------------------------------------------------------------------------------------
-
-    def _tools(self) -> list[dict[str, Any]]:
-        written = (self._tool(tool) for tool in self.request.tools)
-        return [tool for tool in written if tool is not None]
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "server":

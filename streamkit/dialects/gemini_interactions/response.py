@@ -1,8 +1,6 @@
 """Whole interactions: an answer or an error body, both directions.
 
-Reading. An interaction has at once what a stream brings in pieces, in its ``steps`` (``outputs`` before the revision of May
-2026): the decoder of streams reads them as it reads an end that says it all.
-
+Reading. The decoder of streams reads the ``steps`` (``outputs`` before the revision of May 2026) as an end that says it all.
 Writing is that of ``bodies/block_responses.py``: steps stand in the order of the parts, and adjacent texts and media of one
 block are one output. What is lost is counted as the encoder of streams does.
 

@@ -179,12 +179,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     "stop": "stop_sequences",
     "seed": "seed",
 }
-#: ``thinking_level``.
-LEVELS: Final[frozenset[str]] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
-SERVICE_TIERS: Final[Mapping[str, str]] = {
-    "default": "standard",
-    **{name: name for name in ("standard", "flex", "priority")},
-}
 #: ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
 MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
 VALIDATED: Final = "validated"

@@ -86,7 +86,6 @@ class GrammarChecker:
             self.check(document)
 
     def check(self, document: dict[str, Any]) -> None:
-        """One payload."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -98,11 +97,11 @@ class GrammarChecker:
             raise LookupError(f"{type(self).__name__} has no rule {rule!r}")
         self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
 
-    def event_type(self, document: dict[str, Any], severity: Severity) -> str | None:
-        """The ``type`` of an event, which its ``event:`` line must repeat, with that severity; None where there is none."""
-        kind = document.get("type")
+    def event_type(self, document: dict[str, Any], severity: Severity, *, name: str = "type") -> str | None:
+        """The type of an event, which its ``event:`` line must repeat, with that severity; None where there is none."""
+        kind = document.get(name)
         if not is_filled(kind):
-            self.broken("event", f"type is {shown(kind)}")
+            self.broken("event", f"{name} is {shown(kind)}")
             return None
         if self.frame.event != kind:
             self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", severity)

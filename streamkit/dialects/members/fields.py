@@ -120,7 +120,6 @@ class Fields:
         return dict(self._members)
 
     def take(self, name: str) -> Any:
-        """Any value."""
         return self._members.pop(name, None)
 
     def replace(self, name: str, value: Any) -> None:

@@ -25,11 +25,10 @@ SHARED: Final = (
 edit = EVENTS.edit
 
 QUIRKS: Final[Mapping[str, Change]] = {
-    **{kind: chat.QUIRKS[kind] for kind in SHARED},
     **stray_errors(ERROR),
     **text_quirks(EVENTS, TEXT, chat.CONTENT),
     **end_quirks(EVENTS, TEXT, end=every(chat.FINISH), error=ERROR),
-    "payload_in_list": EVENTS.each(TEXT, lambda payload: ([payload],)),
+    **{kind: chat.QUIRKS[kind] for kind in SHARED},
     "error_shape": edit(ERROR, lambda error: put("error", error.pop("message"))(error)),
     "thinking_in_text": both(
         surrounded(EVENTS, first(THOUGHT), last(THOUGHT), THOUGHT),

@@ -1,13 +1,11 @@
 """The neutral conversation to Mistral's requests: Chat's, with other names and words.
 
-The server holds messages to an order: behind a result come results or the assistant, the system speaks in front or behind
-the user, the assistant says something each time, and last only in words to be continued (``prefix``). A request of another
-dialect is brought into that order: results move to their calls, the system to the front, and between results and the user's
-words a turn of the assistant is put. One of this dialect is written as it came.
+The server holds messages to an order: behind a result come results or the assistant, the system speaks in front or behind the
+user, the assistant says something each time, and last only in words to be continued (``prefix``). A request of another
+dialect is brought into that order; one of this dialect is written as it came.
 
-The assistant thinks in its content. Thinking is taken back, Mistral's own signatures with it, and those of no other vendor.
-Results have media and the tool's name. A stream ends with token counts in any case, so nothing is written for it. A choice of
-some of the tools is one of all that are offered.
+Thinking is taken back in the content, with Mistral's own signatures and no other vendor's. Results have media and the tool's
+name. A stream ends with token counts in any case. A choice of some of the tools is one of all that are offered.
 
 Source: dialects.md §6.3, §7.3, §7.4; the order: mistral-common, ``protocol/instruct/validator.py``, code 3230; the request
 types of mistralai 3.7.0.

@@ -61,7 +61,6 @@ def _said_at_end(path: str, *, least: int = 1) -> Change:
 QUIRKS: Final[Mapping[str, Change]] = {
     **text_quirks(LINES, first(CONTENT), CONTENT),
     **end_quirks(LINES, first(CONTENT), end=DONE, error=ERROR),
-    "number_out_of_range": edit(first(CONTENT), put("elapsed", 10**400)),
     "payload_no_object": LINES.when(ANY, insert(1, b"null\n")),
     "payload_in_list": LINES.each(DONE, lambda line: ([line],)),
     "field_invalid": edit(DONE, put("eval_count", "many")),
@@ -71,7 +70,6 @@ QUIRKS: Final[Mapping[str, Change]] = {
         surrounded(LINES, first(THINKING), last(THINKING), THINKING), edit(every(THINKING), rename(THINKING, "content"))
     ),
     "call_in_text": edit(every(NAME), _call_as_text),
-    "text_as_object": edit(every(CONTENT), turn(CONTENT, lambda text: {"text": text})),
     "list_missing": edit(every(CALLS), turn(CALLS, lambda calls: calls[0])),
     "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
     "object_missing": edit(every(CONTENT), turn("message", lambda message: message["content"])),

@@ -1,13 +1,12 @@
 """The neutral conversation to Ollama's chat requests.
 
-A turn is one message, and each result in it a ``tool`` message of its own in front. Content is one text: several are joined,
-those of the assistant as they stand, since a model's text may be cut anywhere, and others by a blank line. Images stand beside
-it as bare base64, those of a tool's answer too. Templates differ in what they do with a system message behind the first, and
-some refuse it (ollama#17774): from other dialects all that the system says is one message in front.
+A turn is one message, and each result in it a ``tool`` message in front. Content is one text: the assistant's are joined as
+they stand, since a model's text may be cut anywhere, others by a blank line. Images stand beside it as bare base64. Some
+templates refuse a system message behind the first (ollama#17774): from other dialects all of them are one in front.
 
-No request can make Ollama call a tool: such a choice is refused, or imitated if the target says so, by offering only the tools
-that may be called. Its server drops what its types for schemas do not know: here that is a counted loss. It streams where
-``stream`` is absent, so ``stream`` is always written.
+No request can make Ollama call a tool: such a choice is refused, or imitated if the target says so, by offering only these
+tools. What its types for schemas do not know is dropped by the server, and a counted loss here. It streams where ``stream``
+is absent, so that is always written.
 
 Source: dialects.md §4.1, §4.3, §7.3, §7.4.
 """

@@ -114,7 +114,10 @@ class ChatLinter(ChunkChecker[_Choice]):
     def check(self, document: dict[str, Any]) -> None:
         is_named = "error" in (self.frame.event, document.get("object"), document.get("type"))  # unknown to the client
         if document.get("error") or is_named:
-            self._error(document)
+            self.failed = True
+            error = document.get("error")
+            if not isinstance(error, dict) or not is_text(error.get("message")):
+                self.broken("error", f"the error is {shown(error or document)}", "note" if error else "error")
             if "choices" not in document:
                 return
         kind = document.get("object")
@@ -125,12 +128,6 @@ class ChatLinter(ChunkChecker[_Choice]):
         for choice in choices:
             self._choice(choice)
         self._usage(document.get("usage"), alone=not choices)
-
-    def _error(self, document: dict[str, Any]) -> None:
-        self.failed = True
-        error = document.get("error")
-        if not isinstance(error, dict) or not is_text(error.get("message")):
-            self.broken("error", f"the error is {shown(error or document)}", "note" if error else "error")
 
     def _usage(self, usage: object, *, alone: bool) -> None:
         if usage is None:

@@ -1,13 +1,12 @@
 """The neutral conversation to Chat requests: turns to messages, options, tools and the choice among them.
 
-A turn is one message, and each result in it a ``tool`` message of its own in front, right behind the calls: what the user or
-the system said between them stands behind the results, but for requests of Chat. Chat takes text only as a tool's answer:
-what else a tool gave goes into a message of the user behind all of them. Content of one plain text is a string, anything
-else a list of parts.
+A turn is one message, and each result in it a ``tool`` message right behind the calls: in requests of other dialects, what
+the user or the system said between them stands behind the results. A tool's answer is text only, so its media go into a
+message of the user behind all answers.
 
-Reasoning goes back where the provider takes it, or where it came from if the request was Chat's and no provider is named. A
-signature goes to the vendor who made it and to no other. What the dialect has two fields for is written by the same rule.
-Custom tools stay custom: a client of this dialect can declare them.
+Reasoning goes back where the provider takes it, or where it came from if the request was Chat's and no provider is named; a
+signature goes to the vendor who made it. What the dialect has two fields for is written by the same rule. Custom tools stay
+custom.
 
 Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 """

@@ -1,11 +1,8 @@
 """Whole Chat responses: ``chat.completion`` and error bodies, both directions.
 
-Reading. A whole body is one big chunk with ``message`` where a chunk has ``delta``, so the decoder of streams reads it. Its
-calls have no index and need none: they are whole, and numbered as they stand.
-
-Writing. A message has one text, one refusal and any number of calls; of reasoning, the plain fields that the client reads
-and, where a part is signed or encrypted, OpenRouter's details, which keep the parts apart. What is lost is counted as the
-encoder of streams does.
+Reading. A whole body is one chunk with ``message`` in place of ``delta``, so the decoder of streams reads it. Its calls need
+no index. Writing. A message has one text, one refusal and any number of calls; of reasoning, the plain fields that the client
+reads and, where a part is signed or encrypted, OpenRouter's details. What is lost is counted as the encoder of streams does.
 
 Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
 """
@@ -149,7 +146,6 @@ class ChatResponseWriter(ResponseWriter):
         return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
-        """The message of a choice."""
         self.lose_order(choice)
         texts = [part for part in choice.parts if isinstance(part, Text)]
         if len(texts) > 1:

@@ -338,7 +338,10 @@ class ResponsesLinter(GrammarChecker):
         if self._failed and kind != "response.failed":
             self.broken("after_error", f"after the error: {shown(kind)}")
             return
-        self._sequence(document.get("sequence_number"))
+        number = document.get("sequence_number")
+        if not is_index(number) or number != self._next_number:
+            self.broken("sequence", f"sequence_number is {shown(number)}, not {self._next_number}", "note")
+        self._next_number = number + 1 if isinstance(number, int) and is_index(number) else None
         if not self._started and kind not in {"response.created", "error"} and not self._failed:
             self.broken("created", f"{shown(kind)} before response.created")
         self._started = self._started or kind != "error"
@@ -354,11 +357,6 @@ class ResponsesLinter(GrammarChecker):
     def close(self) -> None:
         if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before the last response")
-
-    def _sequence(self, number: object) -> None:
-        if not is_index(number) or number != self._next_number:
-            self.broken("sequence", f"sequence_number is {shown(number)}, not {self._next_number}", "note")
-        self._next_number = number + 1 if isinstance(number, int) and is_index(number) else None
 
     def _response(self, kind: str, response: object) -> None:
         if not isinstance(response, dict):

@@ -1,16 +1,12 @@
 """Responses requests to the neutral conversation: items of the input to turns, options and the choice among tools.
 
-``instructions`` is a turn of the system in front of the input. A message of the system among the items remembers its role,
-so that each goes back to where it came from. What has no word of ours in ``reasoning``, ``text`` and ``include`` stays among
-the members that only this dialect knows, and so does a choice of tools that the provider runs.
+``instructions`` is a turn of the system in front of the input; a system's message among the items remembers its role, so that
+each goes back to where it came from. Members without a word of ours stay those that only this dialect knows.
 
-A message of the user or the system is one turn. All that the assistant said, thought and called in a row is one turn of its
-own, whatever items it came in; so is a row of outputs. What an item says of itself (``id``, ``phase``, a status other than
-completed) stays with its first part, as ``item`` among its extras, and its id with all of them, so that they find together
-again. Items that only this vendor understands are asides.
-
-An output whose call the server alone knows, by a previous response, a conversation or a reference, is an aside too: nothing
-here could pair it.
+A message of the user or the system is one turn. All that the assistant said, thought and called in a row is one turn, and so
+is a row of outputs. What an item says of itself (``id``, ``phase``, a status other than completed) stays with its first part,
+as ``item`` among its extras, and its id with all of them, so that they find together again. Items that only this vendor
+understands are asides, and so is an output whose call the server alone knows: nothing here could pair it.
 
 Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12, quirks.md R14.
 """

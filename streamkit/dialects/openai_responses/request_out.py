@@ -1,16 +1,15 @@
 """The neutral conversation to Responses requests: turns to items of the input, options, tools and the choice among them.
 
-A turn of the user or the system is a message, and each result in it an item of its own at its place: this server asks for no
-order beyond a call before its output. The only text of the system in front of all is ``instructions``, if no item said it.
-Content of one plain text is a string (seeds.md S2).
+A turn of the user or the system is a message, and each result in it an item at its place. The only text of the system in
+front of all is ``instructions``, if no item said it. Content of one plain text is a string (seeds.md S2).
 
-What the assistant said is a message for each text, since an id is what several parts of one share, and only the server gives
-ids. Reasoning goes back if this vendor encrypted it, with its own id or none: the encrypted text is bound to it, and a made
-one is refused. Without that, an item goes back only where it came from.
+Each text of the assistant's is a message, since several parts of one share an id, and only the server gives ids. Reasoning
+goes back if this vendor encrypted it, with its own id or none: the encrypted text is bound to it. Without that, an item goes
+back only where it came from.
 
-``strict`` of a function is always written: left out it means another thing here than in Chat. What was not said is false in a
-request of another dialect, and null, the server's own choice, in one of this. There is one choice; nothing stops an answer at
-a text or seeds it. A bound that is less than the server takes is raised to that, and counted.
+``strict`` of a function is always written: left out it means another thing here than in Chat. Unsaid it is false in a request
+of another dialect, and null, the server's choice, in one of this. There is one choice, and neither stop texts nor a seed. A
+bound below the server's least is raised, and counted.
 
 Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12.
 """

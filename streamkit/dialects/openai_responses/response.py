@@ -1,10 +1,8 @@
 """Whole responses: the ``response`` object and error bodies, both directions.
 
-Reading. The object is what the last event of a stream brings, so the decoder of streams reads it, its items as if they had
-just been done. A status that is none of an end (``queued``, or none at all) is no end.
-
-Writing. Parts become items in their order, as the encoder of streams has them: text behind text is one message, reasoning up
-to its signature one item. What only another vendor can read is sealed in a reasoning item, which the client brings back.
+Reading. The object is what the last event of a stream brings, so the decoder of streams reads it, its items as if just done.
+A status like ``queued``, or none, is no end. Writing. Parts become items in their order: text behind text is one message,
+reasoning up to its signature one item. What only another vendor can read is sealed in a reasoning item.
 
 Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14.
 """

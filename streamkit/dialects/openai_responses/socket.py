@@ -1,14 +1,12 @@
 """Responses over a WebSocket: a request is a message ``response.create``, an answer its events, one a message.
 
-A connection keeps the last response that ended as it should, with all that it was asked: the next message may name it as
-``previous_response_id`` and send new items only. What is kept is JSON text, not objects, up to a limit in bytes; behind it the
-client is told to send the whole input, with the code at which Codex does so by itself, unless a store has it (``recall``).
+A connection keeps the last response that ended as it should, with all that it was asked, as JSON text up to a limit in bytes:
+the next message may name it as ``previous_response_id`` and send new items only. Of others the client is told to send the
+whole input, with the code at which Codex does so by itself, unless a store has them (``recall``).
 
-An answer has one last event, and nothing behind it, whatever a server wrote: a client would take it for the answer to its next
-message. So ``response.failed`` stands for the ``error`` in front of it. An ``error`` that stands alone gets a status, without
-which Codex passes over it.
-
-Refused: other messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
+Nothing follows an answer's last event: a client would take it for the next answer. So ``response.failed`` stands for the
+``error`` in front of it, and an ``error`` that stands alone gets a status, without which Codex passes over it. Refused: other
+messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
 
 Source: ui-protocols.md §4.1; dialects.md §2.3; openai 3.57 ``types/responses/responses_client_event.py``.
 """

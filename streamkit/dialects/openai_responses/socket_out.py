@@ -1,11 +1,9 @@
 """Asking a Responses server over a WebSocket: a request is a message ``response.create``, and its events are messages.
 
-A message of the answer becomes the event of a stream that it would be over HTTP, for the one decoder of both. The last one is
-told by its type, since the socket stays open behind it. An error instead of an answer is a message with an HTTP status; its
-headers stand beside the error (Codex) or in it (openai-python), and count the same. They are the server's to its client, so
-none goes on in an event.
-
-``stream`` is left out of a request, as openai-python leaves it out: every answer is a stream.
+A message becomes the event that it would be over HTTP, for the one decoder of both. The last one is told by its type, since
+the socket stays open. An error instead of an answer is a message with an HTTP status; its headers stand beside the error
+(Codex) or in it (openai-python), are the server's to its client, and go on in no event. ``stream`` is left out, as
+openai-python leaves it out.
 
 Source: ui-protocols.md §4.1; dialects.md §2.1, §2.2.
 """

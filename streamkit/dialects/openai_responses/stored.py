@@ -1,12 +1,11 @@
 """Responses that a server keeps: in the background, and for requests that lean on earlier ones.
 
-An id of ours takes the place of the provider's, since local engines' can be guessed and come twice. It stands in the
-``response`` of a few events, whose text is all that changes; every other event of a stream passes as it is. What is kept of a
-response is JSON text: all that it was asked, and itself. A conversation goes on with the input and the output behind one
-another, and an ``item_reference`` with the item of that id.
+An id of ours takes the place of the provider's, since local engines' can be guessed and come twice. It is in the ``response``
+of a few events, whose text is all that changes. Kept is JSON text: all that a response was asked, and itself. A conversation
+goes on with the input and the output behind one another, and an ``item_reference`` with the item of that id.
 
-How a response in the background is doing is read from its stream, which is its log: the last event with a ``response`` says
-it, or, where the log ended otherwise, the error that stands in it. None is in progress for ever.
+The state of a response in the background is read from its stream, which is its log: the last event with a ``response``, or
+the error at the end. None is in progress for ever.
 
 Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3.
 """

@@ -1,13 +1,11 @@
 """Definitions of tools: those of the request, those in namespaces, and those that an item of the input brings.
 
-A namespace is a group, as Codex sends the tools of its MCP servers and sub-agents. Its tools stand side by side here,
-each by a name that no other tool of the request has: ``read`` in ``mcp__files`` is ``mcp__files__read``
-(``flat_name``). Where another tool has that name already, a hash of both stands behind it, so that a call of the
-history and a later request get the same name without a table being kept.
+A namespace is a group, as Codex sends the tools of MCP servers and sub-agents. Its tools stand side by side here, each by a
+name that no other tool of the request has: ``read`` in ``mcp__files`` is ``mcp__files__read`` (``flat_name``), with a hash of
+both behind it where the name is taken, so that later requests get the same name without a table.
 
-Tools that were loaded while the conversation went on (``additional_tools``, the output of a tool search) are tools of the
-request, too: the model may call them, and elsewhere they can't be defined in any other place. The search itself, where the
-client runs it, is a function elsewhere, and a call of it is an item of this dialect again (``conversation/restore.py``).
+Tools that were loaded in the conversation (``additional_tools``, the output of a tool search) are tools of the request, too.
+The search itself, where the client runs it, is a function elsewhere (``conversation/restore.py``).
 
 Source: dialects.md §2.2, §2.3; the types of openai 2.x; what Codex 0.169 was seen to send.
 """

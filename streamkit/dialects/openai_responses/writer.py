@@ -1,12 +1,11 @@
 """Output items as their readers need them: one open at a time, each told in full, and all of them once more at the end.
 
-The blocks of ``BlockQueue`` are parts here. Parts of text that follow one another make one message, parts of reasoning one
-reasoning item up to its signature; any other block is an item of its own. An item is closed when the next opens, a call as
-soon as it has ended. Texts are kept as the JSON that was written, because four events and the terminal response repeat
-them.
+The blocks of ``BlockQueue`` are parts here. Adjacent parts of text make one message, parts of reasoning one item up to its
+signature; any other block is an item. An item is closed when the next opens, a call as soon as it has ended. Texts are kept
+as the JSON that was written, because four events and the terminal response repeat them.
 
-A delta's first byte tells what it is: a string is text, an object an annotation or a frame of an item that only this
-vendor understands, a list the log probabilities of the next text.
+A delta's first byte tells what it is: a string is text, an object an annotation or a frame of an item that only this vendor
+understands, a list the log probabilities of the next text.
 
 Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131.
 """

@@ -47,12 +47,10 @@ class EventForm:
     """An SSE event with one line of data."""
 
     def load(self, frame: bytes) -> Payload | None:
-        """See ``Form``."""
         found = _DATA.search(frame)
         return None if found is None else _object(found[1])
 
     def dump(self, frame: bytes, payload: Any) -> bytes:
-        """See ``Form``."""
         return _DATA.sub(lambda _found: b"data: " + _text(payload), frame, count=1)
 
 
@@ -60,11 +58,9 @@ class LineForm:
     """A line of NDJSON."""
 
     def load(self, frame: bytes) -> Payload | None:
-        """See ``Form``."""
         return _object(frame)
 
     def dump(self, _frame: bytes, payload: Any) -> bytes:
-        """See ``Form``."""
         return _text(payload) + b"\n"
 
 
@@ -72,12 +68,10 @@ class MessageForm:
     """A binary message of Amazon's event stream, whose headers stay."""
 
     def load(self, frame: bytes) -> Payload | None:
-        """See ``Form``."""
         found = EventStreamParser().feed(frame)
         return _object(found[0].data) if len(found) == 1 else None
 
     def dump(self, frame: bytes, payload: Any) -> bytes:
-        """See ``Form``."""
         [message] = EventStreamParser().feed(frame)
         return serialize_eventstream(message.headers, _text(payload))
 
@@ -176,7 +170,6 @@ class Where:
     part: slice = slice(None)
 
     def has(self, payload: Payload) -> bool:
-        """Whether a payload has such a value."""
         return self.fits(value_at(payload, self.path))
 
 
@@ -239,8 +232,6 @@ class Changes:
         return change
 
     def edit(self, where: Where, *steps: Step) -> Change:
-        """Change those payloads."""
-
         def edit(payload: Payload) -> Sequence[Any]:
             for step in steps:
                 step(payload)
@@ -258,7 +249,6 @@ class Changes:
         return self.each(where, edit)
 
     def drop(self, where: Where) -> Change:
-        """Leave those payloads out."""
         return self.each(where, lambda _payload: ())
 
     def halve(self, where: Where, path: str, *, then: Sequence[Step] = ()) -> Change:

@@ -7,6 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from attrs import evolve
+
+from streamkit.dialects.quirks.calls import Fragments
 from streamkit.dialects.quirks.changes import (
     BYTE_FF,
     Change,
@@ -18,9 +21,12 @@ from streamkit.dialects.quirks.changes import (
     Where,
     both,
     copied,
+    cut,
     every,
+    first,
     insert,
     put,
+    reword,
     turn,
     value_at,
 )
@@ -34,7 +40,7 @@ _EVENT_LINE: Final = re.compile(rb"^event: ?[^\r\n]*\r?\n", re.MULTILINE)
 
 
 def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Change]:
-    """Those of a text that comes in deltas alone: ``where`` is the first, which has it at the path ``text``."""
+    """Return the quirks of a text that comes in deltas alone: ``where`` is one of them, which has it at the path ``text``."""
 
     def halves(payload: Payload) -> tuple[Payload, ...]:
         return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
@@ -43,6 +49,46 @@ def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Chang
         "invalid_utf8": changes.edit(where, turn(text, lambda value: value + BYTE_FF)),
         "lone_surrogate": changes.edit(where, turn(text, lambda value: value + HIGH)),
         "character_cut": changes.each(where, halves),
+        "number_out_of_range": changes.edit(where, put("elapsed", 10**400)),
+        "payload_in_list": changes.each(where, lambda payload: ([payload],)),
+        "text_as_object": changes.edit(evolve(where, part=slice(None)), turn(text, lambda value: {"text": value})),
+    }
+
+
+def call_quirks(calls: Fragments, name: str, call_id: str) -> Mapping[str, Change]:
+    """Return the quirks of calls that come in fragments; each start has the ``name`` and the ``call_id`` at these paths."""
+    changes, starts = calls.changes, every(name)
+    first_fragment = evolve(calls.fragment, part=slice(1))
+    return {
+        "id_missing": changes.edit(starts, cut(call_id)),
+        "id_duplicate": changes.share(starts, call_id, starts, call_id),
+        "call_nameless": changes.edit(first(name), cut(name)),
+        "arguments_repeated": calls.again(),
+        "arguments_cumulative": both(changes.halve(first_fragment, calls.text), calls.cumulative()),
+        "custom_input_bare": calls.one(bare_input),
+    }
+
+
+def stop_quirks(
+    changes: Changes,
+    call: Where,
+    reason: str,
+    foreign: Mapping[str, str],
+    *,
+    called: str,
+    stopped: str,
+    unknown: str = "done_calling",
+) -> Mapping[str, Change]:
+    """Return the quirks of the stop reason at the path ``reason``, for which ``foreign`` has the words of other dialects.
+
+    The reason is ``called`` after a ``call`` and ``stopped`` after none; no dialect has a reason ``unknown``.
+    """
+    after_calls = every(reason, called)
+    return {
+        "stop_with_calls": changes.edit(after_calls, put(reason, stopped)),
+        "stop_unknown_with_calls": changes.edit(after_calls, put(reason, unknown)),
+        "calls_without_call": changes.unless(call, changes.edit(every(reason, stopped), put(reason, called))),
+        "stop_reason_foreign": changes.edit(every(reason), reword(reason, foreign)),
     }
 
 
@@ -90,10 +136,10 @@ def without_event_line(frame: bytes) -> bytes:
     return _EVENT_LINE.sub(b"", frame)
 
 
-def surrounded(changes: Changes, first: Where, last: Where, text: str, *, tag: str = "think") -> Change:
-    """Put tags around a text that comes in deltas."""
-    opened = changes.edit(first, turn(text, lambda value: f"<{tag}>{value}"))
-    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</{tag}>")))
+def surrounded(changes: Changes, first: Where, last: Where, text: str) -> Change:
+    """Put tags of thinking around a text that comes in deltas."""
+    opened = changes.edit(first, turn(text, lambda value: f"<think>{value}"))
+    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</think>")))
 
 
 def call_text(name: Any, arguments: Any) -> str:

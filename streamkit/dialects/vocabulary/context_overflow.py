@@ -1,10 +1,8 @@
 """A conversation that is longer than the model's context window: how every provider says so, and what clients look for.
 
-Coding agents mend it themselves: they shorten the history and ask again. They find out by the provider's own words, Claude
-Code by ``prompt is too long`` in the message, Codex and others by the code ``context_length_exceeded``; an error in other
-words ends the session. Providers have a code for it, or a sentence only, and the type of any wrong request.
-
-What is meant is the number of tokens. A body with too many bytes (413) and a rate limit in tokens per minute are neither.
+Coding agents shorten the history and ask again, and find out by the provider's own words: Claude Code by ``prompt is too
+long`` in the message, Codex and others by the code ``context_length_exceeded``. Other words end the session. What is meant is
+the number of tokens, not a body with too many bytes (413) or a rate limit in tokens per minute.
 
 Source: dialects.md §7.5; the messages of the servers named beside the patterns.
 """

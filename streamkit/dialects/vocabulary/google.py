@@ -19,6 +19,14 @@ OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
 #: Names of functions.
 FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+#: Levels of thinking; and tiers of service, by ours.
+LEVELS: Final = frozenset({"minimal", "low", "medium", "high", "xhigh"})
+SERVICE_TIERS: Final[Mapping[str, str]] = {
+    "default": "standard",
+    "standard": "standard",
+    "flex": "flex",
+    "priority": "priority",
+}
 #: No count is as large.
 MOST_TOKENS: Final = 2**53
 ERROR_TYPES: Mapping[str, ErrorType] = {

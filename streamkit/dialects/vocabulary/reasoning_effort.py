@@ -1,11 +1,9 @@
 """How much a model shall think, in words and in tokens: one table between the two, for all dialects.
 
 Some dialects say an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
-``thinkingBudget``, ``token_budget``), some both; which of the two a model takes is in the table of models (``models.py``).
-What is written for the other is the nearest and a counted loss. The numbers are those that Google gives for its own models,
-with steps beyond.
-
-A budget becomes one of the three efforts that every server with efforts takes.
+``thinkingBudget``, ``token_budget``), some both; which a model takes is in ``models.py``. The other becomes the nearest, a
+counted loss; a budget one of the three efforts that every server with efforts takes. The numbers are Google's, with steps
+beyond.
 
 Source: dialects.md §7.4; ai.google.dev, "OpenAI compatibility"; AWS and Anthropic, "Adaptive thinking".
 """

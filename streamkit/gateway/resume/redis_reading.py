@@ -1,12 +1,10 @@
 """Readers of logs that another process writes: one task for all of them waits at Redis, and each catches up by itself.
 
-The task also reads the messages for this process, which come with the same command: so a message of its own makes it look
-anew at which logs are read (resume.md §7.6). A reader asks Redis only for what was there before it came, and where it fell
-behind; what is new comes to it from the task.
+The task also reads the messages for this process, so a message to itself makes it look anew at which logs are read (resume.md
+§7.6). A reader asks Redis only for what was there before it came, or where it fell behind.
 
 A log that is quiet for a lease is looked at: whether it is still there, since a blocked read waits for ever for a key that is
-gone, and for how long its process lives at least; then it is looked at again. Where that is dead, the reader ends the log for
-all readers (§7.5), within a lease of the death.
+gone, and whether its process lives. Where that is dead, the reader ends the log for all readers (§7.5).
 
 Source: resume.md §7.4, §7.5, §7.6, §7.9; R3, R5, R13, R14.
 """
@@ -97,7 +95,6 @@ class Hub:
                 del self._watched[key]
 
     async def run(self) -> None:
-        """Read on, for ever."""
         loop = asyncio.get_running_loop()
         while True:
             at = {self._inbox: self._heard, **{key: watched.last for key, watched in self._watched.items()}}

@@ -1,10 +1,8 @@
 """The store of several nodes: logs in Redis or Valkey, which any process of any node can read on, and stop.
 
-A process writes its logs behind the client that is there (``redis_writing``), and reads those of others as they grow
-(``redis_reading``). It lives, for others, as long as the key with the messages for it does, which it makes anew at each beat:
-so it comes back by itself where the store lost all it had. Others ask it there to end an answer, and say that one is read.
-
-A store that can't be reached keeps nobody from an answer: it then can't be resumed, and the store is tried at each beat.
+A process writes its logs behind the client that is there (``redis_writing``), and reads those of others (``redis_reading``).
+For others it lives as long as the key with the messages for it, which each beat makes anew; by such messages others ask it to
+end an answer, and say that one is read. Without a store answers go on, but can't be resumed.
 
 Source: resume.md §7, §10, §12; R10, R11, R22.
 """
@@ -127,7 +125,6 @@ class RedisStore:
 
     @property
     def lost(self) -> Counter[Lost]:
-        """Logs that were lost, by reason."""
         return self._writer.lost if self._tasks else Counter()
 
     @property
@@ -238,7 +235,9 @@ class RedisStore:
     async def _open(self, log_id: str, owner: str, after: int) -> RedisReading:
         meta, node, newest = await self._found(log_id, owner)
         has_whole_end = newest.ended is not None and not newest.is_seal
-        allowed = newest.end if has_whole_end else (newest.begin if newest.is_seal else newest.end) + self._ahead
+        # a client may have bytes that did not come to the store yet, or never
+        ahead = (newest.begin if newest.is_seal else newest.end) + self.settings.behind_bytes
+        allowed = newest.end if has_whole_end else ahead
         if after > allowed:
             raise BadCursor(f"the cursor {after:,} lies behind the {newest.end:,} bytes that there are")
         if self._readers[log_id] >= self.limits.readers:
@@ -248,11 +247,6 @@ class RedisStore:
         if has_whole_end and after == newest.end:
             reading.ended = newest.ended
         return reading
-
-    @property
-    def _ahead(self) -> int:
-        """Bytes that a client may have that did not come to the store yet, or never."""
-        return self.settings.behind_bytes
 
     async def _found(self, log_id: str, owner: str) -> tuple[Meta, str, Entry]:
         """What is known of a log, its process, and its last entry. Raises LogGone and StoreDown."""

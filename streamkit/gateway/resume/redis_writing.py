@@ -1,13 +1,11 @@
 """Logs that this process writes: each in its memory first, and behind that in Redis.
 
-Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once where a log has its
-first bytes or its end. What a log is to append is the same at each try until Redis has it, so that one whose answer was lost
-is no duplicate. The copy in memory is what readers of this process read, and what is not in Redis yet is only there; it goes
-once the end is stored.
+Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once for first bytes and
+ends. An append is the same at each try until Redis has it, so that a retry is no duplicate. Readers of this process read the
+copy in memory, which goes once the end is stored.
 
-A log is lost where it is too long, where Redis is too long out of reach, or lost it, and where others took this process for
-dead and ended it. Nobody who waits for the answer notices. Where a lost log is in Redis, it is deleted, so that its readers
-don't wait for an end.
+A log is lost where it is too long, where Redis is too long out of reach or lost it, and where others took this process for
+dead. The client does not notice. A lost log is deleted in Redis, so that its readers don't wait for an end.
 
 Source: resume.md §7.2, §7.3, §7.7, §10.3, §11; R4, R12, R23, R25.
 """
@@ -194,7 +192,6 @@ class Writer:
             self._lose(log, why)
 
     async def run(self) -> None:
-        """Write, for ever."""
         while True:
             await self._wake.wait()
             with suppress(TimeoutError):
@@ -224,8 +221,10 @@ class Writer:
         expiries: list[Command] = []
         for log, append in batch:
             commands.append(append.command(log.key))
+            # what is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12)
             if log.is_again or append.ended is not None:
-                expiries.append(self._expiry(log, append))
+                lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
+                expiries.append(("PEXPIRE", log.key, lives_ms))
             log.is_again = True
         commands += expiries
         commands += (("DEL", key) for key in doomed)
@@ -261,14 +260,6 @@ class Writer:
                 self._awake(at_once=True)
                 break
         return batch
-
-    def _expiry(self, log: RedisLog, append: Append) -> Command:
-        """A log lives on for its time behind the end.
-
-        What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12).
-        """
-        lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
-        return ("PEXPIRE", log.key, lives_ms)
 
     async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
         """Note what became of an append; False: it is to be sent again."""

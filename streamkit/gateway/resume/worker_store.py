@@ -1,8 +1,7 @@
 """The store of several workers of one host: each keeps its own answers, and reads those of others where they are.
 
-The id of a log says whose it is, and where that worker answers; no worker, no log. A reader of another worker's log is sent
-all of it, and keeps it: where that worker dies, nobody else could say how the answer broke off. Values are kept where they
-were saved, and looked for everywhere: of two by one name the newer one counts.
+The id of a log says which worker has it; a reader elsewhere is sent all of it and keeps it, to say how the answer broke off
+if that worker dies. Values are looked for everywhere: of two by one name the newer one counts.
 
 Source: resume.md §12, §12.1; R19.
 """

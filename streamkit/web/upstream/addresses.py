@@ -1,12 +1,8 @@
 """Where an upstream's operations are: the URL of a request.
 
-Paths are the dialect's (``Dialect.http``), and stand under the base URL that its official clients take. Where people disagree
-whether a version belongs into it (``https://api.example.com`` or ``…/v1``), both do. A dialect that names no path is asked at
-its base URL.
-
-A model's name comes from a client where a route does not rename it. It is percent-encoded, and one that climbs as a path does,
-such as ``../x``, is refused: nothing that a client says leads to another path. The tests hold the official clients' own
-requests against these addresses.
+Paths are the dialect's (``Dialect.http``), under the base URL that its official clients take; with or without a version in it
+(``https://api.example.com`` or ``…/v1``) both do. A dialect that names no path is asked at its base URL. A model's name may
+be a client's word, so it is percent-encoded, and refused if it climbs, as ``../x`` does.
 
 Source: limits.md T5.
 """

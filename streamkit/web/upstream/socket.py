@@ -1,11 +1,10 @@
 """Asking an upstream over a WebSocket, where its configuration says so (``transport``) and its dialect can.
 
-A request opens a connection of its own, which is closed behind the answer: nothing is kept for the next. What holds of a
-request over HTTP holds of the handshake: redirects are not followed, since a key would follow them, and an answer that does
-not open the socket is an error with its status and body. The messages of an answer become the bytes of the dialect's stream
-(``Endpoint.socket``), for the decoder that reads them over HTTP; a ping is answered, and becomes a comment, which counts as
-life. After each ping, pong and message without text other tasks of the event loop have their turn. The answer ends after its
-last message. A socket that is closed before that is interrupted, whatever the close code says.
+Each request opens a connection of its own, closed behind the answer. The handshake is a request as over HTTP: redirects are
+not followed, and an answer that does not open the socket is an error with its status and body. Messages become the bytes of
+the dialect's stream (``Endpoint.socket``); a ping is answered, and becomes a comment, which counts as life. Other tasks have
+their turn after each ping, pong and message without text. The answer ends after its last message; a socket that is closed
+before that is interrupted, whatever the close code says.
 
 A message may be as long as an event of a stream may. No compression is offered.
 
