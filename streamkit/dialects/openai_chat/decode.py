@@ -343,8 +343,13 @@ class ChatDecoder(FrameDecoder):
         state = self._state
         if not self._goes_on or "error" in delta or not (delta or (state.spoke and state.speaks)):
             return None
-        is_same = self._is_steady or delta.get("role") == "assistant"  # as ``_read_again``, which then asks for no id
-        if "tool_calls" in delta and state.speaks and is_same and not self._always and self._grows_calls(state):
+        if (
+            "tool_calls" in delta
+            and state.speaks
+            and (self._is_steady or delta.get("role") == "assistant")  # then ``_read_again`` asks for no id
+            and not self._always
+            and self._grows_calls(state)
+        ):
             fragment = _fragment(delta, self.limits.index)
             if fragment is not None:  # text of a call
                 index, text = fragment
