@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: What no packager needs, and what is made here.
-LEFT_OUT = {".git", ".ci", ".gitignore", "build", "dist", "__pycache__", "node_modules", "fuzz-finds"}
+LEFT_OUT = {".git", ".ci", ".gitignore", "build", "dist", "__pycache__", "node_modules", "fuzz-finds", "mutants"}
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])"
 
 
