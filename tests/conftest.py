@@ -27,7 +27,7 @@ sys.dont_write_bytecode = False
 
 # A deadline is a timed test, and a busy machine fails it.
 settings.register_profile(
-    "sampled", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "sampled", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), derandomize=False, max_examples=1000)
 
