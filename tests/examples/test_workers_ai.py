@@ -21,7 +21,7 @@ BODY = (
     b'data: {"tool_calls":[{"name":"get_weather","arguments":{"city":"Oslo","days":1.0}}]}\n\n'
     b'data: {"response":"","usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}\n\ndata: [DONE]\n\n'
 )
-TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist")
+TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-pno:cacheprovider", "-pno:xdist", "-pno:langsmith_plugin")
 
 
 def runner(project: Path, site: Path | None = None):
