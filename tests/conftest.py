@@ -9,7 +9,6 @@ import os
 import random
 import sys
 from collections.abc import Generator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), 
 
 
 #: Seconds that a case of a test takes, of tests that take long: ``make durations``.
-DURATIONS = Path(__file__).with_name("durations.json")
+DURATIONS: dict[str, float] = json.loads(Path(__file__).with_name("durations.json").read_text("utf-8"))
 
 _file = ""
 
@@ -75,15 +74,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
         calls = [call for call in calls if not (is_whole or is_exhaustive(call))] or calls[:1]
     left: set[str] = set()
     if option.seconds:
-        left |= too_long(test, [call.id for call in calls], option.seconds, durations())
+        left |= too_long(test, [call.id for call in calls], option.seconds, DURATIONS)
     if option.cases:
         left |= beyond(test, [call.id for call in calls], option.cases, option.about)
     metafunc._calls = [call for call in calls if call.id not in left]
-
-
-@cache
-def durations() -> dict[str, float]:
-    return json.loads(DURATIONS.read_text("utf-8"))
 
 
 def is_exhaustive(value: object) -> bool:
