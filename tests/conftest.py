@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.log import TALKATIVE
-from tests.sampling import by_test, too_long
+from tests.sampling import too_long
 
 # Containers often keep Python from writing bytecode. Then each worker rewrites the assertions of four hundred files (10 s), and each
 # process that a test starts compiles all of streamkit.
@@ -26,13 +26,13 @@ sys.dont_write_bytecode = False
 
 # A deadline is a timed test, and a busy machine fails it.
 settings.register_profile(
-    "sampled", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "sampled", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), derandomize=False, max_examples=1000)
 
 
 #: Seconds that a case of a test takes, of tests that take long: ``make durations``.
-DURATIONS = Path(__file__).with_name("durations.json")
+DURATIONS: dict[str, float] = json.loads(Path(__file__).with_name("durations.json").read_text("utf-8"))
 
 _file = ""
 
@@ -57,17 +57,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Quiet())
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make no case that ``-m "not exhaustive"`` would leave out again: that is half of all, and each worker makes them all."""
-    if "not exhaustive" not in metafunc.config.option.markexpr:
-        return
-    markers = metafunc.definition.own_markers
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Make no case that would be left out again: those are most of all, and each worker makes them all."""
+    option, markers = metafunc.config.option, metafunc.definition.own_markers
+    is_sampled = "not exhaustive" in option.markexpr
     for place, marker in enumerate(markers):
-        if marker.name == "parametrize":
+        if is_sampled and marker.name == "parametrize":
             names, values = marker.args
             drawn = [value for value in values if not is_exhaustive(value)]
             markers[place] = pytest.mark.parametrize(names, drawn, **marker.kwargs).mark
+    yield
+    calls, test = metafunc._calls, metafunc.definition.nodeid
+    if is_sampled:  # one stays to be deselected, for without cases a test lacks its arguments
+        is_whole = any(marker.name == "exhaustive" for marker in markers)
+        calls = [call for call in calls if not (is_whole or is_exhaustive(call))] or calls[:1]
+    left: set[str] = set()
+    if option.seconds:
+        left |= too_long(test, [call.id for call in calls], option.seconds, DURATIONS)
+    if option.cases:
+        left |= beyond(test, [call.id for call in calls], option.cases, option.about)
+    metafunc._calls = [call for call in calls if call.id not in left]
 
 
 def is_exhaustive(value: object) -> bool:
@@ -127,26 +137,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(trylast=True)  # behind -m: what is drawn is run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out programs from npm by the gigabyte where no ``-m agents`` asks for them, and cases beyond ``--cases``."""
+    """Leave out programs from npm by the gigabyte where no ``-m agents`` asks for them."""
     if "agents" not in config.option.markexpr:
-        leave_out(config, items, {item for item in items if item.get_closest_marker("agents")})
-    if config.option.seconds:
-        leave_out(config, items, too_long(items, config.option.seconds, json.loads(DURATIONS.read_text("utf-8"))))
-    if config.option.cases:
-        leave_out(config, items, beyond(items, config.option.cases, config.option.about))
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("agents")])
+        items[:] = [item for item in items if not item.get_closest_marker("agents")]
 
 
-def leave_out(config: pytest.Config, items: list[pytest.Item], left: set[pytest.Item]) -> None:
-    config.hook.pytest_deselected(items=[item for item in items if item in left])
-    items[:] = [item for item in items if item not in left]
-
-
-def beyond(items: list[pytest.Item], most: int, about: list[str]) -> set[pytest.Item]:
-    """The cases that are not drawn: of each test all but ``most``, and those whose names hold one of ``about``."""
-    left: set[pytest.Item] = set()
-    for name, cases in by_test(items).items():
-        others = [item for item in cases if not any(each in item.name.partition("[")[2] for each in about)]
-        left.update(random.Random(name).sample(others, max(0, len(others) - most)))
-    return left
+def beyond(test: str, cases: list[str], most: int, about: list[str]) -> set[str]:
+    """The cases of a test that are not drawn: all but ``most``, and those whose ids hold one of ``about``."""
+    others = [case for case in cases if not any(each in case for each in about)]
+    return set(random.Random(test).sample(others, max(0, len(others) - most)))

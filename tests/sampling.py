@@ -123,32 +123,29 @@ def marks(is_drawn: bool) -> list[Any]:
 
 
 #: What the cases of a test may take, in seconds, that are asked so that each dialect is.
-EACH_DIALECT_S = 2.0
+EACH_DIALECT_S = 0.5
 
 
-def too_long(items: list[pytest.Item], seconds: float, durations: Mapping[str, float]) -> set[pytest.Item]:
-    """The cases that are not drawn: beyond ``seconds`` of each test, and those of dialects that are asked by another case.
+def too_long(test: str, cases: Sequence[str], seconds: float, durations: Mapping[str, float]) -> set[str]:
+    """The ids of a test's cases that are not drawn: beyond ``seconds``, and those of dialects that are asked by another case.
 
     Where a case of each dialect takes more than ``EACH_DIALECT_S``, other dialects are left out in each test. ``durations`` are the seconds of a case by the name of its test; of a test that is not there all cases are drawn.
     """
-    left: set[pytest.Item] = set()
-    for name, cases in by_test(items).items():
-        most = max(1, int(seconds / durations[name])) if name in durations else len(cases)
-        if len(cases) <= most:
-            continue
-        random.Random(name).shuffle(cases)
-        named: set[str] = set()
-        first: list[pytest.Item] = []
-        for item in cases:
-            new = dialects_in(item.name.partition("[")[2]) - named
-            if new:
-                named |= new
-                first.append(item)
-        allowed = max(most, math.ceil(EACH_DIALECT_S / durations[name]))
-        first = first[:allowed]
-        rest = [item for item in cases if item not in set(first)]
-        left.update([*first, *rest][max(most, len(first)) :])
-    return left
+    most = max(1, int(seconds / durations[test])) if test in durations else len(cases)
+    if len(cases) <= most:
+        return set()
+    cases = [*cases]
+    random.Random(test).shuffle(cases)
+    named: set[str] = set()
+    first: list[str] = []
+    for case in cases:
+        new = dialects_in(case) - named
+        if new:
+            named |= new
+            first.append(case)
+    first = first[: max(most, math.ceil(EACH_DIALECT_S / durations[test]))]
+    rest = [case for case in cases if case not in set(first)]
+    return {*[*first, *rest][max(most, len(first)) :]}
 
 
 #: The longer names come first: some begin with another.
@@ -158,11 +155,3 @@ NAMED = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(DIALECTS.built_in, reverse=T
 def dialects_in(case: str) -> set[str]:
     """The dialects that the id of a case names."""
     return set(NAMED.findall(case))
-
-
-def by_test(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
-    """The cases of each test, by its name."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return tests

@@ -13,6 +13,7 @@ from streamkit.lint import Check
 from streamkit.report import REPAIRS, STREAM_REPAIRS, Status
 from streamkit.testing import cuts
 from tests.cli.command import DEMO
+from tests.sampling import part_of, parts
 from tests.vectors.field import CASES, ELSEWHERE
 from tests.vectors.openai_chat import DONE, ROLE, STOP
 from tests.vectors.vector import sse
@@ -60,8 +61,9 @@ def test_every_repair_that_was_counted_is_explained_once_or_more():
                 assert explained == set(check.report.repairs), (case.number, form.name)
 
 
-def test_what_is_found_does_not_depend_on_the_cuts():
-    for case in CASES[::2]:
+@pytest.mark.parametrize("part", parts(8))
+def test_what_is_found_does_not_depend_on_the_cuts(part):
+    for case in part_of(CASES, part):
         for form in (form for form in case.forms if len(form.body) < 2000):
             whole = checked(form.dialect, form.body)
             for chunks in cuts(form.body, seed=case.number, sample=2):

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: What no packager needs, and what is made here.
-LEFT_OUT = {".git", ".ci", ".gitignore", "build", "dist", "__pycache__", "node_modules", "fuzz-finds"}
+LEFT_OUT = {".git", ".ci", ".gitignore", "build", "dist", "__pycache__", "node_modules", "fuzz-finds", "mutants"}
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])"
 
 
@@ -60,14 +60,11 @@ def test_it_has_every_file_of_the_repository(unpacked):
 def test_its_tests_run_where_it_was_unpacked(unpacked, how):
     folder, _ = unpacked
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *how]
+    code = "import sys, pytest; status = pytest.main(sys.argv[1:]); import streamkit; print(streamkit.__file__); sys.exit(status)"
+    run = [sys.executable, "-c", code, "-q", "-p", "no:xdist", *how]
     done = subprocess.run(run, cwd=folder, env=env, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
-    where = "import streamkit; print(streamkit.__file__)"
-    told = subprocess.run(
-        [sys.executable, "-c", where], cwd=folder, env=env, capture_output=True, check=True, text=True
-    )
-    assert Path(told.stdout.strip()).is_relative_to(folder)  # and not those of the repository
+    assert Path(done.stdout.splitlines()[-1]).is_relative_to(folder)  # and not those of the repository
 
 
 def test_the_versions_that_are_promised_are_those_that_are_tried():

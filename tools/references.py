@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("streamkit", "tests", "tools", "benchmarks", "examples", "docs", ".ci")
 SUFFIXES = {".md", ".py", ".toml", ".mjs", ".js", ".sh", ".yml", ".yaml", ".conf"}
 FILES = ("Makefile", ".ci/run")
+LEFT_OUT = {"__pycache__", "node_modules", ".peers"}
 #: The tests of this module hold references that must not resolve.
 SKIPPED = ("tests/docs/test_references.py",)
 
@@ -49,7 +50,7 @@ PLACE = r"§§?[ ]?(?:\d+(?:\.\d+)*|[A-H]\b)|\b[RTCSLOG]\d{1,2}\b|\b\d{1,3}\b(?!
 BETWEEN = r"(?:\s*,\s*|\s*[-\u2013]\s*|\s*\(|\)?\s*,\s*|\s+(?:and|to|or)\s+|\s+)(?:\(?(?:cases?|rules?)\s+)?"
 ASIDE = r"(?:\s\([a-z][a-z' ]*\)(?=,))?"
 DOCUMENT = re.compile(
-    rf"(?<![\w./-])(?P<name>[\w./-]*[\w-]+\.md)(?![\w-])(?P<anchor>#[\w-]+)?(?P<places>(?:[`'s]*{BETWEEN}(?:{PLACE}){ASIDE})*)"
+    rf"(?<![\w./-])(?P<name>[\w./-]*[\w-]\.md)(?![\w-])(?P<anchor>#[\w-]+)?(?P<places>(?:[`'s]*{BETWEEN}(?:{PLACE}){ASIDE})*)"
 )
 BARE = re.compile(r"§§?[ ]?(?P<place>\d+(?:\.\d+)*)")
 STANDARD = re.compile(
@@ -58,6 +59,8 @@ STANDARD = re.compile(
 #: Within so many characters behind the name of a standard a section of a page's own is one of the standard.
 NEAR = 60
 ISSUE = re.compile(r"\bissue(?:'s)? texts?\b|(?<![#\w-])\bissues? \d+\b|\bthe house issue\b", re.IGNORECASE)
+#: Every reference of a file that is no page has one of these: to look for whole references takes far longer.
+SIGN = re.compile(r"\.md|§|issue", re.IGNORECASE)
 LINK = re.compile(r"\]\((?P<target>[^()\s]+(?:\([^()\s]*\))?)\)")
 URL = re.compile(r"\w+://[^\s)>\]`\"']+")
 HEADING = re.compile(r"^(#{1,6}) (.*)$", re.MULTILINE)
@@ -150,9 +153,9 @@ class Library:
         return "several documents have this name" if found else "there is no such document"
 
 
-def library(root: Path) -> Library:
+def library(root: Path, paths: Iterable[Path]) -> Library:
     pages: dict[str, tuple[Path, ...]] = {}
-    for path in files(root):
+    for path in paths:
         if path.suffix == ".md":
             pages[path.name] = (*pages.get(path.name, ()), path)
     return Library(root, pages)
@@ -161,13 +164,9 @@ def library(root: Path) -> Library:
 def files(root: Path) -> Iterator[Path]:
     """Every file whose references are read."""
     for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
-            if (
-                path.suffix in SUFFIXES
-                and path.is_file()
-                and not {"__pycache__", "node_modules", ".peers"} & set(path.parts)
-                and "egg-info" not in str(path)
-            ):
+        found = (path for path in (root / folder).rglob("*") if path.suffix in SUFFIXES)
+        for path in sorted(path for path in found if not LEFT_OUT & set(path.parts)):
+            if path.is_file() and "egg-info" not in str(path):
                 yield path
     yield from sorted(path for path in root.iterdir() if path.suffix in SUFFIXES)
     yield from (root / name for name in FILES if (root / name).is_file())
@@ -180,12 +179,15 @@ def blank(found: re.Match[str]) -> str:
 
 def references(root: Path = ROOT) -> Iterator[Reference]:
     """Every reference in the repository at ``root``, with its fault where it does not resolve."""
-    shelf = library(root)
-    for path in files(root):
+    paths = list(files(root))
+    shelf = library(root, paths)
+    for path in paths:
         name = path.relative_to(root).as_posix()
         if name in SKIPPED:
             continue
         text = path.read_text("utf-8")
+        if path.suffix != ".md" and not SIGN.search(text):
+            continue
         starts = line_starts(text)
 
         def reference(
@@ -200,7 +202,7 @@ def references(root: Path = ROOT) -> Iterator[Reference]:
         text = URL.sub(blank, text)
         if path.suffix != ".md":
             text = COMMENT.sub(blank, text)
-        for found in ISSUE.finditer(text):
+        for found in ISSUE.finditer(text) if "issue" in text.lower() else ():
             yield reference(found.start(), found[0], "a reader of the repository can't open an issue")
         for at, cited, fault in citations(text, path, shelf):
             yield reference(at, cited, fault)
@@ -246,7 +248,8 @@ def citations(text: str, path: Path, shelf: Library) -> Iterator[tuple[int, str,
         if path.suffix == ".md" or not quoted(text, found):
             foreign = path.parent.name == "spec" and not places  # the specifications name their sources
             yield found.start(), name, "" if foreign else shelf.place_of(name, path)
-    named += [(found.start(), found.end(), None) for found in STANDARD.finditer(text)]
+    if own or "§" in text:
+        named += [(found.start(), found.end(), None) for found in STANDARD.finditer(text)]
     yield from bare_places(text, own, sorted(named), shelf)
 
 

@@ -118,7 +118,7 @@ def check(streams: Iterable[Stream], replay: ReplayServer, client: Clients) -> l
 @pytest.mark.timeout(240)
 def test_the_client_accepts_what_is_clean_and_runs_nothing_of_what_is_not(replay: ReplayServer, client: Clients):
     streams = [
-        *drawn(OURS, 4, "interactions reader"),
+        *drawn(OURS, 2, "interactions reader"),
         *drawn(recorded(), 1, "interactions reader", lambda stream: stream.dialect),
     ]
     cases = check(streams, replay, client)
@@ -129,7 +129,7 @@ def test_the_client_accepts_what_is_clean_and_runs_nothing_of_what_is_not(replay
 
 @pytest.mark.timeout(240)
 def test_so_it_is_with_vectors_of_the_dialect(replay: ReplayServer, client: Clients):
-    check(drawn([stream for stream in OURS if stream.dialect == DIALECT], 25, "its own"), replay, client)
+    check(drawn([stream for stream in OURS if stream.dialect == DIALECT], 12, "its own"), replay, client)
 
 
 @pytest.mark.exhaustive

@@ -21,7 +21,7 @@ BODY = (
     b'data: {"tool_calls":[{"name":"get_weather","arguments":{"city":"Oslo","days":1.0}}]}\n\n'
     b'data: {"response":"","usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}\n\ndata: [DONE]\n\n'
 )
-TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist")
+TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-pno:cacheprovider", "-pno:xdist", "-pno:langsmith_plugin")
 
 
 def runner(project: Path, site: Path | None = None):
@@ -92,8 +92,19 @@ def test_lint_judges_payloads_where_a_dialect_has_no_grammar(installed):
     assert b"error not_json" in done.stdout
 
 
-def test_its_own_test_passes(installed):
-    done = installed(*TESTS)
+def changed(folder: Path, file: str, here: str, there: str):
+    """Runs a command in a copy of the example, in which one text of a file is another."""
+    copy = folder / "copy"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / file).read_text("utf-8")
+    assert text.count(here) == 1
+    (copy / file).write_text(text.replace(here, there), "utf-8")
+    return runner(copy)
+
+
+@pytest.mark.parametrize("every_cut", [pytest.param("True", marks=pytest.mark.exhaustive), "False"])
+def test_its_own_test_passes(tmp_path, every_cut):
+    done = changed(tmp_path, "test_workers_ai.py", "exhaustive=True", f"exhaustive={every_cut}")(*TESTS)
     assert done.returncode == 0, done.stdout.decode()
 
 
@@ -112,13 +123,7 @@ def test_its_own_test_passes(installed):
     ],
 )
 def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, sound, faulty, law):
-    copy = tmp_path / "copy"
-    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    module = copy / "workers_ai.py"
-    text = module.read_text("utf-8")
-    assert text.count(sound) == 1
-    module.write_text(text.replace(sound, faulty), "utf-8")
-    done = runner(copy)(*TESTS, "-x")
+    done = changed(tmp_path, "workers_ai.py", sound, faulty)(*TESTS, "-x")
     assert done.returncode == 1, done.stdout
     assert b"AssertionError: " + law in done.stdout
 

@@ -18,6 +18,7 @@ from streamkit import StreamReport
 from streamkit.errors import BadRequest
 from streamkit.translation.bodies import decode_request, encode_request
 from tests.requests.sdk_types import faults
+from tests.sampling import part_of, parts
 
 Messages = list[dict[str, Any]]
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
@@ -202,9 +203,10 @@ def test_what_is_not_paired_is_named_or_mended_and_counted(history, path, words,
     assert {kind: times for kind, times in report.repairs.items() if kind in mended} == mended
 
 
-def test_any_history_is_taken_once_it_is_mended():
-    random.seed(20_261_122)
-    for _ in range(500):
+@pytest.mark.parametrize("part", parts(4))
+def test_any_history_is_taken_once_it_is_mended(part):
+    for number in part_of(range(500), part):
+        random.seed(20_261_122 + number)
         history = [HI]
         for _ in range(random.randrange(1, 9)):
             kind = random.randrange(6)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ OWN_WORDS = {
 }
 BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]
 ERRORS = [name for name, dialect in DIALECTS.items() if dialect.errors is not None]
-WORD = "long-" * 20_000
+WORD = "long-" * 2_000
 #: A line of a log: two texts of 500 characters, two of 200, and what it says itself.
 LINE_CHARS = 2500
 
@@ -73,7 +74,8 @@ def test_no_message_has_words_of_others_but_through_quoted():
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted(ROOT.rglob("*.py"))
         if path.relative_to(ROOT).parts[0] != "testing" and path.relative_to(ROOT).as_posix() not in OWN_WORDS
-        for line in reprs(ast.parse(path.read_text("utf-8")))
+        if re.search("![ars]|repr|ascii", text := path.read_text("utf-8"))  # few: to parse all takes seconds
+        for line in reprs(ast.parse(text))
     ]
     assert found == []
 
@@ -293,7 +295,7 @@ def error_body(dialect: str) -> bytes:
 @pytest.mark.parametrize("dialect", ERRORS)
 def test_no_line_of_a_log_repeats_a_long_word_of_an_error(dialect):
     for document in spoilt(orjson.loads(error_body(dialect))):
-        failed = decode_error(400, orjson.dumps(document)[:60_000], dialect)
+        failed = decode_error(400, orjson.dumps(document)[:6_000], dialect)
         check_failure(failed)
         report = StreamReport()
         report.repair("error_shape")

@@ -667,20 +667,20 @@ def test_fragments_of_one_call_at_two_indices_keep_their_order(size, join):
 
 def test_small_fragments_cost_at_most_four_times_their_text():
     """A list of 14-character strings would take ten times the text."""
-    size = 14
+    size, all_of_it = 14, MIB // 4
     machine = ToolCallAccumulator()
     machine.feed([d(0, "a", "f", "{")])
     gc.collect()
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        for number in range(MIB // size):
+        for number in range(all_of_it // size):
             machine.feed([d(0, arguments=f"{number:014d}")])
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept - before < 4 * MIB
-    assert kept - before > 0.9 * MIB  # the text itself is there
+    assert kept - before < 4 * all_of_it
+    assert kept - before > 0.9 * all_of_it  # the text itself is there
 
 
 # -- the debug log -----------------------------------------------------------------------------------------------------
