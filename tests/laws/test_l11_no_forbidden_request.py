@@ -94,7 +94,14 @@ ARGUMENTS = st.sampled_from(
 DATA = st.sampled_from(["iVBORw0KGgo=", "/9j/AA==", "JVBERi0=", "UklGRg==", "aGVsbG8="])
 TYPES = st.sampled_from([None, "image/png", "image/jpg", "image/tiff", "application/pdf", "text/plain", "text/csv", "audio/wav", "audio/mpeg", "video/mp4", "application/x-odd"])  # fmt: skip
 ADDRESSES = st.sampled_from(
-    ["https://x.test/a.png", "https://x.test/a.pdf", "s3://b/a.png", "gs://b/a.png", "ftp://x.test/a"]
+    [
+        "https://x.test/a.png",
+        "https://x.test/a.pdf",
+        "s3://b/a.png",
+        "s3://bucket/a.png",
+        "gs://b/a.png",
+        "ftp://x.test/a",
+    ]
 )
 KINDS = st.sampled_from(["image", "audio", "video", "file"])
 

@@ -642,8 +642,8 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
         [user({"image": {"format": "png", "source": {"s3Location": {"uri": "s3://bucket/a.png"}}}})], {}, {},
     ),
     "media that it can't carry": (
-        [Turn("user", [Text("a"), Media("image", url=URL), Media("image", "image/bmp", "eA=="), Media("file", file_id="f"), Media("file", "x/y", "eA==")])],
-        [user({"text": "a"})], {}, {"media": 4},
+        [Turn("user", [Text("a"), Media("image", url=URL), Media("image", "image/bmp", "eA=="), Media("file", file_id="f"), Media("file", "x/y", "eA=="), Media("image", "image/png", url="s3://b/a")])],
+        [user({"text": "a"})], {}, {"media": 5},
     ),
     "media of the assistant": ([Turn("assistant", [Text("a"), Media("image", "image/png", PNG)])], [assistant({"text": "a"})], {}, {"media": 1}),
     "media in a result": (

@@ -88,7 +88,7 @@ def test_a_file_of_chat_may_be_a_link(part):
 #: Media in a vendor's store: the client's dialect and body, and the targets that can read them.
 STORED = [
     ("anthropic", claude(linked("image", "gs://b/a.png")), {"gemini", "gemini-interactions"}),
-    ("anthropic", claude(linked("image", "s3://b/a.png")), {"bedrock"}),
+    ("anthropic", claude(linked("image", "s3://bucket/a.png")), {"bedrock"}),
     ("anthropic", claude(linked("document", GOOGLES)), {"gemini", "gemini-interactions"}),
     ("anthropic", claude({"type": "document", "source": {"type": "file", "file_id": "file_1"}}), set()),
     ("openai-chat", chat({"type": "image_url", "image_url": {"url": "gs://b/a.png"}}), {"gemini", "gemini-interactions"}),

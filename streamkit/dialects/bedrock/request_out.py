@@ -77,6 +77,8 @@ NUMBER_CHARS: Final = 10
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
+#: An address that the server takes.
+IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 #: The text of the user where a document is alone: the server demands a text next to it.
 ATTACHED: Final = "(A document is attached.)"
@@ -316,7 +318,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     def _source(self, media: Media) -> dict[str, Any] | None:
         if media.data is not None:
             return {"bytes": media.data}
-        if media.url is not None and media.url.startswith("s3://"):
+        if media.url is not None and (IN_S3.fullmatch(media.url) or (self.own and media.url.startswith("s3://"))):
             return {"s3Location": {"uri": media.url}}
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.openai_chat import quirks as chat
-from streamkit.dialects.quirks.changes import Change, both, every, first, last, put, turn, value_at
+from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, rename, turn, value_at
 from streamkit.dialects.quirks.common import EVENTS, end_quirks, stray_errors, surrounded, text_quirks
 
 #: A content that is text; thinking is a list of parts.
@@ -29,7 +29,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **text_quirks(EVENTS, TEXT, chat.CONTENT),
     **end_quirks(EVENTS, TEXT, end=every(chat.FINISH), error=ERROR),
     **{kind: chat.QUIRKS[kind] for kind in SHARED},
-    "error_shape": edit(ERROR, lambda error: put("error", error.pop("message"))(error)),
+    "error_shape": edit(ERROR, rename("message", "error"), cut("object")),
     "thinking_in_text": both(
         surrounded(EVENTS, first(THOUGHT), last(THOUGHT), THOUGHT),
         edit(every(THOUGHT), lambda payload: put(chat.CONTENT, value_at(payload, THOUGHT))(payload)),
