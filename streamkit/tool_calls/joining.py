@@ -2,7 +2,8 @@
 
 The normal form of L1, which ``streamkit.testing.joined`` gives: text, refusal and reasoning are joined with their
 neighbours only, since the order between blocks is part of the stream; fragments of calls are joined in the place of the first
-as long as nothing but fragments comes between them.
+as long as nothing but fragments comes between them. Fragments that are an empty object together stay apart: readers drop one
+that comes as one fragment in front of another object.
 
 Gain: every machine further on, and the client, has one delta for the many of a read.
 
@@ -12,6 +13,7 @@ Source: design.md §1 (L1), §9 ("Joining").
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -36,7 +38,7 @@ def join_deltas(events: Sequence[Event]) -> list[Event]:
         key_of = KEYS.get(kind)
         key = None if key_of is None else key_of(event)
         if run and (kind is not run_of or (key not in run and kind is not ToolCallArguments)):
-            out += map(_joined, run.values())
+            out += chain.from_iterable(map(_joined, run.values()))
             run = {}
         if key is None:
             out.append(event)
@@ -44,17 +46,18 @@ def join_deltas(events: Sequence[Event]) -> list[Event]:
             run[key].append(event)
         else:
             run_of, run[key] = kind, [event]
-    out += map(_joined, run.values())
+    out += chain.from_iterable(map(_joined, run.values()))
     return out
 
 
-def _joined(deltas: list[Any]) -> Any:
+def _joined(deltas: list[Any]) -> list[Any]:
     first = deltas[0]
     if len(deltas) == 1:
-        return first
+        return deltas
     if type(first) is ToolCallArguments:
-        return ToolCallArguments(first.call, "".join([delta.fragment for delta in deltas]), first.choice)
+        text = "".join([delta.fragment for delta in deltas])
+        return deltas if text.strip() == "{}" else [ToolCallArguments(first.call, text, first.choice)]
     text = "".join([delta.text for delta in deltas])
     if type(first) is ReasoningDelta:
-        return ReasoningDelta(text, first.choice, first.block, first.kind)
-    return type(first)(text, first.choice, first.block)
+        return [ReasoningDelta(text, first.choice, first.block, first.kind)]
+    return [type(first)(text, first.choice, first.block)]

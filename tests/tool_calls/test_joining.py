@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from itertools import groupby
 
@@ -36,7 +37,7 @@ EVENTS = st.lists(
         st.builds(TextDelta, TEXTS, LABELS, LABELS),
         st.builds(RefusalDelta, TEXTS, LABELS, LABELS),
         st.builds(ReasoningDelta, TEXTS, LABELS, LABELS, st.sampled_from(["raw", "summary"])),
-        st.builds(ToolCallArguments, LABELS, TEXTS, LABELS),
+        st.builds(ToolCallArguments, LABELS, TEXTS | st.sampled_from("{}"), LABELS),
         st.builds(ToolCallStarted, LABELS, TEXTS, TEXTS),
         st.builds(UsageReported, LABELS),
         st.just(StreamEnded(clean=True)),
@@ -65,7 +66,9 @@ def normal_form(events):
             texts = {}
             for each in deltas:
                 texts.setdefault((each.choice, each.call), []).append(each.fragment)
-            yield from (ToolCallArguments(call, "".join(some), choice) for (choice, call), some in texts.items())
+            for (choice, call), some in texts.items():
+                parts = some if "".join(some).strip() == "{}" else ["".join(some)]
+                yield from (ToolCallArguments(call, part, choice) for part in parts)
         elif isinstance(run, tuple):
             yield evolve(deltas[0], text="".join(each.text for each in deltas))
         else:
@@ -83,6 +86,21 @@ def test_joining_is_the_normal_form_and_changes_nothing_it_was_given(events):
 def test_joining_what_is_joined_changes_nothing(events):
     once = join_deltas(events)
     assert join_deltas(once) == once
+
+
+async def test_an_empty_object_in_two_fragments_is_no_prefix_of_what_follows():
+    first = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{"}}
+    more = [{"index": 0, "function": {"arguments": text}} for text in ("{", "}")]
+    chunks = [json.dumps({"id": "r", "choices": [{"index": 0, "delta": delta}]}).encode() for delta in [
+        {"tool_calls": [first]}, {"tool_calls": [more[1]]}, {"content": "a"}, {"tool_calls": [more[0]]}, {"tool_calls": [more[1]]},
+    ]]  # fmt: skip
+    body = b"".join(b"data: %b\n\n" % chunk for chunk in chunks)
+    async with transcode(source_of([body]), "openai-chat", "openai-chat", reencode=True) as stream:
+        written = b"".join([piece async for piece in stream])
+    for reads in ([body], [written]):
+        async with events_of(source_of(reads), "openai-chat") as stream:
+            events = [event async for batch in stream for event in batch]
+        assert "".join(event.fragment for event in events if type(event) is ToolCallArguments) == "{}{}"
 
 
 async def batches_of(stream, reads, *, join):
