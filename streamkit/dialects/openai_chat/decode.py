@@ -330,7 +330,7 @@ class ChatDecoder(FrameDecoder):
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell(self, asides: Sequence[tuple[str, Any]]) -> None:
-        """Report the members of a delta or its choice that nobody reads: each time, as asides."""
+        """Add an aside for each unread member of a delta or its choice."""
         for place, value in asides:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
@@ -404,7 +404,7 @@ class ChatDecoder(FrameDecoder):
             self.next.push_reasoning(text, state.number, state.block, "raw")
 
     def _more_beside(self, text: str, given: tuple[RunningText, Sequence[tuple[str, Any]]]) -> None:
-        """The same of a delta with members that nobody reads."""
+        """Emit the text of such a delta, then an aside for each of its unread members."""
         running, asides = given
         self._more_text(text, running)
         for place, value in asides:
@@ -1184,7 +1184,7 @@ def _fragment(delta: Any, most: int) -> tuple[int, str] | None:
 
 
 def _says_nothing(name: str, value: Any) -> bool:
-    """Whether a member of a delta says nothing beside a call."""
+    """Return whether a member adds nothing to a delta that has a call."""
     if name == "role":
         return value in OWN_ROLES
     return name == "tool_calls" or value is None or (not has_value(value) and name not in READ_OTHERWISE)

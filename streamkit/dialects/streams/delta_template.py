@@ -31,7 +31,7 @@ _decode_value = json.JSONDecoder().raw_decode
 
 
 class DeltaTemplate:
-    """The bytes ``before`` and ``behind`` the delta of a payload. One that stands there twice has a ``middle`` as well."""
+    """The bytes ``before`` and ``behind`` a delta. ``middle`` has the bytes between two equal deltas, and is empty for one."""
 
     __slots__ = ("before", "behind", "kind", "middle", "padded")
 
@@ -84,9 +84,9 @@ def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int]) -> DeltaTemplate | None:
-    """What stands around the value at a path in the payload of a document, or around an equal one at each of two paths.
+    """Return the bytes around the value at a path of a payload, or around two equal values at two paths.
 
-    None where it can't be told. The document is changed.
+    Return None if the check fails. ``document`` is the parsed payload, and is changed.
     """
     body = unpadded(payload)
     padded, payload = body != payload, body
