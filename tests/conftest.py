@@ -9,7 +9,9 @@ import os
 import random
 import sys
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -48,6 +50,37 @@ def _levels_of_the_log() -> Generator[None]:
     yield
     for log, level in zip(logs, levels, strict=True):
         log.setLevel(level)
+
+
+class Modules:
+    """A plugin for runs of pytest in this process: the modules at their ends."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[str, ModuleType] = {}
+
+    def pytest_unconfigure(self) -> None:
+        self.loaded |= sys.modules
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Generator[Modules]:
+    """Keep what runs of pytest in this process import, except the modules of the test's folder.
+
+    pytest takes them out of ``sys.modules``, and their packages keep them. After that ``from http import cookiejar`` gives the old
+    module and ``from http.cookiejar import CookieJar`` the class of a second one: requests cannot work with both.
+    """
+    modules = Modules()
+    yield modules
+    for name, module in modules.loaded.items():
+        if not Path(getattr(module, "__file__", None) or "").is_relative_to(tmp_path.parent):
+            sys.modules.setdefault(name, module)
+
+
+@pytest.fixture
+def pytester(modules: Modules, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """pytest's own, with ``modules``."""
+    monkeypatch.setattr(pytester, "runpytest_inprocess", partial(pytester.runpytest_inprocess, plugins=[modules]))
+    return pytester
 
 
 def pytest_configure(config: pytest.Config) -> None:
