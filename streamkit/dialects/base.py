@@ -14,11 +14,11 @@ from attrs import field, frozen
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
 from streamkit.dialects.bodies.request_reader import RequestReader
-from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker, Violation
+from streamkit.dialects.lowering import Capabilities
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.quirks.changes import Change
@@ -75,18 +75,25 @@ class Bodies:
     decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
     #: None for a dialect whose answers are always streams, and whose bodies are errors.
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
+    #: What the servers take of a request: ``encode_request`` gets it lowered to that. None: it gets every request as it is.
+    capabilities: Callable[[Request, Provider | None], Capabilities] | None = None
 
     @classmethod
     def of(
         cls,
         reader: type[RequestReader],
-        writer: type[RequestWriter],
+        writer: Any,
         decoder: type[FrameDecoder],
         response_writer: type[ResponseWriter],
+        capabilities: Callable[[Request, Provider | None], Capabilities] | None = None,
     ) -> Bodies:
         """Those of a dialect whose readers and writers derive from the shared ones."""
         return cls(
-            reader.decode_request, writer.encode_request, decoder.decode_response, response_writer.encode_response
+            reader.decode_request,
+            getattr(writer, "encode_request", writer),
+            decoder.decode_response,
+            response_writer.encode_response,
+            capabilities,
         )
 
 

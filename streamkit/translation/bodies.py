@@ -38,6 +38,7 @@ from streamkit.text.identifiers import random_id
 from streamkit.text.redact import redacted
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
+from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
 
@@ -102,6 +103,8 @@ def encode_request(
         assistant_first=assistant_first,
         assistant_last=assistant_last if prefill is None else "refuse",
     )
+    if bodies.capabilities is not None:
+        request = lower(request, bodies.capabilities(request, provider), target, report)
     body = bodies.encode_request(request, target, report)
     if prefill is not None:
         prefill.add_to(body)

@@ -34,7 +34,7 @@ from streamkit.dialects.ag_ui.wire import (
     decode_usage,
     sound_entry,
 )
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.members.known import KEPT, Members, of_events
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder

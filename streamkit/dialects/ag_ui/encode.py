@@ -35,7 +35,7 @@ from streamkit.dialects.ag_ui.wire import (
     finish_reason,
     wrong_members,
 )
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal

@@ -27,8 +27,10 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, Message, MessageWriter
-from streamkit.dialects.bodies.request_writer import ERROR, add_missing, media_type_of, plain_or_list, without_none
+from streamkit.dialects.bodies.request_writer import ERROR
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from streamkit.dialects.ai_sdk.wire import FILE, VENDOR
-from streamkit.dialects.bodies.request_writer import media_type_of
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.members.fields import is_data_uri, media_of
 from streamkit.dialects.members.values import has_value
 from streamkit.errors import BadRequest

@@ -40,7 +40,9 @@ from streamkit.dialects.ai_sdk.wire import (
     VENDOR,
 )
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter, add_missing, media_type_of, without_none
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind
 from streamkit.events import Aside, Opaque
 from streamkit.text.identifiers import random_id

@@ -10,7 +10,7 @@ from streamkit.dialects.anthropic.http import HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.quirks import QUIRKS
 from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
-from streamkit.dialects.anthropic.request_out import AnthropicRequestWriter, features_of
+from streamkit.dialects.anthropic.request_out import capabilities, features_of, write
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
@@ -34,7 +34,9 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     features=features_of,
-    bodies=Bodies.of(AnthropicRequestReader, AnthropicRequestWriter, AnthropicBodyDecoder, AnthropicResponseWriter),
+    bodies=Bodies.of(
+        AnthropicRequestReader, write, AnthropicBodyDecoder, AnthropicResponseWriter, capabilities=capabilities
+    ),
     prefill=Prefill(),  # Claude 4.6 and newer refuse it with a 400
     quirks=QUIRKS,
     providers=(VERTEX,),

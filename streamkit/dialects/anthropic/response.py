@@ -32,7 +32,7 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 

@@ -11,7 +11,7 @@ from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.quirks import QUIRKS
 from streamkit.dialects.bedrock.request_in import BedrockRequestReader
-from streamkit.dialects.bedrock.request_out import BedrockRequestWriter
+from streamkit.dialects.bedrock.request_out import capabilities, write
 from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
 from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
@@ -29,7 +29,7 @@ DIALECT = Dialect(
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
     failed_end=None,
     recognises=recognises,
-    bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
+    bodies=Bodies.of(BedrockRequestReader, write, BedrockBodyDecoder, BedrockResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda _media, _in_result: True,

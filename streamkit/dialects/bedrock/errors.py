@@ -22,7 +22,7 @@ from streamkit.dialects.bedrock.wire import (
     VENDOR,
     exception_of,
 )
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.events import ProviderFailed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamkit.dialects.bedrock.wire import FORMATS, MEDIA_TYPES, PADDING, VENDOR
-from streamkit.dialects.bodies.request_writer import media_type_of
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.members.values import details_of, others_of
 from streamkit.events import Aside, MediaGenerated
 

@@ -1,17 +1,11 @@
 """The neutral conversation to Bedrock's Converse requests: messages, options, tools, the choice among them.
 
-Messages. Roles must alternate, so neighbours of one role are joined, and the results of calls come first in the one message
-behind them. A system's message in the middle goes to the top, unless the request was read in this dialect. Blank texts, which
-the server refuses, are left out. Most models want the user to speak first. Documents must have names, each its own, of few
-characters. Media at a URL are taken from S3 alone.
-
-Reasoning goes back if Claude signed it, here or elsewhere, and the model may be Claude. Most models refuse any other: it is
-left out, unless the request was read in this dialect and nobody signed it.
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are Bedrock's own. Documents must have names, each its own, of few characters.
+Media at a URL are taken from S3 alone. Reasoning goes back if Claude signed it, here or elsewhere, and the model may be one.
 
 What only Claude takes (how to think, no parallel calls) stands in ``additionalModelRequestFields`` where the model's id says
-Claude, and is a loss for other models. The model and whether to stream are in the URL.
-
-A choice that this dialect lacks (some of the tools) is refused, or imitated if the target says so. For ``none`` no tools are
+Claude, and is a loss for other models. The model and whether to stream are in the URL. For the choice ``none`` no tools are
 offered, except those that the history calls: the server demands their definitions.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; botocore's model of ``DocumentBlock``.
@@ -20,22 +14,21 @@ Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; botocore's model of ``Docu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, takewhile
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Final, TypeAlias, cast
 
 import orjson
-from attrs import define, field
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     CacheMark,
-    Extras,
     Media,
+    Options,
     OutputFormat,
     Part,
     Reasoning,
     RedactedReasoning,
-    Refusal,
     Request,
     Text,
     Thinking,
@@ -43,13 +36,13 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolChoice,
     ToolResult,
-    Turn,
 )
 from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block
 from streamkit.dialects.bedrock.wire import (
     CACHE_POINTS,
     FORMATS,
     INFERENCE,
+    MEDIA_TYPES,
     MEMBERS,
     SAME_TYPES,
     SERVICE_TIERS,
@@ -57,10 +50,24 @@ from streamkit.dialects.bedrock.wire import (
     TOOLS,
     VENDOR,
 )
-from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
-from streamkit.dialects.bodies.request_writer import add_missing, asked_effort, media_type_of, without_none
+from streamkit.dialects.bodies.claude_requests import (
+    EFFORTS,
+    MOST_MARKS,
+    UNKNOWN_CLAUDE,
+    choice_fits_thinking,
+    form_has_schema,
+    parallel_if_forbidden,
+    sampling_fits,
+    schemas_given,
+    schemas_held,
+    thinking_fits,
+    write_thinking,
+)
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, model_for
 from streamkit.dialects.members.values import is_base64
-from streamkit.dialects.profiles import Target
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -82,362 +89,392 @@ IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 #: The text of the user where a document is alone: the server demands a text next to it.
 ATTACHED: Final = "(A document is attached.)"
-#: Options that are written by methods of their own.
-BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
 
 
-@define
-class Message:
-    """A message whose blocks can still be moved: results stand in front."""
-
-    role: str
-    results: list[Block] = field(factory=list)
-    content: list[Block] = field(factory=list)
-    extras: Extras = field(factory=dict)
-
-    def body(self) -> dict[str, Any]:
-        return add_missing({"role": self.role, "content": self.results + self.content}, self.extras)
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
 
-class BedrockRequestWriter(ClaudeRequestWriter):
-    """Writes one request of Converse."""
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media of the user's, and of results those that they may have, each of a format that the server knows."""
+    member = MEMBERS[media.kind]
+    allowed = place == "user" or (place == "result" and member in IN_RESULTS)
+    known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
+    form = _format_by_address(media, member) if media.media_type is None and media.url else _format(media, member)
+    if not allowed or not known or form is None:
+        to.lose("media", media.media_type or media.kind)
+        return None
+    if media.detail not in {None, "auto"}:
+        to.lose("metadata", "detail")
+    if member != "document" and media.name is not None:
+        to.lose("metadata", "name")
+    return evolve(media, media_type=MEDIA_TYPES[member][form])
 
-    dialect = "bedrock"
-    title = "Bedrock"
-    vendor = VENDOR
-    ids = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
-    names = TOOLS.names
-    #: Dialects whose marks are for the same two spans.
-    same_spans = frozenset({"bedrock", "anthropic"})
 
-    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        super().__init__(request, target, report)
-        model = request.model
-        #: Whether the model's own fields are Claude's, or those that the client wrote.
-        self.claude = self.own or (model is not None and ("anthropic" in model or "claude" in model))
-        self._documents: set[str] = set()  #: names that are taken
-        self._numbers: dict[str, int] = {}  #: the last number behind each beginning of a name
-        #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
-        self.signs = self.claude or model is None or NAMELESS.search(model) is not None
+def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """Media that have a source, and a format where the server demands one."""
+    member = MEMBERS[media.kind]
+    known = media.data is not None or (media.url or "").startswith("s3://")
+    if known and (member == "document" or _own_format(media, member) is not None):
+        return media
+    to.lose("media", media.media_type or media.kind)
+    return None
 
-    def most_marks(self) -> int | None:
-        """Return 0 for a model that is not known, unless its id is an address that may be any model's."""
-        model = self.request.model
-        named = model is not None and NAMELESS.search(model) is None
-        return 0 if named and self.model is self.unknown else super().most_marks()
 
-    def request_body(self) -> dict[str, Any]:
-        request, options = self.request, self.request.options
-        self.one_choice(self.title)
-        system, messages = self._conversation()
-        if not messages and not self.own:
-            self.system_speaks("messages", "Bedrock needs a message", words=bool(system))
-            system, messages = [], [Message("user", content=system)]
-        choice = request.tool_choice
-        thinking = self._claudes_thinking(options.thinking, choice, messages)
-        choice = self.with_thinking(choice, thinking)
-        tools, choice = self._tools(choice)
-        tier = self.service_tier(options.service_tier, SERVICE_TIERS)
-        if options.top_k is not None and not self.claude:
-            self.lose("parameter", "top_k")
-        model = without_none(
-            thinking=thinking,
-            top_k=options.top_k if self.claude else None,
-            tool_choice=self._parallel(choice) if tools else None,
-        )
-        body = without_none(
-            messages=[message.body() for message in messages],
-            system=system or None,
-            inferenceConfig=self.options(self._inference(), BESIDE) or None,
-            toolConfig=without_none(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
-            additionalModelRequestFields=model or None,
-            outputConfig=without_none(effort=self._effort(options.thinking), textFormat=self._format_of(options.output))
-            or None,
-            serviceTier=tier and {"type": tier},
-        )
-        return add_missing(body, self.request_extras())
+def _format_by_address(media: Media, member: str) -> str | None:
+    """The format of media at an address, by its end."""
+    ending = (media.url or "").rpartition(".")[2].lower()
+    return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
 
-    # -- messages --------------------------------------------------------------------------------------------------
 
-    def _conversation(self) -> tuple[list[Block], list[Message]]:
-        turns = [self._message(turn) for turn in self.request.turns]
-        written = [message for message in turns if message.results or message.content]
-        leading = len(list(takewhile(lambda message: message.role == "system", written)))
-        system = [block for message in written[:leading] for block in message.content]
-        messages = written[leading:]
-        if not self.own:
-            for message in messages:
-                if message.role == "system":
-                    self.lose("system_place")
-                    system += message.content
-            messages = [message for message in messages if message.role != "system"]
-        runs = groupby(messages, key=lambda message: message.role)
-        joined = [self._joined(run) for _, run in runs]
-        for message in () if self.own else joined:
-            is_alone = not any("text" in block or "guardContent" in block for block in message.content)
-            if is_alone and any("document" in block for block in message.content):  # else the server refuses it
-                message.content.append({"text": ATTACHED})
-                self.report.repair("text_added")
-        if (text := self.opening(joined[0].role if joined else None, "messages")) is not None:
-            joined.insert(0, Message("user", content=[{"text": text}]))
-        return system, joined
+def _format(media: Media, member: str) -> str | None:
+    """The server's word for a media type; None where it has none."""
+    kind = media_type_of(media).partition(";")[0].strip().lower()
+    return FORMATS[member].get(SAME_TYPES.get(kind, kind))
 
-    def _joined(self, run: Iterator[Message]) -> Message:
-        """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
-        whole = next(run)
-        extras = dict(whole.extras)
-        for message in run:
-            if whole.content and message.content:
-                self.report.repair("turns_joined")
-            for block in message.results:
-                if whole.content and "toolResult" in block:
-                    self.report.repair("result_moved")
-            whole.results += message.results
-            whole.content += message.content
-            for name, value in message.extras.items():
-                extras.setdefault(name, value)
-        whole.extras = extras
-        return whole
 
-    def _message(self, turn: Turn) -> Message:
-        self.count_turn(turn)
-        results = [part for part in turn.parts if isinstance(part, ToolResult)]
-        in_front = len(list(takewhile(lambda part: isinstance(part, ToolResult), turn.parts)))
-        for _ in results[in_front:]:
-            self.report.repair("result_moved")
-        others = [part for part in turn.parts if not isinstance(part, ToolResult)]
-        return Message(
-            turn.role, self._blocks(results, turn.role), self._blocks(others, turn.role), self.extras(turn.extras)
-        )
+def _own_format(media: Media, member: str) -> str | None:
+    if member == "document" and media.media_type is None:
+        return None
+    return _format(media, member) or media_type_of(media).partition(";")[0].strip().lower().partition("/")[2]
 
-    # -- blocks ----------------------------------------------------------------------------------------------------
 
-    def _blocks(self, parts: Iterable[Part], place: str) -> list[Block]:
-        blocks = BedrockBlocks(self.report)
-        for part in parts:
-            if isinstance(part, Text | Refusal):
-                written = self._text(part, blocks, place)
-            elif isinstance(part, Aside):
-                written = self.aside(part)
-                if written:
-                    blocks.aside(part)
-            else:
-                block = self._block(part, place)
-                written = block is not None
-                if block is not None:
-                    blocks.add(block)
-            if isinstance(part, Text | Media | ToolCall | ToolResult) and part.cache is not None:
-                if written and place != "toolResult":  # there is none within a tool's result
-                    blocks.add(self._cache_point(part.cache, part.cache))
-                else:
-                    self.lose("cache_mark", part.cache)
-        return blocks.finish()
+def documents_named(request: Request, to: Lowering) -> Request:
+    """Documents with names as the server takes them, no two alike: the same at every request."""
+    names = DocumentNames(to)
+    turns = []
+    for turn in request.turns:
+        named: dict[int, Part] = {}
+        for part in sorted(turn.parts, key=lambda part: not isinstance(part, ToolResult)):  # results are written first
+            named[id(part)] = names.named(part)
+        turns.append(evolve(turn, parts=[named[id(part)] for part in turn.parts]))
+    return evolve(request, turns=turns)
 
-    def _cache_point(self, mark: CacheMark, what: str) -> Block:
-        """The block that marks ``what``, behind it. A mark that is for another span of time is a loss."""
-        shorter = mark == "long" and self.model.cache_marks == "short" and not self.own
-        if shorter or self.request.dialect not in self.same_spans:
-            self.lose("cache_mark", what)
-        mark = "short" if shorter else mark
-        return {"cachePoint": dict(CACHE_POINTS[mark])}
 
-    def _text(self, part: Text | Refusal, blocks: BedrockBlocks, place: str) -> bool:
-        """Add a text; False for a blank one, which is left out."""
-        signature = part.signature if isinstance(part, Text) else None
-        self.lose_signature(signature)
-        if isinstance(part, Refusal):
-            self.lose("refusal_as_text")
-        if not part.text.strip():
-            if signature is None:
-                self.report.repair("turn_empty")
-            return False
-        extras = dict(self.extras(part.extras))
-        if extras.pop("json", False) and place == "toolResult" and _is_json(part.text):
-            blocks.add({"json": orjson.Fragment(part.text)})
-        else:
-            blocks.add_text(text_block(part.text, extras), part.block)
-        return True
+class DocumentNames:
+    """Gives the documents of one request their names."""
 
-    def _block(self, part: Part, place: str) -> Block | None:
-        """A part as a block; None for what the dialect can't carry there."""
+    def __init__(self, to: Lowering) -> None:
+        self._to = to
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last number behind each beginning of a name
+
+    def named(self, part: Part) -> Part:
         match part:
-            case Media():
-                return self._media(part, place)
-            case ToolCall():
-                return self._call(part)
             case ToolResult():
-                return self._result(part)
-            case Reasoning():
-                return self._reasoning(part)
-            case RedactedReasoning():
-                if part.opaque.vendor == SIGNER and self.signs and is_base64(part.opaque.blob):
-                    return {"reasoningContent": {"redactedContent": part.opaque.blob}}
-                self.lose("reasoning_opaque", part.opaque.vendor)
-                return None
-        raise TypeError(f"a message has no {type(part).__name__}")
+                return evolve(part, parts=cast("Any", [self.named(inner) for inner in part.parts]))
+            case Media() if MEMBERS[part.kind] == "document" and not (self._to.own and part.name is not None):
+                return evolve(part, name=self._name(part.name))
+        return part
 
-    def _reasoning(self, part: Reasoning) -> Block | None:
-        vendor = part.signature.vendor if part.signature is not None else None
-        if (vendor == SIGNER and self.signs) or (vendor is None and self.own):
-            thought = without_none(text=part.text, signature=part.signature.blob if part.signature else None)
-            return {"reasoningContent": {"reasoningText": add_missing(thought, self.extras(part.extras))}}
-        self.lose_reasoning(part)
-        return None
-
-    def _call(self, call: ToolCall) -> Block:
-        self.lose_signature(call.signature)
-        use = {
-            "toolUseId": self.call_id(call.id),
-            "name": self.tool_name(call.name),
-            "input": self.object_arguments(call),
-        }
-        return {"toolUse": add_missing(use, self.extras(call.extras))}
-
-    def _result(self, result: ToolResult) -> Block:
-        written = without_none(
-            toolUseId=self.call_id(result.call_id),
-            content=self._blocks(result.parts, "toolResult"),
-            status="error" if result.is_error else None,
-        )
-        return {"toolResult": add_missing(written, self.extras(result.extras))}
-
-    # -- media -----------------------------------------------------------------------------------------------------
-
-    def _media(self, media: Media, place: str) -> Block | None:
-        member = MEMBERS[media.kind]
-        allowed = self.own or place == "user" or (place == "toolResult" and member in IN_RESULTS)
-        source = self._source(media) if allowed else None
-        form = self._format(media, member)
-        if source is None or (form is None and not (self.own and member == "document")):
-            self.lose("media", media.media_type or media.kind)
-            return None
-        self.lose_of_media(media, name=member != "document")
-        name = self._document_name(media.name) if member == "document" else None
-        return {member: add_missing(without_none(format=form, name=name, source=source), self.extras(media.extras))}
-
-    def _source(self, media: Media) -> dict[str, Any] | None:
-        if media.data is not None:
-            return {"bytes": media.data}
-        if media.url is not None and (IN_S3.fullmatch(media.url) or (self.own and media.url.startswith("s3://"))):
-            return {"s3Location": {"uri": media.url}}
-        return None
-
-    def _format(self, media: Media, member: str) -> str | None:
-        """Return the format of media: by its type, or by the end of its address where it has none."""
-        if media.media_type is None and media.url is not None and not self.own:
-            ending = media.url.rpartition(".")[2].lower()
-            return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
-        kind = media.media_type if self.own and member == "document" else media_type_of(media)
-        if kind is None:
-            return None
-        kind = kind.partition(";")[0].strip().lower()
-        form = FORMATS[member].get(SAME_TYPES.get(kind, kind))
-        return kind.partition("/")[2] if form is None and self.own else form
-
-    def _document_name(self, name: str | None) -> str:
-        """A name as the server takes it, and that no other document of the request has: the same at every request."""
-        if self.own and name is not None:
-            return name
+    def _name(self, name: str | None) -> str:
         plain = EXTENSION.sub("", name or "")
         kept = " ".join(UNFIT.sub(" ", plain).split())[:NAME_CHARS].strip()
         if kept != plain:
-            self.lose("metadata", f"name {name}")
+            self._to.lose("metadata", f"name {name}")
         kept = kept or "document"
         fit, beginning = kept, kept[: NAME_CHARS - NUMBER_CHARS]
-        while fit in self._documents:
+        while fit in self._taken:
             number = self._numbers[beginning] = self._numbers.get(beginning, 1) + 1
             ordinal = f" ({number})"
             fit = kept[: NAME_CHARS - len(ordinal)] + ordinal
-        self._documents.add(fit)
+        self._taken.add(fit)
         return fit
 
-    # -- options ---------------------------------------------------------------------------------------------------
 
-    def _inference(self) -> Mapping[str, str]:
-        """The options that stand in ``inferenceConfig``; a temperature must be in the dialect's range, 0 to 1."""
-        temperature = self.request.options.temperature
-        if self.own or temperature is None or temperature <= 1:
-            return INFERENCE
-        return {name: word for name, word in INFERENCE.items() if name != "temperature"}
+def marks_fit(request: Request, to: Lowering) -> Request:
+    """Marks for a span of time that the model has; a result has none in it."""
+    shorter = to.takes.model.cache_marks == "short" and not to.own
 
-    def _claudes_thinking(
-        self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
-    ) -> dict[str, Any] | None:
-        if self.claude or thinking is None:
-            return self.thinking(thinking, choice, unsigned=_continues_unsigned(messages))
-        self.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
-        return None
+    def fit(value: Any, what: str) -> Any:
+        if isinstance(value, ToolResult):
+            inner = [_unmarked(part, to) for part in value.parts]
+            value = value if inner == value.parts else evolve(value, parts=inner)
+        if getattr(value, "cache", None) != "long" or not shorter:
+            return value
+        if to.source in to.takes.same_marks:  # else each is a loss already
+            to.lose("cache_mark", what)
+        return evolve(value, cache="short")
 
-    def _effort(self, thinking: Thinking | None) -> str | None:
-        if self.claude:
-            return self.effort(thinking)
-        effort = self.fit_effort(asked_effort(thinking))
-        if effort != "none":
-            return effort
-        self.lose("parameter", "thinking.effort")  # the server has no word for it
-        return None
+    turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
+    return evolve(request, turns=turns, tools=[fit(tool, tool.name) for tool in request.tools])
 
-    def _format_of(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        form = self.schema_form(output)
-        if form is None:
-            return None
-        definition = without_none(
-            schema=orjson.dumps(form.schema).decode(), name=form.name, description=form.description
-        )
-        return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
-    # -- tools -----------------------------------------------------------------------------------------------------
+def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
+    if isinstance(part, Aside) or part.cache is None:
+        return part
+    if to.source in to.takes.same_marks:
+        to.lose("cache_mark", part.cache)
+    return evolve(part, cache=None)
 
-    def _tools(self, choice: ToolChoice | None) -> tuple[list[Block], ToolChoice | None]:
-        offered: Sequence[Tool] = self.request.tools
-        if choice is not None:
-            self.extras(choice.extras, "tool_choice")
-        if choice is not None and choice.mode == "none":
-            if offered:
-                self.lose("tool_choice", "none")
-            offered, choice = (), None
+
+def documents_told(request: Request, to: Lowering) -> Request:
+    """A text next to a document that is alone, which the server would refuse."""
+    turns = []
+    for turn in request.turns:
+        parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
+        documents = any(isinstance(part, Media) and MEMBERS[part.kind] == "document" for part in parts)
+        if documents and not any(isinstance(part, Text) for part in parts):
+            to.report.repair("text_added")
+            turns.append(evolve(turn, parts=[*turn.parts, Text(ATTACHED)]))
         else:
-            offered, choice = self.narrowed(choice)
-        written = [block for tool in offered for block in self._tool(tool)]
-        if choice is not None and choice.mode == "required" and not written:
-            raise BadRequest("tool_choice", "a tool must be called, and there is none")
-        nothing = {"json": dict(NO_PARAMETERS)}
-        return written or [{"toolSpec": {"name": name, "inputSchema": nothing}} for name in self.called_tools()], choice
+            turns.append(turn)
+    return evolve(request, turns=turns)
 
-    def _tool(self, tool: Tool) -> list[Block]:
-        """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
-        if tool.kind == "server":
-            hosted = self.hosted(tool)
-            return [] if hosted is None else self._marked(hosted, tool)
-        tool = self.function(tool)
+
+def thinking_of_model(request: Request, to: Lowering) -> Request:
+    """How much to think: Claude's own members, or an effort for any other model."""
+    thinking = request.options.thinking
+    if thinking is None or _is_claude(request):
+        return thinking_fits(request, to)
+    to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
+    effort = to.fit_effort(asked_effort(thinking))
+    if effort == "none":
+        to.lose("parameter", "thinking.effort")  # the server has no word for it
+        effort = None
+    return evolve(request, options=evolve(request.options, thinking=Thinking(effort)))
+
+
+def none_offered(request: Request, to: Lowering) -> Request:
+    """No tools for a choice of none."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "none":
+        return request
+    if request.tools:
+        to.lose("tool_choice", "none")
+    return evolve(request, tools=[], tool_choice=None)
+
+
+def choice_has_tools(request: Request, _to: Lowering) -> Request:
+    """Raises BadRequest where a tool must be called and there is none."""
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "required" and not request.tools:
+        raise BadRequest("tool_choice", "a tool must be called, and there is none")
+    return request
+
+
+def parallel_of_claude(request: Request, to: Lowering) -> Request:
+    """Whether several calls may come, which only Claude can be told."""
+    choice = request.tool_choice
+    if choice is None or choice.parallel is None or _is_claude(request) or not request.tools:
+        return request
+    to.lose("tool_choice", "parallel")
+    return evolve(request, tool_choice=evolve(choice, parallel=None))
+
+
+FOREIGN: Final = Capabilities(
+    dialect="bedrock",
+    vendor=VENDOR,
+    title="Bedrock",
+    is_claude=True,
+    ids=re.compile(r"[a-zA-Z0-9_.:-]{1,64}"),
+    names=TOOLS.names,
+    blank_texts="none",
+    arguments="object",
+    media=fit_media,
+    marked=(Text, Media, ToolCall, ToolResult, Tool),
+    same_marks=frozenset({"bedrock", "anthropic"}),
+    takes_opaque=is_base64,
+    system="front",
+    alternate=True,
+    needs_user="messages",
+    user_first=True,
+    choice_extras="tool_choice",
+    declares_called=True,
+    options=frozenset({*INFERENCE, "thinking", "output", "service_tier", "stop"}),
+    service_tiers=SERVICE_TIERS,
+    form_members=frozenset({"name", "description"}),
+    first=(none_offered,),
+    said=(documents_named, marks_fit),
+    arranged=(documents_told, schemas_held, thinking_of_model),
+    last=(
+        sampling_fits,
+        parallel_if_forbidden,
+        parallel_of_claude,
+        choice_fits_thinking,
+        choice_has_tools,
+        form_has_schema,
+        schemas_given,
+    ),
+)
+
+
+#: Of requests of the dialect itself: neighbours are joined in these, too, and the history's tools defined.
+OWN: Final = evolve(
+    FOREIGN,
+    ids=None,
+    names=None,
+    media=own_media,
+    signs_reasoning=SIGNER,
+    unsigned_reasoning=True,
+    options=FOREIGN.options | {"top_k"},
+    service_tiers=None,
+    arranged=(),
+    last=(choice_fits_thinking, choice_has_tools, form_has_schema, schemas_given),
+)
+
+
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    name = request.model
+    if request.dialect == FOREIGN.dialect:
+        return OWN
+    model = model_for(name, provider, UNKNOWN_CLAUDE, EFFORTS)
+    nameless = name is not None and NAMELESS.search(name) is not None
+    unknown = name is not None and not nameless and model is UNKNOWN_CLAUDE
+    claude = _is_claude(request)
+    return evolve(
+        FOREIGN,
+        model=model,
+        signs_reasoning=SIGNER if claude or name is None or nameless else None,
+        most_marks=0 if unknown or not model.cache_marks else MOST_MARKS,
+        options=FOREIGN.options | {"top_k"} if claude else FOREIGN.options,
+    )
+
+
+def _is_claude(request: Request) -> bool:
+    """Whether the model's own fields are Claude's, or those that the client wrote."""
+    model = request.model
+    return request.dialect == FOREIGN.dialect or (model is not None and ("anthropic" in model or "claude" in model))
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    turns, options, choice = request.turns, request.options, request.tool_choice
+    leading = len([*takewhile(lambda turn: turn.role == "system", turns)])
+    tools = [block for tool in request.tools for block in _tool(tool)]
+    model = without_none(
+        thinking=write_thinking(options.thinking), top_k=options.top_k, tool_choice=_parallel(choice) if tools else None
+    )
+    body = without_none(
+        messages=[
+            add_missing({"role": turn.role, "content": _blocks(turn.parts, report)}, turn.extras)
+            for turn in turns[leading:]
+        ],
+        system=[block for turn in turns[:leading] for block in _blocks(turn.parts, report)] or None,
+        inferenceConfig=_inference(options) or None,
+        toolConfig=without_none(tools=tools, toolChoice=_choice(choice, model)) if tools else None,
+        additionalModelRequestFields=model or None,
+        outputConfig=_output_config(options) or None,
+        serviceTier=options.service_tier and {"type": options.service_tier},
+    )
+    return add_missing(body, request.extras)
+
+
+def _inference(options: Options) -> dict[str, Any]:
+    said = {word: getattr(options, name) for name, word in INFERENCE.items()}
+    return {word: value for word, value in said.items() if value is not None and value != ()}
+
+
+def _output_config(options: Options) -> dict[str, Any]:
+    effort = None if options.thinking is None else options.thinking.effort
+    return without_none(effort=effort, textFormat=_format_of(options.output))
+
+
+def _format_of(output: OutputFormat | None) -> dict[str, Any] | None:
+    if output is None:
+        return None
+    definition = without_none(
+        schema=orjson.dumps(output.schema).decode(), name=output.name, description=output.description
+    )
+    return {"type": "json_schema", "structure": {"jsonSchema": definition}}
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = False) -> list[Block]:
+    blocks = BedrockBlocks(report)
+    for part in parts:
+        match part:
+            case Text():
+                _text(part, blocks, in_result=in_result)
+            case Aside():
+                blocks.aside(part)
+            case Media(native=native) if native is not None and native.vendor == VENDOR:
+                blocks.aside(native)
+            case _:
+                blocks.add(_block(part, report))
+        if isinstance(part, Text | Media | ToolCall | ToolResult) and part.cache is not None:
+            blocks.add(_cache_point(part.cache))
+    return blocks.finish()
+
+
+def _cache_point(mark: CacheMark) -> Block:
+    """The block that marks what is in front of it."""
+    return {"cachePoint": dict(CACHE_POINTS[mark])}
+
+
+def _text(part: Text, blocks: BedrockBlocks, *, in_result: bool) -> None:
+    extras = dict(part.extras or {})
+    if extras.pop("json", False) and in_result and _is_json(part.text):
+        blocks.add({"json": orjson.Fragment(part.text)})
+    else:
+        blocks.add_text(text_block(part.text, extras), part.block)
+
+
+def _block(part: Part, report: StreamReport) -> Block:
+    match part:
+        case Media():
+            member = MEMBERS[part.kind]
+            source = {"bytes": part.data} if part.data is not None else {"s3Location": {"uri": part.url}}
+            name = part.name if member == "document" else None
+            written = without_none(format=_own_format(part, member), name=name, source=source)
+            return {member: add_missing(written, part.extras)}
+        case ToolCall():
+            use = {"toolUseId": part.id, "name": part.name, "input": orjson.Fragment(part.arguments)}
+            return {"toolUse": add_missing(use, part.extras)}
+        case ToolResult():
+            content = _blocks(part.parts, report, in_result=True)
+            status = "error" if part.is_error else None
+            return {
+                "toolResult": add_missing(
+                    without_none(toolUseId=part.call_id, content=content, status=status), part.extras
+                )
+            }
+        case Reasoning():
+            thought = without_none(text=part.text, signature=part.signature.blob if part.signature else None)
+            return {"reasoningContent": {"reasoningText": add_missing(thought, part.extras)}}
+        case RedactedReasoning():
+            return {"reasoningContent": {"redactedContent": part.opaque.blob}}
+    raise TypeError(f"a message has no {type(part).__name__}")
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def _tool(tool: Tool) -> list[Block]:
+    """A definition, and its mark."""
+    if tool.kind == "server":
+        written = dict(tool.raw or {})
+    else:
         spec = without_none(
-            name=self.tool_name(tool.name),
+            name=tool.name,
             description=tool.description or None,
             inputSchema={"json": tool.parameters},
             strict=tool.strict,
         )
-        return self._marked({"toolSpec": add_missing(spec, self.extras(tool.extras))}, tool)
+        written = {"toolSpec": add_missing(spec, tool.extras)}
+    return [written] if tool.cache is None else [written, _cache_point(tool.cache)]
 
-    def _marked(self, written: Block, tool: Tool) -> list[Block]:
-        return [written] if tool.cache is None else [written, self._cache_point(tool.cache, tool.name)]
 
-    def _choice(self, choice: ToolChoice | None, model: Mapping[str, Any]) -> dict[str, Any] | None:
-        """``toolChoice``; ``auto``, the default, is left out where Claude's own ``tool_choice`` has it."""
-        if choice is None:
-            return None
-        if choice.mode == "required":
-            return {"tool": {"name": self.tool_name(choice.names[0])}} if choice.names else {"any": {}}
-        return None if "tool_choice" in model else {"auto": {}}
+def _choice(choice: ToolChoice | None, model: dict[str, Any]) -> dict[str, Any] | None:
+    """``toolChoice``; ``auto``, the default, is left out where Claude's own ``tool_choice`` has it."""
+    if choice is None or choice.mode == "none":
+        return None
+    if choice.mode == "required":
+        return {"tool": {"name": choice.names[0]}} if choice.names else {"any": {}}
+    return None if "tool_choice" in model else {"auto": {}}
 
-    def _parallel(self, choice: ToolChoice | None) -> dict[str, Any] | None:
-        """Claude's own ``tool_choice``, which has its type only where ``toolChoice`` does not say it: else it is refused."""
-        if choice is None or choice.parallel is None or (choice.parallel and not self.own):
-            return None
-        if not self.claude:
-            self.lose("tool_choice", "parallel")
-            return None
-        kind = "auto" if choice.mode == "auto" else None
-        return without_none(type=kind, disable_parallel_tool_use=not choice.parallel)
+
+def _parallel(choice: ToolChoice | None) -> dict[str, Any] | None:
+    """Claude's own ``tool_choice``, which has its type only where ``toolChoice`` does not say it: else it is refused."""
+    if choice is None or choice.parallel is None:
+        return None
+    kind = "auto" if choice.mode == "auto" else None
+    return without_none(type=kind, disable_parallel_tool_use=not choice.parallel)
 
 
 def _is_json(text: str) -> bool:
@@ -446,11 +483,3 @@ def _is_json(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
-
-
-def _continues_unsigned(messages: Sequence[Message]) -> bool:
-    """Whether the answer goes on with a turn that called tools and does not begin with thinking."""
-    if not messages or not messages[-1].results:
-        return False
-    before = next((message for message in reversed(messages) if message.role == "assistant"), None)
-    return before is not None and "reasoningContent" not in before.content[0]

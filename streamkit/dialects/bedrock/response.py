@@ -34,7 +34,7 @@ from streamkit.dialects.bedrock.wire import (
 )
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.request_writer import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.event_encoder import only_choice

@@ -11,14 +11,23 @@ Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Exten
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import CacheMark, OutputFormat, Reasoning, Thinking, Tool, ToolChoice
+from streamkit.conversation.messages import (
+    CacheMark,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Thinking,
+    Tool,
+    ToolResult,
+    Turn,
+)
 from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
-from streamkit.dialects.bodies.request_writer import RequestWriter, without_none
-from streamkit.dialects.bodies.tool_choice import chosen_of
+from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.lowering import Lowering
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, COMMON, below, budget_of, effort_of
@@ -64,156 +73,173 @@ def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
     return read
 
 
-class ClaudeRequestWriter(RequestWriter):
-    """What the writers of requests to Claude share."""
+UNKNOWN_CLAUDE: Final = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="long")
 
-    models = "claude"
-    efforts = EFFORTS
-    unknown = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="long")
-    #: What the API is called, for messages.
-    title: ClassVar[str]
 
-    def most_marks(self) -> int | None:
-        return MOST_MARKS if self.model.cache_marks else 0
+def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
+    """The member ``thinking``."""
+    if thinking is None or (thinking.enabled is None and thinking.budget_tokens is None):
+        return None
+    if thinking.enabled is False:
+        return {"type": "disabled"}
+    kind = "adaptive" if thinking.budget_tokens is None else "enabled"
+    display = None if thinking.summary is None else SHOWN.get(thinking.summary, "summarized")
+    return without_none(type=kind, budget_tokens=thinking.budget_tokens, display=display)
 
-    # -- thinking --------------------------------------------------------------------------------------------------
 
-    def thinking(
-        self, thinking: Thinking | None, choice: ToolChoice | None, *, unsigned: bool
-    ) -> dict[str, Any] | None:
-        """The member ``thinking``. Raises nothing: what the model can't do is a loss.
+# -- passes ------------------------------------------------------------------------------------------------------------
 
-        ``unsigned``: the answer goes on with a turn that called tools and does not begin with thinking. With a budget the
-        server then demands what it had thought before the calls.
-        """
-        if thinking is None:
-            return None
-        enabled, budget = thinking.enabled, thinking.budget_tokens
-        if not self.own and enabled is None and budget is None and thinking.effort is not None:
-            forced = choice is not None and choice.mode == "required"
-            if forced and thinking.effort != "none":
-                self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
-                return None
-            enabled = thinking.effort != "none"
-        if enabled is False or (thinking.effort == "none" and not self.own):
-            always = not self.own and "none" not in self.model.efforts
-            if always and self.model.efforts:
-                self.lose("parameter", "thinking.enabled")
-            return None if always else {"type": "disabled"}
-        if budget is None and enabled is None:
-            if thinking.summary is not None:
-                self.lose("parameter", "thinking.summary")
-            return None
-        if not self.own and not self.model.efforts:
-            self.lose("parameter", "thinking")
-            return None
-        if not self.own and budget is not None and self.model.budget is None:
-            self.lose("parameter", "thinking.budget_tokens")
-            budget = None
-        elif not self.own and budget is None and not self.model.words:
-            self.lose("parameter", "thinking.effort" if thinking.effort else "thinking.enabled")
-            budget = budget_of(thinking.effort) or BUDGETS["medium"]
-        if budget is not None:
-            return self._budget(thinking, budget, unsigned=unsigned)
-        return without_none(type="adaptive", display=self._display(thinking.summary))
 
-    def _budget(self, thinking: Thinking, budget: int, *, unsigned: bool) -> dict[str, Any] | None:
-        """A budget, which must stay below the bound of the answer (§3.2)."""
-        if not self.own:
-            fits = None if unsigned else below(max(budget, LEAST_BUDGET), self.request.options.max_tokens, LEAST_BUDGET)
-            if fits is None:
-                self.lose("parameter", "thinking")
-                return None
-            if fits != budget and thinking.budget_tokens is not None:
-                self.lose("parameter", "thinking.budget_tokens")
-            budget = fits
-        return without_none(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
+def thinking_fits(request: Request, to: Lowering) -> Request:
+    """How much to think, in words that this model of Claude takes. What it can't do is a loss."""
+    thinking = request.options.thinking
+    if thinking is None:
+        return request
+    choice = request.tool_choice
+    forced = choice is not None and choice.mode == "required"
+    shown = _thinks(thinking, request, to, forced=forced)
+    if shown.summary in {"concise", "detailed"}:
+        to.lose("parameter", "thinking.summary")
+    shown = evolve(shown, effort=_effort(thinking, to))
+    return evolve(request, options=evolve(request.options, thinking=shown))
 
-    def effort(self, thinking: Thinking | None) -> str | None:
-        """The effort, in a word that the server knows; None where it takes none, or where none was asked for."""
-        if thinking is None:
-            return None
-        if self.own:
-            return thinking.effort
-        effort = thinking.effort
-        if not self.model.words or effort == "none":
-            return None
-        if effort is None and self.model.budget is None and thinking.enabled is not False:
-            return effort_of(thinking.budget_tokens)
-        return self.fit_effort(effort)
 
-    def _display(self, summary: str | None) -> str | None:
-        if summary in {"concise", "detailed"}:
-            self.lose("parameter", "thinking.summary")
-        return None if summary is None else SHOWN.get(summary, "summarized")
+def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool) -> Thinking:
+    """Whether to think, how many tokens, and whether it is shown."""
+    model, enabled, budget, effort = to.takes.model, thinking.enabled, thinking.budget_tokens, thinking.effort
+    lost = ""
+    if enabled is None and budget is None and effort is None:
+        lost = "" if thinking.summary is None else "thinking.summary"
+    elif enabled is False or effort == "none":
+        if "none" in model.efforts:
+            return Thinking(enabled=False)
+        lost = "thinking.enabled" if model.efforts else ""
+    elif enabled is None and budget is None and forced:
+        lost = "thinking"  # the effort is written, and the tool is what was asked for
+    elif not model.efforts:
+        lost = "thinking"
+    else:
+        return _thinks_for(budget, thinking, request, to)
+    if lost:
+        to.lose("parameter", lost)
+    return Thinking()
 
-    def with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
-        """The choice, if thinking does not forbid it (§3.2). Raises BadRequest if the target does not imitate it."""
-        if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
-            return choice
-        if not self.target.emulate:
-            raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
-        self.lose("tool_choice", "required")
-        return evolve(choice, mode="auto", names=())
 
-    def lose_reasoning(self, part: Reasoning) -> None:
-        """Count reasoning that is left out: the server refuses what Claude did not sign."""
-        self.lose_signature(part.signature)
-        if part.text:
-            self.lose("reasoning_history")
+def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lowering) -> Thinking:
+    """Thinking with a number of tokens, or as much as the model likes."""
+    model, effort = to.takes.model, thinking.effort
+    if budget is not None and model.budget is None:
+        to.lose("parameter", "thinking.budget_tokens")
+        budget = None
+    elif budget is None and not model.words:
+        to.lose("parameter", "thinking.effort" if effort else "thinking.enabled")
+        budget = budget_of(effort) or BUDGETS["medium"]
+    if budget is None:
+        return Thinking(enabled=True, summary=thinking.summary)
+    unsigned = _continues_unsigned(request.turns)
+    fits = None if unsigned else below(max(budget, LEAST_BUDGET), request.options.max_tokens, LEAST_BUDGET)
+    if fits is None:
+        to.lose("parameter", "thinking")
+        return Thinking()
+    if fits != budget and thinking.budget_tokens is not None:
+        to.lose("parameter", "thinking.budget_tokens")
+    return Thinking(budget_tokens=fits, enabled=True, summary=thinking.summary)
 
-    # -- the form of the answer ------------------------------------------------------------------------------------
 
-    def schema_form(self, output: OutputFormat | None, *lost: str) -> OutputFormat | None:
-        """The form of the answer where it has a schema, without what is ``lost`` of it; None for any other."""
-        if output is None or output.kind == "text":
-            return None
+def _effort(thinking: Thinking, to: Lowering) -> str | None:
+    """The effort, in a word that the server knows; None where it takes none, or where none was asked for."""
+    model, effort = to.takes.model, thinking.effort
+    if not model.words or effort == "none":
+        return None
+    if effort is None and model.budget is None and thinking.enabled is not False:
+        return effort_of(thinking.budget_tokens)
+    return to.fit_effort(effort)
+
+
+def _continues_unsigned(turns: Sequence[Turn]) -> bool:
+    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
+
+    With a budget the server then demands what it had thought before the calls.
+    """
+    if len(turns) < 2 or turns[-1].role != "user" or not any(isinstance(part, ToolResult) for part in turns[-1].parts):
+        return False
+    before = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    return before is not None and not isinstance(before.parts[0], Reasoning | RedactedReasoning)
+
+
+def choice_fits_thinking(request: Request, to: Lowering) -> Request:
+    """No tool that must be called while Claude thinks (§3.2). Raises BadRequest if the target does not imitate it."""
+    choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
+    if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
+        return request
+    if not to.target.emulate:
+        raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
+    to.lose("tool_choice", "required")
+    return evolve(request, tool_choice=evolve(choice, mode="auto", names=()))
+
+
+def sampling_fits(request: Request, to: Lowering) -> Request:
+    """A temperature in this vendor's range."""
+    temperature = request.options.temperature
+    if temperature is None or temperature <= 1:
+        return request
+    to.lose("parameter", "temperature")
+    return evolve(request, options=evolve(request.options, temperature=None))
+
+
+def parallel_if_forbidden(request: Request, _to: Lowering) -> Request:
+    """Whether several calls may come, said only where it is forbidden."""
+    choice = request.tool_choice
+    if choice is None or (choice.parallel is False and choice.mode != "none"):
+        return request
+    return evolve(request, tool_choice=evolve(choice, parallel=None))
+
+
+def schemas_held(request: Request, to: Lowering) -> Request:
+    """Schemas that the model must follow, of tools and of the answer, as Claude takes them."""
+    tools = [
+        evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
+        if tool.strict and tool.kind == "function"
+        else tool
+        for tool in request.tools
+    ]
+    output = request.options.output
+    if output is not None and output.kind == "schema":
+        output = evolve(output, schema=_held(output.schema, "output.schema", to))
+    return evolve(request, tools=tools, options=evolve(request.options, output=output))
+
+
+def _held(schema: Any, path: str, to: Lowering) -> Any:
+    schemas = ClaudeSchemas(lambda where: to.lose("schema_keyword", where), lambda: to.report.repair("schema_closed"))
+    return schemas.write(schema, path)
+
+
+def form_has_schema(request: Request, to: Lowering) -> Request:
+    """A schema as the one form of the answer, which Claude always follows."""
+    output = request.options.output
+    if output is None:
+        return request
+    if output.kind != "schema":
         if output.kind == "json":
-            self.lose("parameter", "output")
-            return None
-        self.lose_output(output, *lost)
-        return evolve(output, schema=self._held_to(output.schema, "output.schema"))
+            to.lose("parameter", "output")
+        return evolve(request, options=evolve(request.options, output=None))
+    to.lose_members(output, "output", *(name for name in ("name", "description") if name not in to.takes.form_members))
+    if output.strict is False:
+        to.lose("parameter", "output.strict")
+    return request
 
-    def _held_to(self, schema: Any, path: str) -> Any:
-        """Return a schema that the model must follow, as Claude takes it."""
-        if self.own:
-            return schema
-        schemas = ClaudeSchemas(lambda where: self.lose("schema_keyword", where), self._closed)
-        return schemas.write(schema, path)
 
-    def _closed(self) -> None:
-        self.report.repair("schema_closed")
+def schemas_given(request: Request, to: Lowering) -> Request:
+    """Functions with a schema, which the server demands."""
+    return evolve(request, tools=[_with_schema(tool, to) for tool in request.tools])
 
-    # -- tools -----------------------------------------------------------------------------------------------------
 
-    def function(self, tool: Tool) -> Tool:
-        """A tool that the program runs, as a function with a schema, which the server demands."""
-        if tool.kind == "custom":
-            self.extras(tool.extras)
-            tool = self.as_function(tool)
-        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
-        parameters = dict(NO_PARAMETERS) if empty else tool.parameters
-        if tool.strict:
-            parameters = self._held_to(parameters, f"{tool.name}.parameters")
-        return evolve(tool, parameters=parameters, strict=tool.strict if self.own else tool.strict or None)
-
-    def called_tools(self) -> list[str]:
-        """The names of the tools that the history calls: the server demands definitions of them, though none is offered."""
-        names = list(dict.fromkeys(self.tool_name(call.name) for call in self.calls))
-        for _ in names:
-            self.report.repair("tool_declared")
-        return names
-
-    def narrowed(self, choice: ToolChoice | None) -> tuple[Sequence[Tool], ToolChoice | None]:
-        """The tools to offer, and the choice among them: one of some tools is imitated by offering no others.
-
-        Raises BadRequest if the target does not imitate it.
-        """
-        tools = self.request.tools
-        named = choice is not None and choice.mode == "required" and len(choice.names) == 1
-        if choice is None or not choice.names or named or choice.mode == "none":
-            return tools, choice
-        if not self.target.emulate:
-            raise BadRequest("tool_choice", f"{self.title} can't be told to choose among some of the tools only")
-        self.lose("tool_choice", "names")
-        return chosen_of(tools, choice), evolve(choice, names=())
+def _with_schema(tool: Tool, to: Lowering) -> Tool:
+    if tool.kind == "server":
+        return tool
+    empty = tool.parameters is None or (tool.parameters == {} and not to.own)
+    return evolve(
+        tool,
+        parameters=dict(NO_PARAMETERS) if empty else tool.parameters,
+        strict=tool.strict if to.own else tool.strict or None,
+    )

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from streamkit.conversation.messages import Media, Part, ToolResult, Turn
-from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing
+from streamkit.dialects.bodies.json_members import add_missing
+from streamkit.dialects.bodies.request_writer import RequestWriter
 
 Message = dict[str, Any]
 #: What stands between texts that become one, unless they are pieces of what a model wrote.

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from streamkit.conversation.messages import Media, OutputFormat, Thinking
-from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, media_type_of, without_none
+from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, TOOLS
 
 #: How names of files end, by their media types, where it is another word than the type's own (``application/pdf``).

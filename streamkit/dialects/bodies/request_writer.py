@@ -37,6 +37,8 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
 from streamkit.dialects.bodies.option_limits import LIMITED, Models, fitting
 from streamkit.dialects.bodies.tool_choice import chosen_of, feasible
 from streamkit.dialects.members.fields import whole_characters
@@ -46,33 +48,12 @@ from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.errors import BadRequest
-from streamkit.events import Aside, MediaGenerated, Opaque
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-#: How files of some kinds begin, as base64, for media that came without a type (Ollama's images).
-_BEGINNINGS: Final[Mapping[str, str]] = {
-    "iVBORw0KGgo": "image/png",
-    "/9j/": "image/jpeg",
-    "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
-    "JVBERi0": "application/pdf",
-}
-#: How sounds begin, as base64; a RIFF file is no picture here (Mistral's sounds have no type).
-_SOUNDS: Final[Mapping[str, str]] = {
-    "UklGR": "audio/wav",
-    **dict.fromkeys(("SUQz", "//s", "//M"), "audio/mpeg"),
-    "T2dnU": "audio/ogg",
-    "ZkxhQ": "audio/flac",
-}
-#: Another name of a type of images that some programs write.
-_SAME_IMAGES: Final[Mapping[str, str]] = {
-    "image/jpg": "image/jpeg",
-    "image/pjpeg": "image/jpeg",
-    "image/x-png": "image/png",
-}
 #: What can be half of a surrogate pair as an escape.
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 #: How closely an image can be looked at.
@@ -86,8 +67,6 @@ OPENING: Final = "(The assistant speaks first.)"
 CLOSING: Final = "(Go on from where your last message ends, without repeating it.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
-#: The members of a text that has nothing beside it.
-PLAIN_TEXT: Final = frozenset({"type", "text"})
 #: The schema of a function that takes nothing, for a server that demands one with its properties.
 NO_PROPERTIES: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
@@ -256,11 +235,11 @@ class RequestWriter:
             case Media() if not self.text_files and (text := text_of_file(part)) is not None:
                 self.lose("metadata", "media_type")
                 return text
-            case Media(kind="image", media_type=str(said_type)) if (kind := _image_type(part)) != said_type:
+            case Media(kind="image", media_type=str(said_type)) if (kind := image_type(part)) != said_type:
                 self.report.repair("media_type_mended")
                 return evolve(part, media_type=kind)
             case Media(kind="audio", media_type=None):
-                return evolve(part, media_type=_type_by_beginning(part))
+                return evolve(part, media_type=type_by_beginning(part))
         return part
 
     def lose(self, kind: str, what: str = "") -> None:
@@ -655,58 +634,9 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
-def add_missing(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with the members that it lacks, those of nested objects included."""
-    for name, value in extras.items():
-        written = body.get(name)
-        if isinstance(written, dict) and isinstance(value, Mapping):
-            add_missing(written, value)
-        elif written is None:
-            body[name] = value
-    return body
-
-
-def without_none(**members: Any) -> dict[str, Any]:
-    """An object of the members that are said: None is absent."""
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def plain_or_list(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """A content as text where it is one plain text, or nothing; else as the list of its parts."""
-    if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
-        return str(content[0]["text"])
-    return content or ""
-
-
 def as_error(parts: Sequence[Part]) -> list[Part]:
     """What a tool said, its first text marked as an error."""
     for number, part in enumerate(parts):
         if isinstance(part, Text):
             return [*parts[:number], evolve(part, text=f"{ERROR}{part.text}"), *parts[number + 1 :]]
     return [Text(ERROR), *parts]
-
-
-def data_uri(media: Media | MediaGenerated) -> str:
-    """Media as a ``data:`` URI. ``media.data`` must be there."""
-    return f"data:{media_type_of(media)};base64,{media.data}"
-
-
-def media_type_of(media: Media | MediaGenerated) -> str:
-    """The media type, by the first bytes where nobody said it."""
-    if media.media_type is not None:
-        return media.media_type
-    return _type_by_beginning(media) or "application/octet-stream"
-
-
-def _type_by_beginning(media: Media | MediaGenerated) -> str | None:
-    """The media type that the first bytes say; None where they say none that is known."""
-    known, data = _SOUNDS if media.kind == "audio" else _BEGINNINGS, media.data or ""
-    return next((kind for start, kind in known.items() if data.startswith(start)), None)
-
-
-def _image_type(media: Media) -> str | None:
-    """The type of an image by its first bytes; where they say none, the usual name of the type that was said."""
-    found = _type_by_beginning(media)
-    if found is not None and found.startswith("image/"):
-        return found
-    return _SAME_IMAGES.get(media.media_type or "", media.media_type)

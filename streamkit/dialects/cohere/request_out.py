@@ -33,8 +33,10 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.bodies.message_writer import MessageWriter
-from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
+from streamkit.dialects.bodies.request_writer import as_error
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
 from streamkit.dialects.streams.event_encoder import function_call

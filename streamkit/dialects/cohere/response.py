@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import VENDOR, content_of, encode_usage, finish_reason

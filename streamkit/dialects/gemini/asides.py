@@ -14,7 +14,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.members.values import details_of, has_value, objects_in
 from streamkit.dialects.vocabulary.google import VENDOR
 from streamkit.events import Aside

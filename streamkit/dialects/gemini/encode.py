@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.gemini.media import write_media
 from streamkit.dialects.gemini.wire import encode_usage, finish_reason
 from streamkit.dialects.profiles import Encoding

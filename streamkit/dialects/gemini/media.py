@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.bodies.request_writer import media_type_of, without_none
+from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.vocabulary.google import OWN_URIS, VENDOR, standard_base64
 from streamkit.events import Aside, MediaGenerated

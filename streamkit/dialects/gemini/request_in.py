@@ -41,8 +41,8 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options
-from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import json_schema

@@ -41,8 +41,10 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.message_order import Message, joined, results_first
-from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
+from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED
 from streamkit.dialects.members.values import has_member

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.media import write_media

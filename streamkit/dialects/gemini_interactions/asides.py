@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.gemini_interactions.wire import DELTA, VENDOR
 from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside

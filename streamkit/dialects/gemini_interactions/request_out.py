@@ -34,7 +34,9 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     CONTENTS,

@@ -17,7 +17,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing, plain_or_list
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,

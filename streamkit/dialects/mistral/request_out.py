@@ -32,7 +32,9 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort, data_uri, without_none
+from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.bodies.media_types import data_uri
+from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, VENDOR

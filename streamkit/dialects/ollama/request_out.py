@@ -31,8 +31,9 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
-from streamkit.dialects.bodies.request_writer import ERROR, add_missing, without_none
+from streamkit.dialects.bodies.request_writer import ERROR
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.vocabulary.reasoning_effort import nearest

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.ollama.wire import (
     MESSAGE_IMAGES,

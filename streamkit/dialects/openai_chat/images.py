@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamkit.dialects.bodies.request_writer import data_uri
+from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.members.fields import is_data_uri
 from streamkit.dialects.members.values import details_of, others_of
 from streamkit.events import Aside, MediaGenerated

@@ -33,6 +33,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import (
     content_of,
     function_tool,
@@ -42,7 +43,6 @@ from streamkit.dialects.bodies.request_reader import (
     server_tool,
     unknown_part,
 )
-from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of

@@ -36,9 +36,11 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
+from streamkit.dialects.bodies.request_writer import as_error
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.values import details_of, number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises

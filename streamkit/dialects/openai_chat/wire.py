@@ -11,7 +11,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Citation, Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.members.values import count_of, counts_of, details_of, text_of
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary import openai

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from streamkit.conversation.messages import Extras, Media, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects.bodies.request_writer import data_uri
+from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamkit.dialects.bodies.request_writer import media_type_of
+from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.members.values import others_of
 from streamkit.dialects.openai_responses.asides import ADDED, DONE, IMAGE_PREFIX
 from streamkit.dialects.openai_responses.wire import VENDOR

@@ -37,8 +37,8 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
-from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses.asides import is_made

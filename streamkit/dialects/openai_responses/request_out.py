@@ -40,15 +40,10 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import (
-    NO_PROPERTIES,
-    add_missing,
-    as_error,
-    data_uri,
-    plain_or_list,
-    without_none,
-)
+from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, as_error
 from streamkit.dialects.openai_responses.client_items import items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status

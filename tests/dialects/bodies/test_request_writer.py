@@ -10,14 +10,9 @@ import pytest
 from attrs import fields
 
 from streamkit.conversation.messages import Media, Options, OutputFormat, Request, Thinking, Tool, ToolCall
-from streamkit.dialects.bodies.request_writer import (
-    INPUT_SCHEMA,
-    RequestWriter,
-    add_missing,
-    data_uri,
-    media_type_of,
-    without_none,
-)
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.bodies.request_writer import INPUT_SCHEMA, RequestWriter
 from streamkit.dialects.profiles import Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport

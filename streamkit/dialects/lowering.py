@@ -1,0 +1,196 @@
+"""What the servers of a dialect take of a request, and a request that is on its way to them.
+
+A request of another dialect is lowered before it is written: passes (``streamkit/translation/lowering``) leave out or say
+otherwise what the dialect can't say, and count each loss once. The writers of dialects then write what they are given.
+Passes that only one dialect needs are its own, beside its writer; they are of the same form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, cast
+
+from attrs import define, evolve, field, frozen
+
+from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
+from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
+from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.report import StreamReport
+
+#: Where a part stands: in a message of that role, or in a tool's result.
+Place: TypeAlias = Literal["system", "user", "assistant", "result"]
+
+
+@frozen(kw_only=True)
+class Capabilities:
+    """What the servers of a dialect take of a request, for one model and provider."""
+
+    dialect: str
+    vendor: str  #: whose asides and signatures are the dialect's own
+    title: str  #: of the API, for messages
+    model: Model = UNKNOWN
+    is_claude: bool = False  #: whether all models behind the dialect are Claude
+
+    # parts
+    #: Ids of calls, names of tools and names of users; None: any.
+    ids: re.Pattern[str] | None = None
+    names: re.Pattern[str] | None = None
+    users: re.Pattern[str] | None = None
+    text_files: bool = True  #: a file of plain text may be a part
+    turn_names: bool = False
+    result_errors: bool = True  #: a member says that a result is an error
+    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
+    signs_reasoning: str | None = None
+    takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
+    signs_texts: str | None = None
+    signs_calls: str | None = None
+    unsigned_reasoning: bool = False  #: reasoning that nobody signed goes back
+    strips_signatures: bool = False  #: reasoning with another vendor's signature goes back without it
+    refusals: bool = False  #: a refusal is another part than a text
+    #: Which blank texts are taken: all, none, or some: those of white space next to another part.
+    blank_texts: Literal["all", "some", "none"] = "all"
+    arguments: Literal["text", "object"] = "text"
+    #: Media as the servers take them at that place; None for what they don't take, which the function counts.
+    media: Callable[[Media, Place, Lowering], Media | None] | None = None
+    #: Dialects whose cache marks mean the same, the most marks that a request may have (None: any number), and who has them.
+    same_marks: frozenset[str] = frozenset()
+    most_marks: int | None = None
+    marked: tuple[type, ...] = ()
+
+    # the order of turns
+    #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
+    system: Literal["anywhere", "front", "behind user"] = "anywhere"
+    alternate: bool = False  #: neighbours of one role are one message
+    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
+    #: their own in front of the rest of their turn.
+    results: Literal["first", "behind calls", "apart"] = "first"
+    needs_user: str = ""  #: the member that needs a message of the user: ``messages``
+    user_first: bool = False  #: the user must speak first
+
+    # tools
+    custom_tools: bool = False
+    some_tools: bool = False  #: a choice may name several tools
+    #: Options of a search of the web that the dialect has a place for; its provider runs one if ``can_search`` says so.
+    search_options: frozenset[str] = frozenset()
+    can_search: Callable[[Request], bool] | None = None
+    #: The definition of such a search, as JSON values.
+    search: Callable[[WebSearch, Lowering], dict[str, Any]] | None = None
+    choice_extras: str = "metadata"  #: the loss that a member of another dialect's choice is
+    needs_properties: bool = False  #: the schema of an object without ``properties`` is refused
+    declares_called: bool = False  #: tools that the history calls must be defined
+    form_with_tools: bool | None = (
+        None  #: whether tools may be offered next to an answer in JSON; None: as the model says
+    )
+
+    # options
+    #: Our options that have a place.
+    options: frozenset[str] = frozenset()
+    most_stops: int | None = None
+    service_tiers: frozenset[str] | None = None  #: that the server knows; None: any
+    form_members: frozenset[str] = (
+        frozenset()
+    )  #: what may be said of a schema for the answer: ``name``, ``description``
+
+    #: Passes of the dialect's own, in front of those over parts, behind these, behind the order of turns, and at the end.
+    first: tuple[Pass, ...] = ()
+    said: tuple[Pass, ...] = ()
+    arranged: tuple[Pass, ...] = ()
+    last: tuple[Pass, ...] = ()
+
+
+@define
+class Lowering:
+    """One request on its way to a server."""
+
+    takes: Capabilities
+    target: Target
+    report: StreamReport
+    source: str  #: the dialect that it was read in
+    search: Tool | None = None  #: another dialect's search of the web that is defined here
+    _rewritten: set[tuple[str, str]] = field(factory=set)
+
+    @property
+    def own(self) -> bool:
+        """Whether the request was read in the dialect that it is written in."""
+        return self.source == self.takes.dialect
+
+    def lose(self, kind: str, what: str = "") -> None:
+        self.report.lose(kind, what=what)
+
+    def lose_members(self, value: object, path: str, *names: str, kind: str = "parameter") -> None:
+        """Count the members of a value that say anything and are not written."""
+        for name in names:
+            if getattr(value, name) is not None:
+                self.lose(kind, f"{path}.{name}")
+
+    def fit_effort(self, effort: str | None) -> str | None:
+        """The nearest effort that the model knows; one that differs from the request is a counted loss."""
+        fits = self.takes.model.fit(effort)
+        if fits != effort:
+            self.lose("parameter", "thinking.effort")
+        return fits
+
+    def lose_thinking(self, thinking: Thinking, *names: str) -> None:
+        """Count what is not written of how much to think. That it shall think at all is said by an effort."""
+        told = asked_effort(thinking) not in {None, "none"}
+        for name in names:
+            value = getattr(thinking, name)
+            if value is not None and not (name == "enabled" and value and told):
+                self.lose("parameter", f"thinking.{name}")
+
+    def rewrite(self, before: str, after: str, repair: str) -> str:
+        """``after``, counted once for each text before."""
+        if after != before and (repair, before) not in self._rewritten:
+            self._rewritten.add((repair, before))
+            self.report.repair(repair)
+        return after
+
+
+#: A step of lowering. It changes nothing that it was given.
+Pass: TypeAlias = Callable[[Request, Lowering], Request]
+#: What it does to a part: the part or another, or None for one that is left out.
+PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
+
+
+def each_part(request: Request, to: Lowering, *steps: PartPass) -> Request:
+    """The request with each part changed by all steps in turn; those of a result before the result itself."""
+    turns, changed = [], False
+    for turn in request.turns:
+        parts = _stepped(turn.parts, turn.role, to, steps)
+        turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
+        changed = changed or parts is not turn.parts
+    return evolve(request, turns=turns) if changed else request
+
+
+def _stepped(parts: list[Part], place: Place, to: Lowering, steps: tuple[PartPass, ...]) -> list[Part]:
+    made: list[Part] = []
+    same = True
+    for part in parts:
+        new: Part | None = part
+        if isinstance(part, ToolResult) and part.parts:
+            given = cast("list[Part]", part.parts)
+            inner = _stepped(given, "result", to, steps)
+            if inner is not given:
+                new = evolve(part, parts=cast("Any", inner))
+        for step in steps:
+            if new is None:
+                break
+            new = step(new, place, to)
+        same = same and new is part
+        if new is not None:
+            made.append(new)
+    return parts if same else made
+
+
+def asked_effort(thinking: Thinking | None) -> str | None:
+    """The effort that was asked for, by the budget if it was said in tokens; None where nobody asked, or for no thinking."""
+    if thinking is None or thinking.effort is not None:
+        return None if thinking is None else thinking.effort
+    return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
+
+
+def model_for(model: str | None, provider: Provider | None, unknown: Model, efforts: frozenset[str] | None) -> Model:
+    """What a model takes behind a provider."""
+    return model_of(model, "" if provider is None else provider.name, unknown, efforts)

@@ -1,0 +1,176 @@
+"""What a dialect can't say of the options of a request. See ``lowering/__init__.py``.
+
+A server answers 400 to a whole request for one option that its model does not take, and the client, which asked for another
+model, can't know. Which options a model refuses, and when, is in the table of models (``vocabulary/models.py``); how many stop
+sequences there may be is the dialect's, and Claude takes no blank one.
+
+Source: dialects.md §1.3, §3.0, §7.4; the providers' pages on each parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+from attrs import evolve, fields
+
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.members.values import has_value
+from streamkit.errors import BadRequest
+from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
+from streamkit.translation.lowering.tools import defines
+
+_DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+#: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
+_NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
+
+
+def options_fit(request: Request, to: Lowering) -> Request:
+    """The options without those that the model refuses, and the user's id and the form of the answer as they are taken."""
+    takes, options = to.takes, request.options
+    kept = tuple(stop for stop in options.stop if (stop.strip() if takes.is_claude else stop))[: takes.most_stops]
+    if len(kept) < len(options.stop):
+        to.lose("parameter", "stop")
+    options, thinking = evolve(options, stop=kept), options.thinking
+    if thinking is not None and thinking.enabled is False and thinking.effort not in {None, "none"}:
+        to.lose("parameter", "thinking.effort")  # no thinking is what was asked for
+        options = evolve(options, thinking=evolve(thinking, effort=None))
+    options = _without(options, dict.fromkeys(_refused(options, to)), to)
+    if options.user is not None and takes.users is not None:
+        user = options.user if takes.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
+        options = evolve(options, user=to.rewrite(options.user, user, "id_rewritten"))
+    return evolve(request, options=evolve(options, output=_asked_form(options.output, to)))
+
+
+def _refused(options: Options, to: Lowering) -> Iterable[str]:
+    """The options that the model refuses next to the other options of the request."""
+    model, thinking, refused = to.takes.model, options.thinking, to.takes.model.refuses
+    off, asked = False, None
+    if thinking is not None:
+        off = thinking.enabled is False
+        enabled = (thinking.enabled and to.takes.is_claude and "enabled") or None
+        asked = thinking.effort or thinking.budget_tokens or enabled
+    if model.is_thinking(asked, off=off):
+        least = model.least_top_p
+        fits = least is not None and options.top_p is not None and options.top_p >= least
+        return (*refused, *(name for name in model.refuses_thinking if name != "top_p" or not fits))
+    return refused if model.both or options.temperature is None else (*refused, "top_p")
+
+
+def _without(options: Options, names: Iterable[str], to: Lowering) -> Options:
+    """The options without these; a default that is left out is no loss."""
+    changes: dict[str, Any] = {}
+    for name in names:
+        value = getattr(options, name)
+        if value is None or value == ():
+            continue
+        changes[name] = () if name == "stop" else None
+        if _DEFAULTS.get(name) != value:
+            to.lose("parameter", name)
+    return evolve(options, **changes)
+
+
+def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | None:
+    """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""
+    if output is None or output.kind != "schema":
+        return output
+    if output.schema is None:
+        to.lose_members(output, "output", "name", "description", "strict")
+        return OutputFormat("json")
+    if output.name is None or to.takes.names is None:
+        return output
+    return evolve(output, name=to.rewrite(output.name, portable_name(output.name, PORTABLE_IDS), "name_rewritten"))
+
+
+def form_or_tools(request: Request, to: Lowering) -> Request:
+    """Tools alone, or an answer in JSON alone, for a model that does not take both."""
+    output, choice, both = request.options.output, request.tool_choice, to.takes.form_with_tools
+    both = to.takes.model.form_with_tools if both is None else both
+    if output is None or output.kind == "text" or both:
+        return request
+    if choice is not None and choice.mode == "none":
+        to.lose("tool_choice", "none")
+        return evolve(request, tools=[], tool_choice=None)
+    if not any(defines(tool, to) for tool in request.tools):
+        return request
+    to.lose("parameter", "output")
+    return evolve(request, options=evolve(request.options, output=None))
+
+
+def marks_counted(request: Request, to: Lowering) -> Request:
+    """The latest marks on the prompt, as many as the server takes; each other mark is a loss."""
+    most = to.takes.most_marks
+    if most is None:
+        return request
+    turns = sorted(request.turns, key=lambda turn: turn.role != "system")
+    parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
+    tools = [tool for tool in request.tools if tool.cache is not None]
+    barred = [] if to.takes.model.cached_tools else tools
+    marked = [*([] if barred else tools), *(each for each in parts if getattr(each, "cache", None) is not None)]
+    over: list[Any] = [*barred, *marked[: max(0, len(marked) - most)]]
+    if not over:
+        return request
+    for each in over:
+        to.lose("cache_mark", each.name if isinstance(each, Tool) else each.cache)
+    dropped = {id(each) for each in over}
+    tools = [evolve(tool, cache=None) if id(tool) in dropped else tool for tool in request.tools]
+    turns = [evolve(turn, parts=[_unmarked(part, dropped) for part in turn.parts]) for turn in request.turns]
+    return evolve(request, tools=tools, turns=turns)
+
+
+def _inner(part: Part) -> Sequence[Part]:
+    """A part, and before it the parts inside it."""
+    return (*part.parts, part) if isinstance(part, ToolResult) else (part,)
+
+
+def _unmarked(part: Part, dropped: set[int]) -> Part:
+    """A part without its mark and those inside it, for parts whose ``id()`` is among the ``dropped``."""
+    drops = id(part) in dropped
+    if isinstance(part, ToolResult):
+        inner = [_unmarked(each, dropped) for each in part.parts]
+        return evolve(part, parts=cast("Any", inner), cache=None if drops else part.cache)
+    return evolve(part, cache=None) if drops and isinstance(part, Text | Media | ToolCall) else part
+
+
+def one_choice(request: Request, to: Lowering) -> Request:
+    """Raises BadRequest where several choices are asked for, and the API gives one."""
+    choices = request.options.choices
+    if "choices" not in to.takes.options and choices is not None and choices > 1:
+        raise BadRequest("n", f"{to.takes.title} gives one choice, and {choices} are asked for")
+    return request
+
+
+def options_with_place(request: Request, to: Lowering) -> Request:
+    """No options that the dialect has no place for, and no tier that its server does not know."""
+    takes, options = to.takes, request.options
+    changes: dict[str, Any] = {}
+    for option in fields(Options):
+        name, value = option.name, getattr(options, option.name)
+        if value is None or value == () or name in takes.options or name in {"choices", *_NOT_OPTIONS}:
+            continue
+        to.lose("parameter", name)
+        changes[name] = () if name == "stop" else None
+    tier, known = options.service_tier, takes.service_tiers
+    if tier is not None and known is not None and "service_tier" in takes.options and tier not in known:
+        to.lose("parameter", "service_tier")
+        changes["service_tier"] = None
+    return evolve(request, options=evolve(options, **changes)) if changes else request
+
+
+def no_members_of_others(request: Request, to: Lowering) -> Request:
+    """No members of the request itself that only another dialect knows."""
+    for name, said in request.extras.items():
+        if has_value(said):
+            to.lose("parameter", name)
+    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras={})

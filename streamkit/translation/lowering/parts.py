@@ -1,0 +1,235 @@
+"""What a dialect can't say of the parts of a conversation. See ``lowering/__init__.py``.
+
+Each function here takes one part and gives it back as the dialect takes it, or None where it is left out.
+
+Source: dialects.md §7.3, §7.4; seeds.md S2, S4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar, cast
+
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    Media,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from streamkit.dialects.lowering import Capabilities, Lowering, Place
+from streamkit.dialects.members.fields import whole_characters
+from streamkit.dialects.members.values import has_value
+from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
+from streamkit.events import Aside, Opaque
+from streamkit.text.identifiers import portable_id, portable_name
+from streamkit.tool_calls.check import check_arguments
+
+V = TypeVar("V")
+#: What stands before the text of a tool's result that is an error, where nothing else can say so.
+ERROR: Final = "Error: "
+#: What can be half of a surrogate pair as an escape.
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
+    if not isinstance(part, Refusal) or to.takes.refusals:
+        return part
+    to.lose("refusal_as_text")
+    return Text(part.text, extras=part.extras, block=part.block)
+
+
+def media(part: Part, place: Place, to: Lowering) -> Part | None:
+    fit = to.takes.media
+    return fit(part, place, to) if fit is not None and isinstance(part, Media) else part
+
+
+def aside(part: Part, _place: Place, to: Lowering) -> Part | None:
+    """No parts that only another vendor knows."""
+    if not isinstance(part, Aside) or (to.own and part.vendor == to.takes.vendor):
+        return part
+    to.lose(part.kind, part.type)
+    return None
+
+
+def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
+    """No signature but one that goes back to its vendor, and no reasoning that the servers refuse."""
+    takes = to.takes
+    match part:
+        case RedactedReasoning(opaque=opaque) if not _goes_back(opaque, takes):
+            to.lose("reasoning_opaque", opaque.vendor)
+            return None
+        case Reasoning(signature=None) if takes.unsigned_reasoning:
+            return part
+        case Reasoning() if part.signature is None or part.signature.vendor != takes.signs_reasoning:
+            return _unsigned(part, to)
+        case Text(signature=Opaque() as signed) if signed.vendor != takes.signs_texts:
+            to.lose("reasoning_signature", signed.vendor)
+            # an empty text was there for the signature alone
+            return evolve(part, signature=None) if part.text.strip() or takes.blank_texts == "all" else None
+        case ToolCall(signature=Opaque() as signed) if signed.vendor != takes.signs_calls:
+            to.lose("reasoning_signature", signed.vendor)
+            return evolve(part, signature=None)
+    return part
+
+
+def _goes_back(opaque: Opaque, takes: Capabilities) -> bool:
+    return opaque.vendor == takes.signs_reasoning and (takes.takes_opaque is None or takes.takes_opaque(opaque.blob))
+
+
+def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
+    """Reasoning without another vendor's signature; None for a dialect that refuses such."""
+    if part.signature is not None:
+        to.lose("reasoning_signature", part.signature.vendor)
+    if part.signature is not None and to.takes.strips_signatures:
+        return evolve(part, signature=None)
+    if part.text:
+        to.lose("reasoning_history")
+    return None
+
+
+def error_in_words(part: Part, _place: Place, to: Lowering) -> Part:
+    """A result that is an error, said in words where no member says so."""
+    if not isinstance(part, ToolResult) or not part.is_error or to.takes.result_errors:
+        return part
+    to.lose("result_error", part.call_id)
+    said = list(part.parts)
+    first = next((number for number, inner in enumerate(said) if isinstance(inner, Text)), None)
+    if first is None:
+        said.insert(0, Text(ERROR))
+    else:
+        text = cast("Text", said[first])
+        said[first] = evolve(text, text=f"{ERROR}{text.text}")
+    return evolve(part, parts=said, is_error=False)
+
+
+def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
+    """A part of another dialect without the form that it had there."""
+    match part:
+        case Media() if part.native is not None:
+            return evolve(part, native=None)
+        case ToolCall() if part.item is not None or part.qualified is not None:
+            return evolve(part, item=None, qualified=None)
+        case ToolResult() if part.item is not None or part.native is not None:
+            return evolve(part, item=None, native=None)
+    return part
+
+
+def extras(part: Part, _place: Place, to: Lowering) -> Part:
+    """No members that only another dialect knows."""
+    return part if isinstance(part, Aside) else without_extras(part, to)
+
+
+def without_extras(value: V, to: Lowering, kind: str = "metadata") -> V:
+    """A part, a turn, a tool or a choice without ``extras``, each of which is a loss of that ``kind``."""
+    found = cast("Any", value).extras
+    if found is None:
+        return value
+    for name, said in found.items():
+        if has_value(said):
+            to.lose(kind, name)
+    return cast("V", evolve(cast("Any", value), extras=None))
+
+
+def arguments(part: Part, _place: Place, to: Lowering) -> Part:
+    """Arguments that are the text of an object, for a dialect that carries one; elsewhere of custom calls alone."""
+    if not isinstance(part, ToolCall):
+        return part
+    if part.kind == "custom":
+        if to.takes.custom_tools:
+            return part
+        to.lose("custom_tool_wrapped", part.name)
+        return evolve(part, kind="function", arguments=_as_text(wrapped_input(part.arguments)))
+    text = part.arguments if to.takes.arguments == "text" else _object_text(part, to)
+    return part if text is part.arguments else evolve(part, arguments=text)
+
+
+def _object_text(call: ToolCall, to: Lowering) -> str:
+    """The text of an object. Half of a surrogate pair, which is a legal escape in a text and not in a body, is U+FFFD."""
+    verdict = check_arguments(call.arguments).kind
+    if verdict == "empty":
+        return "{}"
+    if verdict != "complete":
+        to.lose("arguments_wrapped", call.name)
+        return _as_text(wrapped_arguments(call.arguments))
+    if not _HALF.search(call.arguments):
+        return call.arguments
+    given = call.arguments.encode()
+    whole = whole_characters(given)
+    if whole != given:
+        to.report.repair("lone_surrogate")
+    return whole.decode()
+
+
+def _as_text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()
+
+
+def cache_mark(part: Part, _place: Place, to: Lowering) -> Part:
+    """A mark where the dialect has one; its spans are not another vendor's, so each is a loss."""
+    return cast("Part", with_mark(part, to)) if isinstance(part, Text | Media | ToolCall | ToolResult) else part
+
+
+def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
+    """A part or a tool with its mark, or without; ``what`` has it, for the report."""
+    mark = value.cache
+    if mark is None:
+        return value
+    written = isinstance(value, to.takes.marked)
+    if not (written and to.source in to.takes.same_marks):
+        to.lose("cache_mark", what or mark)
+    return value if written else evolve(value, cache=None)
+
+
+def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
+    """The ids of calls and the names of tools as the dialect takes them, alike wherever they stand."""
+    if isinstance(part, ToolCall):
+        made = portable_call_id(part.id, to), portable_tool_name(part.name, to)
+        return part if made == (part.id, part.name) else evolve(part, id=made[0], name=made[1])
+    if isinstance(part, ToolResult):
+        call_id, name = portable_call_id(part.call_id, to), part.name and portable_tool_name(part.name, to)
+        return part if (call_id, name) == (part.call_id, part.name) else evolve(part, call_id=call_id, name=name)
+    return part
+
+
+def portable_call_id(call_id: str, to: Lowering) -> str:
+    ids = to.takes.ids
+    return call_id if ids is None else to.rewrite(call_id, portable_id(call_id, ids), "id_rewritten")
+
+
+def portable_tool_name(name: str, to: Lowering) -> str:
+    names = to.takes.names
+    return name if names is None else to.rewrite(name, portable_name(name, names), "name_rewritten")
+
+
+def is_blank(part: Part) -> bool:
+    """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
+    return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
+
+
+def without_blank_texts(parts: Sequence[Part], to: Lowering) -> list[Part]:
+    """The parts without blank texts; where ``blank_texts`` is ``some``, one of white space stays beside another part."""
+    some = to.takes.blank_texts == "some"
+    alone, kept = all(map(is_blank, parts)), list[Part]()
+    for part in parts:
+        if isinstance(part, ToolResult) and any(map(is_blank, part.parts)):
+            inner = without_blank_texts(cast("list[Part]", part.parts), to)
+            kept.append(evolve(part, parts=cast("Any", inner)))
+        elif not isinstance(part, Text | Refusal) or _stays(part, beside=some and not alone):
+            kept.append(part)
+        else:
+            if (mark := getattr(part, "cache", None)) is not None:
+                to.lose("cache_mark", mark)
+            to.report.repair("turn_empty")
+    return kept
+
+
+def _stays(part: Text | Refusal, *, beside: bool) -> bool:
+    """Whether a text is no blank one, or one of white space that may stand ``beside`` another part."""
+    return bool(part.text.strip() or getattr(part, "item", None) or (beside and part.text))

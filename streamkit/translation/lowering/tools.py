@@ -1,0 +1,193 @@
+"""What a dialect can't say of tools and of the choice among them. See ``lowering/__init__.py``.
+
+A tool that can't be defined must not leave its traces: providers refuse a choice among no tools, and a model that is made to
+call what it does not have invents the result. A request that demands such a tool is one that the dialect can't carry; where it
+was not demanded, the choice is one among those that are left, and there is none where none is left.
+
+Source: dialects.md §1.8, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve, fields
+
+from streamkit.conversation.messages import Request, Tool, ToolCall, ToolChoice, WebSearch
+from streamkit.dialects.lowering import Lowering
+from streamkit.errors import BadRequest
+from streamkit.text.quoting import quoted_all
+from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
+
+#: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
+INPUT_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+def namespaces_lost(request: Request, to: Lowering) -> Request:
+    """Count the groups of tools, which only Responses has."""
+    for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
+        to.lose("tool_namespace", name)
+    return request
+
+
+def search_found(request: Request, to: Lowering) -> Request:
+    """Find the search of the web that this dialect's provider can run, too."""
+    can_search = to.takes.can_search
+    if can_search is not None:
+        searches = (tool for tool in request.tools if tool.search is not None and not tool.search.stored_only)
+        to.search = next((tool for tool in searches if can_search(request)), None)
+    return request
+
+
+def defines(tool: Tool, to: Lowering) -> bool:
+    """Whether a tool has a definition here: of those that another dialect's provider runs, a search of the web may."""
+    return tool.kind != "server" or tool is to.search
+
+
+def choice_feasible(request: Request, to: Lowering) -> Request:
+    """The choice among the tools that the dialect can define.
+
+    Raises BadRequest where a tool is demanded that it can't define, or any tool where it can define none.
+    """
+    choice, dialect = request.tool_choice, to.takes.dialect
+    if choice is None:
+        return request
+    there = {tool.name for tool in request.tools if defines(tool, to)}
+    missing = dict.fromkeys(tool.name for tool in request.tools if tool.name not in there)
+    if choice.native is not None:  # what it names beside the request's tools is defined nowhere
+        missing |= dict.fromkeys(name for name in choice.names if name not in there)
+    left = tuple(name for name in choice.names if name not in missing)
+    if choice.mode == "required" and choice.names and not left:
+        raise BadRequest("tool_choice", f"{quoted_all(choice.names)} must be called, and {dialect} can't define it")
+    if choice.mode == "required" and not there:
+        why = f"{dialect} can't define {quoted_all([*missing])}" if missing else "the request defines none"
+        raise BadRequest("tool_choice", f"a tool must be called, and {why}")
+    if not there:
+        return evolve(request, tool_choice=None)
+    for name in choice.names:
+        if name in missing and choice.mode != "none":
+            to.lose("tool_choice", name)
+    if choice.names and not left:
+        choice = ToolChoice("none")
+    elif left != choice.names:
+        choice = evolve(choice, names=left)
+    return evolve(request, tool_choice=choice)
+
+
+def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
+    """The tools that a choice names, in their order; all where it names none, or none may be called."""
+    if choice is None or not choice.names or choice.mode == "none":
+        return tools
+    names = {*choice.names}
+    return [tool for tool in tools if tool.name in names]
+
+
+def choice_narrowed(request: Request, to: Lowering) -> Request:
+    """A choice of some of the tools as one among those alone, for a dialect that can name one tool or none.
+
+    Raises BadRequest if the target does not imitate it.
+    """
+    choice = request.tool_choice
+    named = choice is not None and choice.mode == "required" and len(choice.names) == 1
+    if to.takes.some_tools or choice is None or not choice.names or named or choice.mode == "none":
+        return request
+    if not to.target.emulate:
+        raise BadRequest("tool_choice", f"{to.takes.title} can't be told to choose among some of the tools only")
+    to.lose("tool_choice", "names")
+    return evolve(request, tools=[*chosen_of(request.tools, choice)], tool_choice=evolve(choice, names=()))
+
+
+def tools_fit(request: Request, to: Lowering) -> Request:
+    """Tools as the dialect defines them: no other provider's, with portable names, and functions in place of custom ones."""
+    tools, names = [], {}
+    for tool in request.tools:
+        fit = _hosted(tool, to) if tool.kind == "server" else _function(tool, to)
+        if fit is not None:
+            tools.append(fit)
+            if fit.name != tool.name and tool is to.search and tool.name not in functions_of(request):
+                names[tool.name] = fit.name
+    choice = request.tool_choice
+    if choice is not None:
+        made = tuple(names.get(name) or portable_tool_name(name, to) for name in choice.names)
+        choice = evolve(without_extras(choice, to, to.takes.choice_extras), names=made, native=None)
+    return evolve(request, tools=tools, tool_choice=choice)
+
+
+def functions_of(request: Request) -> set[str]:
+    """The names of the tools that the program runs."""
+    return {tool.name for tool in request.tools if tool.kind != "server"}
+
+
+def _function(tool: Tool, to: Lowering) -> Tool:
+    tool = _not_custom(with_mark(without_extras(tool, to), to, tool.name), to)
+    name = portable_tool_name(tool.name, to)
+    return tool if name == tool.name else evolve(tool, name=name)
+
+
+def no_custom_tools(request: Request, to: Lowering) -> Request:
+    """Functions that take their input as text in place of custom tools."""
+    return evolve(request, tools=[_not_custom(tool, to) for tool in request.tools])
+
+
+def _not_custom(tool: Tool, to: Lowering) -> Tool:
+    if tool.kind != "custom" or to.takes.custom_tools:
+        return tool
+    to.lose("custom_tool_wrapped", tool.name)
+    return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+def _hosted(tool: Tool, to: Lowering) -> Tool | None:
+    """Another dialect's search of the web as this one's; None for any other tool that another provider runs."""
+    search, written = tool.search, to.takes.search
+    if search is None or tool is not to.search or written is None:
+        to.lose("tool_definition", tool.name)
+        return None
+    for option in fields(WebSearch):
+        if getattr(search, option.name) and option.name not in {*to.takes.search_options, "extras"}:
+            to.lose("parameter", f"web_search.{option.name}")
+    for name in search.extras or ():
+        to.lose("parameter", f"web_search.{name}")
+    raw = written(search, to)
+    return evolve(tool, name=raw.get("name", tool.name), raw=raw)
+
+
+def called_tools_defined(request: Request, to: Lowering) -> Request:
+    """Definitions of the tools that the history calls, which some servers demand though none is offered."""
+    if request.tools or not to.takes.declares_called:
+        return request
+    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+    names = dict.fromkeys(call.name for call in calls)
+    if not names:
+        return request
+    for _ in names:
+        to.report.repair("tool_declared")
+    tools = [Tool(name, parameters={"type": "object"}) for name in names]
+    return evolve(request, tools=tools, tool_choice=ToolChoice("none"))
+
+
+def schemas_with_properties(request: Request, to: Lowering) -> Request:
+    """Schemas of objects with ``properties``, for servers that refuse them without."""
+    if not to.takes.needs_properties:
+        return request
+    return evolve(request, tools=[_with_properties(tool, to) for tool in request.tools])
+
+
+def _with_properties(tool: Tool, to: Lowering) -> Tool:
+    schema = tool.parameters
+    is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
+    if tool.kind == "server" or not is_object or schema.get("properties") is not None:
+        return tool
+    to.report.repair("properties_added")
+    return evolve(tool, parameters={**schema, "properties": {}})
+
+
+def no_choice_among_none(request: Request, _to: Lowering) -> Request:
+    """No choice where there is no tool, and none must be called."""
+    choice = request.tool_choice
+    idle = not request.tools and choice is not None and choice.mode != "required"
+    return evolve(request, tool_choice=None) if idle else request

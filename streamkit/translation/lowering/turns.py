@@ -1,0 +1,321 @@
+"""What a dialect can't say of turns, and the order that its servers want them in. See ``lowering/__init__.py``.
+
+Source: dialects.md §3.2, §5.3, §7.3, §7.4; seeds.md S2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from typing import Any, Final, TypeVar, cast
+
+from attrs import evolve
+
+from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
+from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
+from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
+from streamkit.dialects.lowering import Lowering
+from streamkit.errors import BadRequest
+from streamkit.events import Aside
+from streamkit.text.quoting import quoted
+from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
+
+P = TypeVar("P", bound=Part)
+#: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
+OPENING: Final = "(The assistant speaks first.)"
+#: The user's turn after an assistant's text, for a model that does not continue that text.
+CLOSING: Final = "(Go on from where your last message ends, without repeating it.)"
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def readable(request: Request, to: Lowering) -> Request:
+    """Text for parts of the user and the system that only one dialect has a form for, though they have text.
+
+    Raises BadRequest for an unknown part of theirs: without it the model would answer something else.
+    """
+    return evolve(request, turns=[_readable(turn, to) for turn in request.turns])
+
+
+def _readable(turn: Turn, to: Lowering) -> Turn:
+    if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
+        return turn
+    parts = [_as_text(part, to) for part in turn.parts]
+    for part in parts:
+        if isinstance(part, Aside) and part.kind == "unknown_event" and part.place:
+            kind = quoted(part.raw.get("type") or ", ".join(part.raw))
+            raise BadRequest(part.place, f"a part of type {kind} is not known, and {to.takes.dialect} can't be sent it")
+    return evolve(turn, parts=parts)
+
+
+def _as_text(part: Part, to: Lowering) -> Part:
+    match part:
+        case ToolResult() if not all(isinstance(inner, Text) for inner in part.parts):
+            return evolve(part, parts=cast("Any", [_as_text(inner, to) for inner in part.parts]))
+        case Aside() if (text := text_of_block(part)) is not None:
+            to.lose("metadata", part.type)
+            return text
+        case Media() if not to.takes.text_files and (text := text_of_file(part)) is not None:
+            to.lose("metadata", "media_type")
+            return text
+        case Media(kind="image", media_type=str(said_type)) if (kind := image_type(part)) != said_type:
+            to.report.repair("media_type_mended")
+            return evolve(part, media_type=kind)
+        case Media(kind="audio", media_type=None):
+            return evolve(part, media_type=type_by_beginning(part))
+    return part
+
+
+def telling(request: Request, to: Lowering) -> Request:
+    """No blank texts that say nothing beside a turn's calls, media and results, and no turn of a blank system."""
+    turns = []
+    for turn in request.turns:
+        parts = [
+            evolve(part, parts=_telling(part.parts, to)) if isinstance(part, ToolResult) else part
+            for part in turn.parts
+        ]
+        parts = _telling(parts, to, all_blank=turn.role != "system")
+        if parts or not turn.parts:
+            turns.append(evolve(turn, parts=parts))
+    return evolve(request, turns=turns)
+
+
+def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> list[P]:
+    """The parts without blank texts, each of which is counted, where there is anything else; else all, if ``all_blank``.
+
+    Beside other text one with white space stays: it may be the space between two words of a model.
+    """
+    words = any(isinstance(part, Text | Refusal) and part.text.strip() for part in parts)
+    kept = [part for part in parts if not is_blank(part) or (words and cast("Text", part).text)]
+    if not kept and all_blank:
+        return list(parts)
+    for part in parts:
+        if is_blank(part) and not (words and cast("Text", part).text):
+            to.report.repair("turn_empty")
+            if (mark := getattr(part, "cache", None)) is not None:
+                to.lose("cache_mark", mark)
+    return kept
+
+
+def no_silent_turns(request: Request, to: Lowering) -> Request:
+    """No turns that would be no message: empty ones, and ones with parts of one dialect alone.
+
+    Where no other turn but the system's is left, all stay: the writer decides what such a request is.
+    """
+    silent, kept = list[Turn](), list[Turn]()
+    for turn in request.turns:
+        (silent if all(isinstance(part, Aside) for part in turn.parts) else kept).append(turn)
+    if all(turn.role == "system" for turn in kept):
+        return request
+    for turn in silent:
+        without_extras(turn, to)
+        for part in turn.parts:
+            if isinstance(part, Aside):
+                to.lose(part.kind, part.type)
+        if not turn.parts:
+            to.report.repair("turn_empty")
+    return evolve(request, turns=kept)
+
+
+def turns_counted(request: Request, to: Lowering) -> Request:
+    """Count turns without parts, and names of turns that have no place, which go."""
+    for turn in request.turns:
+        if not turn.parts:
+            to.report.repair("turn_empty")
+    if to.takes.turn_names or all(turn.name is None for turn in request.turns):
+        return request
+    for turn in request.turns:
+        if turn.name is not None:
+            to.lose("turn_name", turn.name)
+    return evolve(request, turns=[evolve(turn, name=None) for turn in request.turns])
+
+
+def no_blank_texts(request: Request, to: Lowering) -> Request:
+    """No texts that the server refuses as blank."""
+    if to.takes.blank_texts == "all":
+        return request
+    return evolve(request, turns=[evolve(turn, parts=without_blank_texts(turn.parts, to)) for turn in request.turns])
+
+
+def answerable(request: Request, to: Lowering) -> Request:
+    """A turn of the user after an assistant's text, for a model that does not continue that text.
+
+    Raises BadRequest if the target refuses such a history.
+    """
+    turns = request.turns
+    last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
+    if to.takes.model.prefill or last is None or last.role != "assistant":
+        return request
+    if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_has_text, last.parts)):
+        return request
+    if to.target.assistant_last == "refuse":
+        raise BadRequest(
+            "messages",
+            f"{quoted(request.model or '')} does not go on with the assistant's text: the user must speak last; "
+            "assistant_last = 'bridge' adds a turn",
+        )
+    to.report.repair("turn_added")
+    return evolve(request, turns=[*turns, Turn("user", [Text(CLOSING)])])
+
+
+def _has_text(part: Part) -> bool:
+    return isinstance(part, Text | Refusal) and bool(part.text.strip())
+
+
+def continuable(request: Request, to: Lowering) -> Request:
+    """No white space at the end of an assistant's text that Claude is to go on with: it refuses that."""
+    turns = request.turns
+    last = turns[-1].parts[-1] if turns and turns[-1].parts else None
+    if not to.takes.is_claude or not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
+        return request
+    text = last.text.rstrip()
+    if text == last.text:
+        return request
+    to.report.repair("space_trimmed")
+    return evolve(
+        request, turns=[*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
+    )
+
+
+def no_extras(request: Request, to: Lowering) -> Request:
+    """No members of turns that only another dialect knows."""
+    return evolve(request, turns=[without_extras(turn, to) for turn in request.turns])
+
+
+# -- their order -------------------------------------------------------------------------------------------------------
+
+
+def is_result(part: Part) -> bool:
+    return isinstance(part, ToolResult)
+
+
+def no_empty_turns(request: Request, _to: Lowering) -> Request:
+    """No turns of which nothing is left."""
+    return evolve(request, turns=[turn for turn in request.turns if turn.parts])
+
+
+def system_in_place(request: Request, to: Lowering) -> Request:
+    """The system's words where the server takes them; others of the system go to those in front."""
+    if to.takes.system == "anywhere":
+        return request
+    leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
+    placed: list[Turn] = []
+    for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role == "assistant"):
+        turns = [*run]
+        others = [turn for turn in turns if turn.role != "system"]
+        behind: list[Turn] = []
+        if others and to.takes.system == "behind user":
+            behind = [*takewhile(lambda turn: turn.role == "system", reversed(turns))][::-1]
+        for turn in turns[: len(turns) - len(behind)]:
+            if turn.role == "system":
+                to.lose("system_place")
+                leading.append(turn)
+        placed += [*others, *behind]
+    return evolve(request, turns=[*leading, *placed])
+
+
+def neighbours_joined(request: Request, to: Lowering) -> Request:
+    """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
+    if not to.takes.alternate:
+        return request
+    leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
+    turns = []
+    for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role):
+        same = [*run]
+        for _ in range(sum(not all(map(is_result, turn.parts)) for turn in same) - 1):
+            to.report.repair("turns_joined")
+        turns.append(
+            same[0] if len(same) == 1 else evolve(same[0], parts=[part for turn in same for part in turn.parts])
+        )
+    return evolve(request, turns=[*leading, *turns])
+
+
+def results_placed(request: Request, to: Lowering) -> Request:
+    """The results of tools where the server wants them."""
+    match to.takes.results:
+        case "first":
+            return _results_first(request, to)
+        case "apart":
+            return evolve(request, turns=[apart for turn in request.turns for apart in _results_apart(turn, to)])
+    return _results_behind_calls(request, to)
+
+
+def _results_first(request: Request, to: Lowering) -> Request:
+    """All results between two turns of the assistant in front of the first turn of the user."""
+    if not any(is_result(part) for turn in request.turns for part in turn.parts):
+        return request
+    turns: list[Turn] = []
+    for is_answer, run in groupby(request.turns, key=lambda turn: turn.role == "assistant"):
+        between = [*run]
+        first = None if is_answer else next((n for n, turn in enumerate(between) if turn.role == "user"), None)
+        results = [part for turn in between for part in turn.parts if is_result(part)]
+        if first is None or not results:
+            turns += between
+            continue
+        in_place = len([*takewhile(is_result, between[first].parts)])
+        for _ in results[in_place:]:
+            to.report.repair("result_moved")
+        if in_place < len(results):
+            between = [evolve(turn, parts=[part for part in turn.parts if not is_result(part)]) for turn in between]
+            between[first] = evolve(between[first], parts=[*results, *between[first].parts])
+        turns += [turn for turn in between if turn.parts]
+    return evolve(request, turns=turns)
+
+
+def _results_apart(turn: Turn, to: Lowering) -> list[Turn]:
+    """A turn as two, of its results and of the rest; as it is where one of them would be empty."""
+    results = [part for part in turn.parts if is_result(part)]
+    if not results or len(results) == len(turn.parts):
+        return [turn]
+    if any(not is_result(part) for part in turn.parts[: len(results)]):
+        to.report.repair("result_moved")
+    return [Turn("user", results), evolve(turn, parts=[part for part in turn.parts if not is_result(part)])]
+
+
+def _results_behind_calls(request: Request, to: Lowering) -> Request:
+    """Turns of results right behind the assistant's that called."""
+    placed: list[Turn] = []
+    others: list[Turn] = []
+    for turn in [apart for whole in request.turns for apart in _results_apart(whole, to)]:
+        if turn.parts and is_result(turn.parts[0]):
+            for _ in turn.parts if others else ():
+                to.report.repair("result_moved")
+            placed.append(turn)
+            continue
+        others.append(turn)
+        if turn.role == "assistant":
+            placed += others
+            others = []
+    return evolve(request, turns=placed + others)
+
+
+def user_speaks(request: Request, to: Lowering) -> Request:
+    """A turn of the user's where the server needs one: the system's words, where nobody else speaks.
+
+    Raises BadRequest where there are none, or where the target wants such a request refused.
+    """
+    member, title = to.takes.needs_user, to.takes.title
+    if not member or any(turn.role != "system" for turn in request.turns):
+        return request
+    if not to.target.emulate or not request.turns:
+        raise BadRequest(member, f"{title} needs a {member.removesuffix('s')} of the user, beside what the system says")
+    to.lose("system_place")
+    return evolve(request, turns=[Turn("user", [part for turn in request.turns for part in turn.parts])])
+
+
+def user_speaks_first(request: Request, to: Lowering) -> Request:
+    """A short turn of the user's in front of an assistant who speaks first, for a dialect that wants the user to.
+
+    Raises BadRequest if the target refuses such a history.
+    """
+    number = next((number for number, turn in enumerate(request.turns) if turn.role != "system"), None)
+    if not to.takes.user_first or number is None or request.turns[number].role != "assistant":
+        return request
+    if to.target.assistant_first == "refuse":
+        raise BadRequest(
+            to.takes.needs_user, "the user must speak first; assistant_first = 'bridge' puts a turn in front"
+        )
+    to.report.repair("turn_added")
+    turns = request.turns
+    return evolve(request, turns=[*turns[:number], Turn("user", [Text(OPENING)]), *turns[number:]])
