@@ -128,7 +128,7 @@ def extras(part: Part, _place: Place, to: Lowering) -> Part:
 
 def without_extras(value: V, to: Lowering, kind: str = "metadata") -> V:
     """A part, a turn, a tool or a choice without ``extras``, each of which is a loss of that ``kind``."""
-    found = cast("Any", value).extras
+    found = getattr(value, "extras", None)
     if found is None:
         return value
     for name, said in found.items():
