@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -43,6 +45,7 @@ LOOK, GO = Tool("look", parameters={"type": "object"}), Tool("go")
 WEB = Tool("web", kind="server", raw={"type": "web"}, search=WebSearch(max_uses=2, context="low"))
 CUSTOM = Tool("run", "Runs.", kind="custom")
 NOTE = Aside("them", "citation", "note", {"n": 1})
+NONE: Mapping[str, Any] = MappingProxyType({})
 US = re.compile("[A-Za-z0-9_]{1,40}")
 
 
@@ -65,10 +68,10 @@ class Row:
     given: dict[str, Any]
     through: Pass
     left: dict[str, Any]
-    losses: dict[str, int] = {}
-    repairs: dict[str, int] = {}
-    takes: dict[str, Any] = {}
-    target: dict[str, Any] = {}
+    losses: Mapping[str, int] = NONE
+    repairs: Mapping[str, int] = NONE
+    takes: Mapping[str, Any] = NONE
+    target: Mapping[str, Any] = NONE
 
 
 def lowered(row: Row) -> tuple[Request, StreamReport]:
