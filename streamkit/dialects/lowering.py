@@ -60,6 +60,8 @@ class Capabilities:
     marked: tuple[type, ...] = ()
 
     # the order of turns
+    empty_turns: bool = False  #: a turn without parts is a message
+    empty_answers: bool = True  #: where it is, one of the assistant's is a message, too
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
@@ -191,6 +193,8 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
-def model_for(model: str | None, provider: Provider | None, unknown: Model, efforts: frozenset[str] | None) -> Model:
+def model_for(
+    model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
+) -> Model:
     """What a model takes behind a provider."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

@@ -109,6 +109,7 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     known_words,
     said,
     # in which order
+    turns.no_empty_answers,
     turns.no_empty_turns,
     turns.system_in_place,
     turns.user_speaks,
