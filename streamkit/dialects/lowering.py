@@ -17,6 +17,7 @@ from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 #: Where a part stands: in a message of that role, or in a tool's result.
@@ -38,6 +39,7 @@ class Capabilities:
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
     users: re.Pattern[str] | None = None
+    needs_ids: bool = True  #: a call must have an id
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
     result_errors: bool = True  #: a member says that a result is an error
@@ -52,6 +54,8 @@ class Capabilities:
     #: Which blank texts are taken: all, none, or some: those of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
     arguments: Literal["text", "object"] = "text"
+    #: Which of the vendor's own asides are written at that place; None: all.
+    asides: Callable[[Aside, Place], bool] | None = None
     #: Media as the servers take them at that place; None for what they don't take, which the function counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
     #: Dialects whose cache marks mean the same, the most marks that a request may have (None: any number), and who has them.
@@ -74,6 +78,9 @@ class Capabilities:
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a choice may name several tools
+    #: Who is told which tools may be called by offering no others, for no member says it: ``an AG-UI agent``.
+    offered_to: str = ""
+    strict_tools: bool = True  #: a tool may be strict
     #: Options of a search of the web that the dialect has a place for; its provider runs one if ``can_search`` says so.
     search_options: frozenset[str] = frozenset()
     can_search: Callable[[Request], bool] | None = None

@@ -74,6 +74,11 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
+def own_aside(aside: Aside, place: Place) -> bool:
+    """Whether an aside is a part of a content, or a citation of the assistant's."""
+    return content_of(aside) is not None or (aside.type == CITATION and place == "assistant")
+
+
 def chosen_offered(request: Request, _to: Lowering) -> Request:
     """The tools that the choice names alone, since the server can't be told their names."""
     return evolve(request, tools=[*chosen_of(request.tools, request.tool_choice)])
@@ -95,7 +100,7 @@ def content_said(request: Request, to: Lowering) -> Request:
     return each_part(request, to, _said)
 
 
-def _said(part: Part, place: Place, to: Lowering) -> Part | None:
+def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
     match part:
         case Reasoning(text=""):
             return None
@@ -103,9 +108,6 @@ def _said(part: Part, place: Place, to: Lowering) -> Part | None:
             return None
         case Reasoning(kind="summary") if not to.own:
             return evolve(part, kind="raw")
-        case Aside() if content_of(part) is None and (part.type != CITATION or place != "assistant"):
-            to.lose(part.kind, part.type)
-            return None
     return part
 
 
@@ -144,14 +146,14 @@ def thinking_in_tokens(request: Request, to: Lowering) -> Request:
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
     if effort not in {None, "none"}:
         to.lose("parameter", "thinking.effort")
-    if budget is not None and budget <= 0:  # none, or as the model likes (Gemini)
+    if budget is not None and budget <= 0 and not to.own:  # none, or as the model likes (Gemini)
         enabled = budget < 0 if enabled is None else enabled
         budget = None
     if budget is None and enabled is not False:
         budget = below(budget_of(effort) or 0, options.max_tokens) or None
     if enabled is None and (effort is not None or budget is not None):
         enabled = effort != "none"
-    fit = Thinking(enabled=enabled, budget_tokens=budget if enabled else None)
+    fit = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
     return evolve(request, options=evolve(options, thinking=fit))
 
 
@@ -171,6 +173,7 @@ FOREIGN: Final = Capabilities(
     result_errors=False,
     unsigned_reasoning=True,
     strips_signatures=True,
+    asides=own_aside,
     media=fit_media,
     empty_turns=True,
     empty_answers=False,
@@ -184,7 +187,13 @@ FOREIGN: Final = Capabilities(
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: Of requests of the dialect itself.
-OWN: Final = evolve(FOREIGN, media=own_media, empty_answers=True, results="apart", last=(choice_unnamed, form_unnamed))
+OWN: Final = evolve(
+    FOREIGN,
+    media=own_media,
+    empty_answers=True,
+    results="apart",
+    last=(choice_unnamed, thinking_in_tokens, form_unnamed),
+)
 
 
 def capabilities(request: Request, provider: Provider | None) -> Capabilities:
