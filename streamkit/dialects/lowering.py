@@ -17,6 +17,7 @@ from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 #: Where a part stands: in a message of that role, or in a tool's result.
@@ -38,6 +39,7 @@ class Capabilities:
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
     users: re.Pattern[str] | None = None
+    needs_ids: bool = True  #: a call must have an id
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
     result_errors: bool = True  #: a member says that a result is an error
@@ -52,6 +54,8 @@ class Capabilities:
     #: Which blank texts are taken: all, none, or some: those of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
     arguments: Literal["text", "object"] = "text"
+    #: Which of the vendor's own asides are written at that place; None: all.
+    asides: Callable[[Aside, Place], bool] | None = None
     #: Media as the servers take them at that place; None for what they don't take, which the function counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
     #: Dialects whose cache marks mean the same, the most marks that a request may have (None: any number), and who has them.
@@ -60,6 +64,8 @@ class Capabilities:
     marked: tuple[type, ...] = ()
 
     # the order of turns
+    empty_turns: bool = False  #: a turn without parts is a message
+    empty_answers: bool = True  #: where it is, one of the assistant's is a message, too
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
@@ -72,6 +78,9 @@ class Capabilities:
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a choice may name several tools
+    #: Who is told which tools may be called by offering no others, for no member says it: ``an AG-UI agent``.
+    offered_to: str = ""
+    strict_tools: bool = True  #: a tool may be strict
     #: Options of a search of the web that the dialect has a place for; its provider runs one if ``can_search`` says so.
     search_options: frozenset[str] = frozenset()
     can_search: Callable[[Request], bool] | None = None
@@ -191,6 +200,8 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
-def model_for(model: str | None, provider: Provider | None, unknown: Model, efforts: frozenset[str] | None) -> Model:
+def model_for(
+    model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
+) -> Model:
     """What a model takes behind a provider."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

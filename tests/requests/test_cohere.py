@@ -497,21 +497,21 @@ def test_members_of_another_dialect():
     )
     assert report.lost == [
         ("parameter", "output"),  # which the server refuses next to tools
+        ("tool_strict", "look"),
         ("cache_mark", "look"),
         ("custom_tool_wrapped", "run"),
         ("tool_definition", "web"),
-        ("tool_strict", "look"),
-        ("tool_choice", "parallel"),
         ("parameter", "top_logprobs"),
         ("parameter", "service_tier"),
         ("parameter", "user"),
+        ("parameter", "container"),
+        ("tool_choice", "parallel"),
         ("parameter", "p"),
         ("parameter", "k"),
         ("parameter", "presence_penalty"),
         ("parameter", "frequency_penalty"),
         ("parameter", "thinking.summary"),
         ("parameter", "thinking.effort"),
-        ("parameter", "container"),
     ]
     assert faults("cohere", written) == []
 

@@ -541,7 +541,7 @@ def test_a_schema_that_never_ends_is_refused():
 @pytest.mark.parametrize(
     ("tool", "expected", "lost"),
     [
-        (Tool("a b", "d", SCHEMA, strict=True, cache="short"), {"name": "a b", "description": "d", "parameters": SCHEMA}, ["cache_mark", "tool_strict"]),
+        (Tool("a b", "d", SCHEMA, strict=True, cache="short"), {"name": "a b", "description": "d", "parameters": SCHEMA}, ["tool_strict", "cache_mark"]),
         (Tool("f", parameters=SCHEMA, strict=False, extras={"x": 1}), {"name": "f", "parameters": SCHEMA}, ["metadata"]),
         (
             Tool("f", kind="custom", format={"type": "text"}),

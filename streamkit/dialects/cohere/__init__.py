@@ -10,7 +10,7 @@ from streamkit.dialects.cohere.http import HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
 from streamkit.dialects.cohere.quirks import QUIRKS
 from streamkit.dialects.cohere.request_in import CohereRequestReader
-from streamkit.dialects.cohere.request_out import CohereRequestWriter
+from streamkit.dialects.cohere.request_out import capabilities, write
 from streamkit.dialects.cohere.response import CohereResponseWriter
 from streamkit.dialects.cohere.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
@@ -23,7 +23,7 @@ DIALECT = Dialect(
     linter=CohereLinter,
     keep_alive={"comment": KEEP_ALIVE},
     recognises=recognises,
-    bodies=Bodies.of(CohereRequestReader, CohereRequestWriter, CohereBodyDecoder, CohereResponseWriter),
+    bodies=Bodies.of(CohereRequestReader, write, CohereBodyDecoder, CohereResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind == "file",  # which may be text

@@ -1,8 +1,9 @@
 """The neutral conversation to Cohere's v2 chat requests.
 
-A turn is one message, and each result in it a ``tool`` message of its own in front; a request of another dialect gets them
-right behind their calls. Images are for the user's messages only. A part of reasoning is a thinking, and this dialect's own
-summary the tool plan. Nothing signed or encrypted has a place.
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are Cohere's own. A turn is one message, and each result of a tool a ``tool``
+message. Images are for the user's messages only. A part of reasoning is a thinking, and this dialect's own summary the tool
+plan. Nothing signed or encrypted has a place.
 
 The server refuses fields that it does not know. A tool can't be named: such a choice is written as the only tool, which must
 then be called, and counted; a choice of some is one of all that are offered. One member says for all tools whether calls must
@@ -13,18 +14,18 @@ Source: dialects.md §6.2, §7.3, §7.4; the documentation in the client of cohe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
     OutputFormat,
     Part,
     Reasoning,
-    RedactedReasoning,
-    Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -35,209 +36,275 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.message_writer import MessageWriter
-from streamkit.dialects.bodies.request_writer import as_error
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
+from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: Options that are written by methods of their own.
-BESIDE: Final = frozenset({"choices", "output", "thinking"})
+#: How closely an image can be looked at.
+CLOSENESS: Final = frozenset({"auto", "low", "high"})
+
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
 
-class CohereRequestWriter(MessageWriter):
-    """Writes one request."""
-
-    dialect = "cohere"
-    most_stops = 5
-    text_files = False
-    vendor = VENDOR
-    form_with_tools = False
-
-    def request_body(self) -> dict[str, Any]:
-        """The body. Raises BadRequest for more than one choice."""
-        request, options = self.request, self.request.options
-        self.one_choice("Cohere")
-        body = without_none(model=request.model)
-        body["messages"] = list(self.messages())
-        offered = chosen_of(request.tools, request.tool_choice)
-        definitions = [self.function_tool(tool, lambda schema: schema or {}) for tool in offered]
-        tools = [tool for tool in definitions if tool is not None]
-        body |= without_none(tools=tools or None, strict_tools=self._strict(offered))
-        body |= without_none(tool_choice=self._tool_choice(request.tool_choice, tools))
-        body |= self._numbers(self.options(OPTIONS, BESIDE))
-        body |= without_none(
-            thinking=self._thinking(options.thinking),
-            response_format=self._output(options.output),
-            stream=request.stream,
-        )
-        return add_missing(body, self.request_extras())
-
-    # -- options ---------------------------------------------------------------------------------------------------
-
-    def _numbers(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options within the ranges that the server takes."""
-        if self.own:
-            return options
-        for name, (least, most) in RANGES.items():
-            if name in options and not least <= options[name] <= most:
-                self.lose("parameter", name)
-                options[name] = min(max(options[name], least), most)
-        return options
-
-    def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
-        if thinking is None:
-            return None
-        if not self.own and not self.model.efforts:
-            self.lose("parameter", "thinking")
-            return None
-        self.lose_members(thinking, "thinking", "summary")
-        if thinking.effort not in {None, "none"}:
-            self.lose("parameter", "thinking.effort")
-        budget, enabled = thinking.budget_tokens, thinking.enabled
-        if budget is not None and budget <= 0 and not self.own:  # none, or as the model likes (Gemini)
-            enabled = budget < 0 if enabled is None else enabled
-            budget = None
-        if budget is None and enabled is not False:  # an effort has no other form here
-            budget = below(budget_of(thinking.effort) or 0, self.request.options.max_tokens) or None
-        if enabled is None:
-            if thinking.effort is None and budget is None:
-                return None
-            enabled = thinking.effort != "none"
-        return without_none(
-            type="enabled" if enabled else "disabled", token_budget=budget if enabled or self.own else None
-        )
-
-    def _output(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        if output is None:
-            return None
-        if output.kind == "text":
-            return {"type": "text"}
-        self.lose_members(output, "output", "name", "description", kind="metadata")
-        return without_none(type="json_object", json_schema=output.schema)
-
-    # -- tools -----------------------------------------------------------------------------------------------------
-
-    def _strict(self, tools: Sequence[Tool]) -> bool | None:
-        """Whether all calls must fit their tools; where only some must, that is lost."""
-        strict = {tool.strict for tool in tools if tool.kind == "function"}
-        if strict == {True} or (strict == {False} and self.own):
-            return strict.pop()
-        for tool in tools:
-            if tool.strict:
-                self.lose("tool_strict", tool.name)
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """An image of the user's, in the request or at a URL of the web."""
+    fit = own_media(media, place, to)
+    if fit is None:
         return None
+    if media.data is None and not (media.url or "").startswith(("data:", "http:", "https:")):
+        to.lose("media", "image, not at a URL of the web")
+        return None
+    if media.detail is None or media.detail in CLOSENESS:
+        return media
+    to.lose("metadata", "detail")
+    return evolve(media, detail=None)
 
-    def _tool_choice(self, choice: ToolChoice | None, tools: Sequence[Any]) -> str | None:
-        if choice is None:
+
+def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """An image of the user's."""
+    if place == "user" and media.kind == "image" and (media.data is not None or media.url is not None):
+        return media
+    to.lose("media", media.kind)
+    return None
+
+
+def own_aside(aside: Aside, place: Place) -> bool:
+    """Whether an aside is a part of a content, or a citation of the assistant's."""
+    return content_of(aside) is not None or (aside.type == CITATION and place == "assistant")
+
+
+def chosen_offered(request: Request, _to: Lowering) -> Request:
+    """The tools that the choice names alone, since the server can't be told their names."""
+    return evolve(request, tools=[*chosen_of(request.tools, request.tool_choice)])
+
+
+def strict_together(request: Request, to: Lowering) -> Request:
+    """Calls that must fit the schemas of all tools; where only some must, that is lost."""
+    strict = {tool.strict for tool in request.tools if tool.kind == "function"}
+    if strict == {True} or (strict == {False} and to.own):
+        return request
+    for tool in request.tools:
+        if tool.strict:
+            to.lose("tool_strict", tool.name)
+    return evolve(request, tools=[evolve(tool, strict=None) for tool in request.tools])
+
+
+def content_said(request: Request, to: Lowering) -> Request:
+    """Parts that say anything, and thinking in place of another dialect's summary of it."""
+    return each_part(request, to, _said)
+
+
+def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
+    match part:
+        case Reasoning(text=""):
             return None
-        self.extras(choice.extras)
-        if choice.parallel is False:
-            self.lose("tool_choice", "parallel")
-        if choice.mode == "required" and len(choice.names) == 1:
-            self.lose("tool_choice", choice.names[0])
-        if choice.mode == "required":
-            return "REQUIRED"
-        return "NONE" if choice.mode == "none" and (tools or self.own) else None
+        case Text(text="") if not to.own:
+            return None
+        case Reasoning(kind="summary") if not to.own:
+            return evolve(part, kind="raw")
+    return part
 
-    # -- messages --------------------------------------------------------------------------------------------------
 
-    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        return self.named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
+def choice_unnamed(request: Request, to: Lowering) -> Request:
+    """A choice without the name of the only tool, and whether several calls may come, which have no place."""
+    choice = request.tool_choice
+    if choice is None:
+        return request
+    if choice.parallel is False:
+        to.lose("tool_choice", "parallel")
+    if choice.mode == "required" and len(choice.names) == 1:
+        to.lose("tool_choice", choice.names[0])
+    return evolve(request, tool_choice=ToolChoice(choice.mode))
 
-    def _content(self, parts: Sequence[Part], role: str) -> str | list[dict[str, Any]]:
-        """A string for one plain text, else a list of parts."""
-        return plain_or_list([content for part in parts if (content := self._part(part, role)) is not None])
 
-    def _part(self, part: Part, role: str) -> dict[str, Any] | None:
-        """One part of the content of a message of ``role``; None for what can't be."""
+def numbers_in_range(request: Request, to: Lowering) -> Request:
+    """Options within the ranges that the server takes."""
+    changes: dict[str, Any] = {}
+    for name, (least, most) in RANGES.items():
+        value = getattr(request.options, name)
+        if value is not None and not least <= value <= most:
+            to.lose("parameter", OPTIONS[name])
+            changes[name] = min(max(value, least), most)
+    return evolve(request, options=evolve(request.options, **changes)) if changes else request
+
+
+def thinking_in_tokens(request: Request, to: Lowering) -> Request:
+    """Whether to think, and how many tokens: an effort has no other form."""
+    options, thinking = request.options, request.options.thinking
+    if thinking is None:
+        return request
+    if not to.takes.model.efforts:
+        to.lose("parameter", "thinking")
+        return evolve(request, options=evolve(options, thinking=None))
+    to.lose_members(thinking, "thinking", "summary")
+    effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
+    if effort not in {None, "none"}:
+        to.lose("parameter", "thinking.effort")
+    if budget is not None and budget <= 0 and not to.own:  # none, or as the model likes (Gemini)
+        enabled = budget < 0 if enabled is None else enabled
+        budget = None
+    if budget is None and enabled is not False:
+        budget = below(budget_of(effort) or 0, options.max_tokens) or None
+    if enabled is None and (effort is not None or budget is not None):
+        enabled = effort != "none"
+    fit = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
+    return evolve(request, options=evolve(options, thinking=fit))
+
+
+def form_unnamed(request: Request, to: Lowering) -> Request:
+    """The form of the answer, for whose name and description there is no place."""
+    output = request.options.output
+    if output is not None and output.kind != "text":
+        to.lose_members(output, "output", "name", "description", kind="metadata")
+    return request
+
+
+FOREIGN: Final = Capabilities(
+    dialect="cohere",
+    vendor=VENDOR,
+    title="Cohere",
+    text_files=False,
+    result_errors=False,
+    unsigned_reasoning=True,
+    strips_signatures=True,
+    asides=own_aside,
+    media=fit_media,
+    empty_turns=True,
+    empty_answers=False,
+    results="behind calls",
+    some_tools=True,
+    form_with_tools=False,
+    options=frozenset({*OPTIONS, "output", "thinking"}),
+    most_stops=5,
+    first=(chosen_offered, strict_together),
+    said=(content_said,),
+    last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
+)
+#: Of requests of the dialect itself.
+OWN: Final = evolve(
+    FOREIGN,
+    media=own_media,
+    empty_answers=True,
+    results="apart",
+    last=(choice_unnamed, thinking_in_tokens, form_unnamed),
+)
+
+
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    if request.dialect == FOREIGN.dialect:
+        return OWN
+    most_stops = FOREIGN.most_stops if provider is None else None
+    return evolve(FOREIGN, model=model_for(request.model, provider), most_stops=most_stops)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    options, choice = request.options, request.tool_choice
+    said = {word: getattr(options, name) for name, word in OPTIONS.items()}
+    body = without_none(
+        model=request.model,
+        messages=[message for turn in request.turns for message in _messages(turn, report)],
+        tools=[_tool(tool) for tool in request.tools] or None,
+        strict_tools=next((tool.strict for tool in request.tools if tool.strict is not None), None),
+        tool_choice=None if choice is None or choice.mode == "auto" else choice.mode.upper(),
+        **{word: value for word, value in said.items() if value != ()},
+        thinking=_thinking(options.thinking),
+        response_format=_output(options.output),
+        stream=request.stream,
+    )
+    return add_missing(body, request.extras)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.kind == "server":
+        return dict(tool.raw or {})
+    function = without_none(name=tool.name, description=tool.description, parameters=tool.parameters or {})
+    return add_missing({"type": "function", "function": function}, tool.extras)
+
+
+def _thinking(thinking: Thinking | None) -> dict[str, Any] | None:
+    if thinking is None or thinking.enabled is None:
+        return None
+    return without_none(type="enabled" if thinking.enabled else "disabled", token_budget=thinking.budget_tokens)
+
+
+def _output(output: OutputFormat | None) -> dict[str, Any] | None:
+    if output is None or output.kind == "text":
+        return None if output is None else {"type": "text"}
+    return without_none(type="json_object", json_schema=output.schema)
+
+
+def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
+    """The messages that a turn is: one, but for results of tools."""
+    results = [part for part in turn.parts if isinstance(part, ToolResult)]
+    for result in results:
+        message = {"role": "tool", "tool_call_id": result.call_id, "content": _content(result.parts)}
+        yield add_missing(message, result.extras)
+    if not results:
+        members = _assistant(turn.parts, report) if turn.role == "assistant" else {"content": _content(turn.parts)}
+        yield add_missing({"role": turn.role, **members}, turn.extras)
+
+
+def _assistant(parts: Sequence[Part], report: StreamReport) -> dict[str, Any]:
+    """The members of a message of the assistant's. Each part that is written before an earlier one is a loss."""
+    plans, calls, content, citations = list[str](), list[dict[str, Any]](), list[dict[str, Any]](), list[Any]()
+    for part in parts:
+        late = False
         match part:
-            case Text() | Refusal():
-                return self._text(part)
-            case Media():
-                return self._media(part, role)
-            case Reasoning() if role == "assistant":
-                extras = self.extras(part.extras)
-                self.lose_marks(part)
-                return add_missing({"type": "thinking", "thinking": part.text}, extras) if part.text else None
-            case Aside():
-                content = content_of(part) if self.own else None
-                if content is None:
-                    self.lose(part.kind, part.type)
-                return content
+            case ToolCall():
+                calls.append(add_missing(function_call(part, part.id, part.name), part.extras))
+            case Aside(type=name, raw=raw) if name == CITATION:
+                citations.append(raw)
+            case Reasoning(kind="summary", extras=None):
+                late = bool(content or calls)
+                plans.append(part.text)
+            case Reasoning():
+                late = bool(calls)
+                content.append(add_missing({"type": "thinking", "thinking": part.text}, part.extras))
             case _:
-                raise TypeError(f"content has no {type(part).__name__}")
+                late = bool(calls)
+                content.append(_part(part))
+        if late:
+            report.lose("block_order")
+    if len(plans) > 1:
+        report.lose("block_boundary", len(plans) - 1)
+    members = without_none(tool_plan=one_string(plans) or None, tool_calls=calls or None)
+    if content or not members:
+        members["content"] = plain_or_list(content)
+    return members | without_none(citations=citations or None)
 
-    def _text(self, part: Text | Refusal) -> dict[str, Any] | None:
-        self.lose_marks(part)
-        extras = self.extras(part.extras)
-        if isinstance(document := extras.get("document"), Mapping):
-            data = orjson.Fragment(part.text) if document.get("data") == {} else part.text
-            return {"type": "document", **extras, "document": {**document, "data": data}}
-        return add_missing({"type": "text", "text": part.text}, extras) if part.text or self.own else None
 
-    def _media(self, media: Media, role: str) -> dict[str, Any] | None:
-        url = data_uri(media) if media.data is not None else media.url
-        if role != "user" or media.kind != "image" or url is None:
-            self.lose("media", media.kind)
-            return None
-        if not self.own and not url.startswith(("data:", "http:", "https:")):
-            self.lose("media", "image, not at a URL of the web")
-            return None
-        self.lose_marks(media)
-        return add_missing(
-            {"type": "image_url", "image_url": without_none(url=url, detail=self.closeness(media))},
-            self.extras(media.extras),
-        )
+def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
+    """A string for one plain text, else a list of parts."""
+    return plain_or_list([_part(part) for part in parts])
 
-    def assistant(self, turn: Turn) -> dict[str, Any]:
-        content: list[dict[str, Any]] = []
-        plans: list[str] = []
-        calls: list[dict[str, Any]] = []
-        citations: list[Any] = []
-        for part in turn.parts:
-            late = False  # whether it is written in front of one that came before it
-            match part:
-                case ToolCall():
-                    calls.append(self._call(part))
-                case Aside(type=name) if name == CITATION and self.own and part.vendor == VENDOR:
-                    citations.append(part.raw)
-                case RedactedReasoning():
-                    self.lose("reasoning_opaque", part.opaque.vendor)
-                case Reasoning(kind="summary") if self.own and part.extras is None:
-                    late = bool(content or calls)
-                    self.lose_marks(part)
-                    plans.append(part.text)
-                case _ if (written := self._part(part, "assistant")) is not None:
-                    late = bool(calls)
-                    content.append(written)
-            if late:
-                self.lose("block_order")
-        plan = self.joined(plans, one_string) or None
-        message = {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None)}
-        if content or message.keys() == {"role"}:
-            message["content"] = plain_or_list(content)
-        return self.named(message | without_none(citations=citations or None), turn)
 
-    # -- calls and results -----------------------------------------------------------------------------------------
+def _part(part: Part) -> dict[str, Any]:
+    match part:
+        case Text():
+            return _text(part)
+        case Media():
+            url = data_uri(part) if part.data is not None else part.url
+            image = without_none(url=url, detail=part.detail)
+            return add_missing({"type": "image_url", "image_url": image}, part.extras)
+        case Aside() if (content := content_of(part)) is not None:
+            return content
+    raise TypeError(f"content has no {type(part).__name__}")
 
-    def _call(self, call: ToolCall) -> dict[str, Any]:
-        if call.kind == "custom":
-            self.lose("custom_tool_wrapped", call.name)
-        self.lose_marks(call)
-        written = function_call(call, self.call_id(call.id), self.tool_name(call.name))
-        return add_missing(written, self.extras(call.extras))
 
-    def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
-        """A ``tool`` message: text, and documents of this dialect."""
-        parts: list[Part] = list(result.parts)
-        if result.is_error:
-            self.lose("result_error", result.call_id)
-            parts = as_error(parts)
-        self.lose_marks(result)
-        content = self._content(parts, "tool")
-        message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": content}
-        return add_missing(message, self.extras(result.extras))
+def _text(part: Text) -> dict[str, Any]:
+    extras = part.extras or {}
+    if isinstance(document := extras.get("document"), Mapping):
+        data = orjson.Fragment(part.text) if document.get("data") == {} else part.text
+        return {"type": "document", **extras, "document": {**document, "data": data}}
+    return add_missing({"type": "text", "text": part.text}, extras)

@@ -106,10 +106,10 @@ OPTIONS: Mapping[str, str] = {
     "stop": "stop_sequences",
     **{name: name for name in ("seed", "presence_penalty", "frequency_penalty", "logprobs")},
 }
-#: The least and the most that the server takes, where other dialects have more (the client's own documentation).
+#: The least and the most that the server takes, by our names, where other dialects have more (the client's documentation).
 RANGES: Mapping[str, tuple[float, float]] = {
-    "p": (0.01, 0.99),
-    "k": (0, 500),
+    "top_p": (0.01, 0.99),
+    "top_k": (0, 500),
     **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0, 1)),
 }
 #: No limits on tools are documented for v2.

@@ -10,7 +10,7 @@ from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.quirks import QUIRKS
 from streamkit.dialects.ollama.request_in import OllamaRequestReader
-from streamkit.dialects.ollama.request_out import OllamaRequestWriter
+from streamkit.dialects.ollama.request_out import capabilities, write
 from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import IMAGES, TOOLS, OllamaClient
 from streamkit.dialects.profiles import Prefill
@@ -31,7 +31,7 @@ DIALECT = Dialect(
     },
     model_place=ModelPlace("done"),
     recognises=recognises,
-    bodies=Bodies.of(OllamaRequestReader, OllamaRequestWriter, OllamaDecoder, OllamaResponseWriter),
+    bodies=Bodies.of(OllamaRequestReader, write, OllamaDecoder, OllamaResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind in {*IMAGES, "file"},

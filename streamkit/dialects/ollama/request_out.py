@@ -1,8 +1,10 @@
 """The neutral conversation to Ollama's chat requests.
 
-A turn is one message, and each result in it a ``tool`` message in front. Content is one text: the assistant's are joined as
-they stand, since a model's text may be cut anywhere, others by a blank line. Images stand beside it as bare base64. Some
-templates refuse a system message behind the first (ollama#17774): from other dialects all of them are one in front.
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are Ollama's own. A turn is one message, and each result of a tool a ``tool``
+message. Content is one text: the assistant's are joined as they are, since a model's text may be truncated anywhere, others by
+a blank line. Images are next to it as bare base64. Some templates refuse a system message after the first (ollama#17774): from
+other dialects all of them are one in front.
 
 No request can make Ollama call a tool: such a choice is refused, or imitated if the target says so, by offering only these
 tools. What its types for schemas do not know is dropped by the server, and a counted loss here. It streams where ``stream``
@@ -13,17 +15,19 @@ Source: dialects.md §4.1, §4.3, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
+
+import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
     OutputFormat,
     Part,
     Reasoning,
-    RedactedReasoning,
-    Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -32,241 +36,294 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
-from streamkit.dialects.bodies.request_writer import ERROR
+from streamkit.dialects.bodies.tool_choice import chosen_of
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
+from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, shortened
 
-#: Options that are not members of ``options``.
-BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "output"})
+#: What is between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
+#: How the types of asides begin that are members of a message.
+MESSAGE: Final = "message."
+
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
 
-class OllamaRequestWriter(MessageWriter):
-    """Writes one request."""
+def fit_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """An image or a sound in the request itself, or as Ollama's own model made it."""
+    if media.native is not None and media.native.vendor == VENDOR:
+        return media
+    if media.kind not in IMAGES or media.data is None:
+        absent = "" if media.data is not None else ", not in the request itself"
+        to.lose("media", f"{media.kind}{absent}")
+        return None
+    for name in ("detail", "name"):
+        if getattr(media, name) is not None:
+            to.lose("metadata", name)
+    return media
 
-    dialect = "ollama"
-    text_files = False
-    vendor = VENDOR
 
-    def request_body(self) -> dict[str, Any]:
-        """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
-        request, options = self.request, self.request.options
-        self.one_choice("Ollama")
-        body = without_none(model=request.model)
-        body["messages"] = list(self.messages())
-        body |= without_none(
-            tools=self.tools() or None,
-            options=self.options(OPTIONS, BESIDE) or None,
-            format=self.output(options.output),
-            think=self.think(options.thinking),
-            logprobs=options.logprobs,
-            top_logprobs=options.top_logprobs,
-        )
-        body["stream"] = bool(request.stream)
-        return add_missing(body, self.request_extras())
+def own_aside(aside: Aside, place: Place) -> bool:
+    """Whether an aside is a member of a message of the assistant's."""
+    return place == "assistant" and aside.type.startswith(MESSAGE)
 
-    # -- options ---------------------------------------------------------------------------------------------------
 
-    def think(self, thinking: Thinking | None) -> bool | str | None:
-        """Whether or how much to think; None where nobody asked."""
-        if thinking is None:
-            return None
-        self.lose_thinking(thinking, "budget_tokens", "summary")
-        effort = thinking.effort
-        if effort == "none" or thinking.enabled is False:
-            return False
-        if effort is None:
-            return True if thinking.enabled or thinking.budget_tokens is not None else None
+def results_named(request: Request, to: Lowering) -> Request:
+    """Results with the name of the tool, which is all that older servers go by."""
+    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+    called = {call.id: call.name for call in calls}
+
+    def named(part: Part, _place: Place, to: Lowering) -> Part:
+        if not isinstance(part, ToolResult):
+            return part
+        name, parts = called.get(part.call_id), part.parts
+        if part.is_error and not any(isinstance(inner, Text) for inner in parts):
+            parts = [*parts, Text("")]  # the place for the word that it is an error, after any images
+        return evolve(part, parts=parts, name=part.name or name if to.own else name or part.name)
+
+    return each_part(request, to, named)
+
+
+def one_system(request: Request, to: Lowering) -> Request:
+    """All that the system says as one message in front."""
+    systems = [turn for turn in request.turns if turn.role == "system"]
+    leading = len([*takewhile(lambda turn: turn.role == "system", request.turns)])
+    for _ in systems[1:leading]:
+        to.report.repair("turns_joined")
+    for _ in systems[leading:]:
+        to.lose("system_place")
+    if len(systems) > 1:
+        text = BLANK_LINE.join(_content(turn.parts, BLANK_LINE.join, to.report)["content"] for turn in systems)
+        images = [part for turn in systems for part in turn.parts if isinstance(part, Media)]
+        systems = [Turn("system", [*images, Text(text)])]
+    return evolve(request, turns=[*systems, *(turn for turn in request.turns if turn.role != "system")])
+
+
+def silent_answers_empty(request: Request, _to: Lowering) -> Request:
+    """Turns of the assistant that say nothing, without parts."""
+    turns = [
+        evolve(turn, parts=[]) if turn.role == "assistant" and all(map(_is_silent, turn.parts)) else turn
+        for turn in request.turns
+    ]
+    return evolve(request, turns=turns)
+
+
+def _is_silent(part: Part) -> bool:
+    return isinstance(part, Text | Reasoning) and not part.text
+
+
+def thinking_in_levels(request: Request, to: Lowering) -> Request:
+    """Whether to think, or a level that the server knows."""
+    thinking = request.options.thinking
+    if thinking is None:
+        return request
+    to.lose_members(thinking, "thinking", "budget_tokens", "summary")
+    effort = thinking.effort
+    if effort == "none" or thinking.enabled is False:
+        thinking = Thinking(enabled=False)
+    elif effort is None:
+        thinking = Thinking(enabled=thinking.enabled or thinking.budget_tokens is not None or None)
+    else:
         if effort not in THINK_LEVELS:
-            self.lose("parameter", "thinking.effort")
-        return nearest(effort, THINK_LEVELS) or True
+            to.lose("parameter", "thinking.effort")
+        thinking = Thinking(nearest(effort, THINK_LEVELS), enabled=True)
+    return evolve(request, options=evolve(request.options, thinking=thinking))
 
-    def output(self, output: OutputFormat | None) -> Any:
-        """``json`` or a schema, which Ollama always holds the model to."""
-        if output is None or output.kind == "text":
-            return None
-        if output.kind == "json":
-            return "json"
-        self.lose_members(output, "output", "name", "description", kind="metadata")
-        return output.schema if output.schema is not None else "json"
 
-    # -- tools -----------------------------------------------------------------------------------------------------
+def form_unnamed(request: Request, to: Lowering) -> Request:
+    """A schema for the answer, which always fits it, and for whose name and description there is no place."""
+    output = request.options.output
+    if output is not None and output.kind == "schema":
+        to.lose_members(output, "output", "name", "description", kind="metadata")
+    return request
 
-    def tools(self) -> list[dict[str, Any]]:
-        tools, choice = list(enumerate(self.request.tools)), self.request.tool_choice
-        if choice is not None:
-            self.extras(choice.extras)
-            if choice.mode == "none":
-                return []
-            if choice.mode == "required":
-                if not self.target.emulate:
-                    raise BadRequest("tool_choice", "Ollama can't be made to call a tool, only be offered fewer")
-                self.lose("tool_choice", "required")
-            if choice.parallel is False:
-                self.lose("tool_choice", "parallel")
-            if choice.names:
-                names = {*choice.names}
-                tools = [(number, tool) for number, tool in tools if tool.name in names]
-        written = (self.tool(tool, f"tools[{number}]") for number, tool in tools)
-        return [tool for tool in written if tool is not None]
 
-    def tool(self, tool: Tool, path: str) -> dict[str, Any] | None:
-        """A definition; None for a tool that another dialect's provider runs itself."""
+def schemas_fit(request: Request, to: Lowering) -> Request:
+    """Schemas of the functions that are offered, with what the server takes of them."""
+    choice = request.tool_choice
+    barred = choice is not None and choice.mode == "none"
+    offered = {tool.name for tool in (() if barred else chosen_of(request.tools, choice)) if tool.kind == "function"}
+    tools = [
+        evolve(tool, parameters=_schema(tool.parameters, f"tools[{number}].parameters", to))
+        if tool.name in offered
+        else tool
+        for number, tool in enumerate(request.tools)
+    ]
+    return evolve(request, tools=tools)
 
-        def parameters(schema: Any) -> Any:
-            if tool.kind == "function" and tool.strict:
-                self.lose("tool_strict", tool.name)
-            return schema if self.own else self.schema(schema, f"{path}.parameters")
 
-        return self.function_tool(tool, parameters)
+def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:
+    schema = schema if isinstance(schema, Mapping) else {}
+    kept = _kept(schema, path, TOOLS.root_keywords or frozenset(), to)
+    if kept.get("type", "object") != "object":  # the server reads one type here, and no list of them
+        to.lose("schema_keyword", f"{path}.type")
+    return {**kept, "type": "object", "properties": kept.get("properties", {})}
 
-    def schema(self, schema: Any, path: str) -> dict[str, Any]:
-        """A schema of another dialect with what the server takes of it."""
-        schema = schema if isinstance(schema, Mapping) else {}
-        kept = self._kept(schema, path, TOOLS.root_keywords or frozenset())
-        if kept.get("type", "object") != "object":  # the server reads one type here, and no list of them
-            self.lose("schema_keyword", f"{path}.type")
-        return {**kept, "type": "object", "properties": kept.get("properties", {})}
 
-    def _kept(self, schema: Mapping[str, Any], path: str, keywords: frozenset[str], depth: int = 1) -> dict[str, Any]:
-        """The keywords of a schema that are taken, and the same of the schemas in it."""
-        if depth > DEPTH:
-            raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
-        kept: dict[str, Any] = {}
-        for keyword, value in schema.items():
-            where = f"{path}.{shortened(keyword, STEP_CHARS)}"
-            if keyword not in keywords:
-                self.lose("schema_keyword", where)
-            elif keyword == "properties" and isinstance(value, Mapping):
-                kept[keyword] = {
-                    name: self._property(inner, f"{where}.{name}", depth + 1) for name, inner in value.items()
-                }
-            elif keyword == "anyOf" and isinstance(value, list):
-                kept[keyword] = [
-                    self._property(inner, f"{where}[{number}]", depth + 1) for number, inner in enumerate(value)
-                ]
-            else:
-                kept[keyword] = value
-        return kept
+def _kept(
+    schema: Mapping[str, Any], path: str, keywords: frozenset[str], to: Lowering, depth: int = 1
+) -> dict[str, Any]:
+    """The keywords of a schema that are taken, and the same of the schemas in it."""
+    if depth > DEPTH:
+        raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+    kept: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        where = f"{path}.{shortened(keyword, STEP_CHARS)}"
+        if keyword not in keywords:
+            to.lose("schema_keyword", where)
+        elif keyword == "properties" and isinstance(value, Mapping):
+            kept[keyword] = {name: _inner(inner, f"{where}.{name}", to, depth + 1) for name, inner in value.items()}
+        elif keyword == "anyOf" and isinstance(value, list):
+            kept[keyword] = [_inner(inner, f"{where}[{n}]", to, depth + 1) for n, inner in enumerate(value)]
+        else:
+            kept[keyword] = value
+    return kept
 
-    def _property(self, schema: Any, path: str, depth: int) -> dict[str, Any]:
-        if isinstance(schema, Mapping):
-            return self._kept(schema, path, TOOLS.keywords or frozenset(), depth)
-        self.lose("schema_keyword", path)  # true or false, which the server refuses
-        return {}
 
-    # -- messages --------------------------------------------------------------------------------------------------
+def _inner(schema: Any, path: str, to: Lowering, depth: int) -> dict[str, Any]:
+    if isinstance(schema, Mapping):
+        return _kept(schema, path, TOOLS.keywords or frozenset(), to, depth)
+    to.lose("schema_keyword", path)  # true or false, which the server refuses
+    return {}
 
-    def turns_as_messages(self) -> Iterator[dict[str, Any]]:
-        """The messages: what the system says in a request of another dialect is one in front of all others."""
-        system = [] if self.own else [turn for turn in self.request.turns if turn.role == "system"]
-        if system:
-            yield self._system(system)
-        for turn in self.request.turns:
-            if self.own or turn.role != "system":
-                yield from self.turn_as_messages(turn)
 
-    def message_of(self, turn: Turn, parts: Sequence[Part], joint: str = BLANK_LINE) -> dict[str, Any]:
-        return self.named({"role": turn.role, **self._content(parts, joint)}, turn)
+FOREIGN: Final = Capabilities(
+    dialect="ollama",
+    vendor=VENDOR,
+    title="Ollama",
+    text_files=False,
+    result_errors=False,
+    unsigned_reasoning=True,
+    strips_signatures=True,
+    arguments="object",
+    asides=own_aside,
+    media=fit_media,
+    empty_turns=True,
+    empty_answers=False,
+    results="behind calls",
+    offered_to="Ollama",
+    strict_tools=False,
+    options=frozenset({*OPTIONS, "logprobs", "top_logprobs", "thinking", "output"}),
+    first=(results_named, schemas_fit),
+    said=(one_system, silent_answers_empty),
+    last=(thinking_in_levels, form_unnamed),
+)
+#: Of requests of the dialect itself, in which calls may lack ids.
+OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=(results_named,), said=())
 
-    def _system(self, turns: list[Turn]) -> dict[str, Any]:
-        """One message of all that the system says."""
-        leading = len(list(takewhile(lambda turn: turn.role == "system", self.request.turns)))
-        for _ in turns[1:leading]:
-            self.report.repair("turns_joined")
-        for _ in turns[leading:]:
-            self.lose("system_place")
-        messages = [self.message_of(turn, turn.parts) for turn in turns]
-        images = [image for message in messages for image in message.get("images", ())]
-        text = BLANK_LINE.join(message["content"] for message in messages)
-        return {"role": "system", "content": text, **without_none(images=images or None)}
 
-    def _content(self, parts: Sequence[Part], joint: str) -> dict[str, Any]:
-        """``content``, and ``images`` if there are any. The server puts images in front of the text."""
-        texts: list[str] = []
-        images: list[str] = []
-        late = False
-        for part in parts:
-            match part:
-                case Text() | Refusal():
-                    self.lose_marks(part)
-                    self.extras(part.extras)
-                    texts.append(part.text)
-                case Media() if part.kind in IMAGES and part.data is not None:
-                    self.lose_marks(part)
-                    for name in ("detail", "name"):
-                        if getattr(part, name) is not None:
-                            self.lose("metadata", name)
-                    self.extras(part.extras)
-                    late = late or any(texts)
-                    images.append(part.data)
-                case Media():
-                    absent = "" if part.data is not None else ", not in the request itself"
-                    self.lose("media", f"{part.kind}{absent}")
-                case Aside():
-                    self.lose(part.kind, part.type)
-                case _:
-                    raise TypeError(f"content has no {type(part).__name__}")
-        if late:
-            self.lose("block_order")
-        return {"content": self.joined(texts, joint.join), **without_none(images=images or None)}
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    return OWN if request.dialect == OWN.dialect else evolve(FOREIGN, model=model_for(request.model, provider))
 
-    def assistant(self, turn: Turn) -> dict[str, Any]:
-        content: list[Part] = []
-        thinking: list[str] = []
-        calls: list[dict[str, Any]] = []
-        members: dict[str, Any] = {}
-        late = False  # whether a part is written in front of one that came before it
-        for part in turn.parts:
-            match part:
-                case Reasoning():
-                    late = late or bool(content or calls)
-                    self.lose_marks(part)
-                    self.extras(part.extras)
-                    thinking.append(part.text)
-                case RedactedReasoning():
-                    self.lose("reasoning_opaque", part.opaque.vendor)
-                case ToolCall():
-                    calls.append(self._call(part))
-                case Aside() if self.own and part.vendor == VENDOR and part.type.startswith("message."):
-                    members[part.type.removeprefix("message.")] = part.raw
-                case Aside():
-                    self.lose(part.kind, part.type)
-                case _:
-                    late = late or bool(calls)
-                    content.append(part)
-        if late:
-            self.lose("block_order")
-        message = {**self.message_of(turn, content, ""), **members}
-        return message | without_none(thinking=self.joined(thinking, one_string) or None, tool_calls=calls or None)
 
-    # -- calls and results -----------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
-    def _call(self, call: ToolCall) -> dict[str, Any]:
-        self.lose_marks(call)
-        function = {"name": self.tool_name(call.name), "arguments": self.object_arguments(call)}
-        written = {"id": call.id, "function": function} if self._has_id(call.id) else {"function": function}
-        return add_missing(written, self.extras(call.extras))
 
-    def _has_id(self, call_id: str) -> bool:
-        return call_id != "" and call_id not in self.made_ids
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    options = request.options
+    said = {word: getattr(options, name) for name, word in OPTIONS.items()}
+    body = without_none(
+        model=request.model,
+        messages=[message for turn in request.turns for message in _messages(turn, report)],
+        tools=[_tool(tool) for tool in request.tools] or None,
+        options={word: value for word, value in said.items() if value is not None and value != ()} or None,
+        format=_form(options.output),
+        think=_think(options.thinking),
+        logprobs=options.logprobs,
+        top_logprobs=options.top_logprobs,
+    )
+    body["stream"] = bool(request.stream)
+    return add_missing(body, request.extras)
 
-    def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
-        """A ``tool`` message. It names the tool, which is all that older servers go by."""
-        self.lose_marks(result)
-        message = {"role": "tool", **self._content(result.parts, BLANK_LINE)}
-        if result.is_error:
-            self.lose("result_error", result.call_id)
-            message["content"] = f"{ERROR}{message['content']}"
-        call_name = self.called.get(result.call_id)
-        name = result.name or call_name if self.own else call_name or result.name
-        if name is not None:
-            message["tool_name"] = self.tool_name(name)
-        if self._has_id(result.call_id):
-            message["tool_call_id"] = result.call_id
-        return add_missing(message, self.extras(result.extras))
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.kind == "server":
+        return dict(tool.raw or {})
+    function = without_none(name=tool.name, description=tool.description, parameters=tool.parameters)
+    return add_missing({"type": "function", "function": function}, tool.extras)
+
+
+def _form(output: OutputFormat | None) -> Any:
+    if output is None or output.kind == "text":
+        return None
+    return "json" if output.kind == "json" or output.schema is None else output.schema
+
+
+def _think(thinking: Thinking | None) -> bool | str | None:
+    return None if thinking is None else thinking.effort or thinking.enabled
+
+
+def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
+    """The messages that a turn is: one, but for results of tools."""
+    results = [part for part in turn.parts if isinstance(part, ToolResult)]
+    for result in results:
+        message = {"role": "tool", **_content(result.parts, BLANK_LINE.join, report)}
+        message |= without_none(tool_name=result.name, tool_call_id=result.call_id or None)
+        yield add_missing(message, result.extras)
+    if turn.role == "assistant":
+        yield _assistant(turn, report)
+    elif not results:
+        message = {"role": turn.role, **_content(turn.parts, BLANK_LINE.join, report)}
+        yield add_missing(message, turn.extras)
+
+
+def _assistant(turn: Turn, report: StreamReport) -> dict[str, Any]:
+    thinking, content, calls = list[str](), list[Part](), list[dict[str, Any]]()
+    members: dict[str, Any] = {}
+    late = False  # whether a part is written before an earlier one
+    for part in turn.parts:
+        match part:
+            case Reasoning():
+                late = late or bool(content or calls)
+                thinking.append(part.text)
+            case ToolCall():
+                calls.append(_call(part))
+            case Aside(type=name, raw=raw) | Media(native=Aside(type=name, raw=raw)):
+                members[name.removeprefix(MESSAGE)] = raw
+            case _:
+                late = late or bool(calls)
+                content.append(part)
+    if late:
+        report.lose("block_order")
+    message = {"role": turn.role, **_content(content, "".join, report)}
+    message = add_missing(message, turn.extras) | members
+    return message | without_none(thinking=_joined(thinking, one_string, report) or None, tool_calls=calls or None)
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": orjson.Fragment(call.arguments)}
+    return add_missing(without_none(id=call.id or None, function=function), call.extras)
+
+
+def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: StreamReport) -> dict[str, Any]:
+    """``content``, and ``images`` if there are any. The server puts images in front of the text."""
+    texts, images, late = list[str](), list[str](), False
+    for part in parts:
+        match part:
+            case Text():
+                texts.append(part.text)
+            case Media(data=str(data)):
+                late = late or any(texts)
+                images.append(data)
+            case _:
+                raise TypeError(f"content has no {type(part).__name__}")
+    if late:
+        report.lose("block_order")
+    return {"content": _joined(texts, join, report), **without_none(images=images or None)}
+
+
+def _joined(texts: Sequence[str], join: Callable[[list[str]], str], report: StreamReport) -> str:
+    """The texts as one, without blank ones; the boundaries between them are lost."""
+    kept = [text for text in texts if text]
+    if len(kept) > 1:
+        report.lose("block_boundary", len(kept) - 1)
+    return join(kept)

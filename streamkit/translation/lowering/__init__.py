@@ -71,11 +71,14 @@ def last(request: Request, to: Lowering) -> Request:
 
 OWN: Final[tuple[Pass, ...]] = (
     options.one_choice,
+    tools.only_callable_offered,
+    tools.no_strict_tools,
     tools.no_custom_tools,
     first,
     tools.choice_narrowed,
     turns.turns_counted,
     own_parts,
+    turns.no_made_ids,
     turns.no_blank_texts,
     said,
     turns.no_empty_turns,
@@ -101,6 +104,8 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     options.marks_counted,
     first,
     options.one_choice,
+    tools.only_callable_offered,
+    tools.no_strict_tools,
     tools.choice_narrowed,
     turns.turns_counted,
     known_parts,
@@ -109,6 +114,7 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     known_words,
     said,
     # in which order
+    turns.no_empty_answers,
     turns.no_empty_turns,
     turns.system_in_place,
     turns.user_speaks,

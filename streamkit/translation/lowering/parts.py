@@ -50,9 +50,11 @@ def media(part: Part, place: Place, to: Lowering) -> Part | None:
     return fit(part, place, to) if fit is not None and isinstance(part, Media) else part
 
 
-def aside(part: Part, _place: Place, to: Lowering) -> Part | None:
+def aside(part: Part, place: Place, to: Lowering) -> Part | None:
     """No parts that only another vendor knows."""
-    if not isinstance(part, Aside) or (to.own and part.vendor == to.takes.vendor):
+    if not isinstance(part, Aside):
+        return part
+    if to.own and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
         return part
     to.lose(part.kind, part.type)
     return None

@@ -14,7 +14,7 @@ from attrs import evolve
 from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
-from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
@@ -121,7 +121,7 @@ def no_silent_turns(request: Request, to: Lowering) -> Request:
 def turns_counted(request: Request, to: Lowering) -> Request:
     """Count turns without parts, and names of turns that have no place, which go."""
     for turn in request.turns:
-        if not turn.parts:
+        if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
     if to.takes.turn_names or all(turn.name is None for turn in request.turns):
         return request
@@ -129,6 +129,24 @@ def turns_counted(request: Request, to: Lowering) -> Request:
         if turn.name is not None:
             to.lose("turn_name", turn.name)
     return evolve(request, turns=[evolve(turn, name=None) for turn in request.turns])
+
+
+def no_made_ids(request: Request, to: Lowering) -> Request:
+    """Calls and their results without the ids that the dialect's own reader made, where calls need none."""
+    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+    made = {call.id for call in calls if call.id_made}
+    if to.takes.needs_ids or not made:
+        return request
+
+    def unmade(part: Part, _place: Place, _to: Lowering) -> Part:
+        match part:
+            case ToolCall() if part.id in made:
+                return evolve(part, id="")
+            case ToolResult() if part.call_id in made:
+                return evolve(part, call_id="")
+        return part
+
+    return each_part(request, to, unmade)
 
 
 def no_blank_texts(request: Request, to: Lowering) -> Request:
@@ -190,9 +208,19 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
-def no_empty_turns(request: Request, _to: Lowering) -> Request:
+def no_empty_answers(request: Request, to: Lowering) -> Request:
+    """No turns of the assistant of which nothing is left, where those of others are messages."""
+    if to.takes.empty_answers:
+        return request
+    kept = [turn for turn in request.turns if turn.parts or turn.role != "assistant"]
+    for _ in range(len(request.turns) - len(kept)):
+        to.report.repair("turn_empty")
+    return evolve(request, turns=kept)
+
+
+def no_empty_turns(request: Request, to: Lowering) -> Request:
     """No turns of which nothing is left."""
-    return evolve(request, turns=[turn for turn in request.turns if turn.parts])
+    return request if to.takes.empty_turns else evolve(request, turns=[turn for turn in request.turns if turn.parts])
 
 
 def system_in_place(request: Request, to: Lowering) -> Request:
