@@ -38,6 +38,7 @@ class Capabilities:
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
     users: re.Pattern[str] | None = None
+    needs_ids: bool = True  #: a call must have an id
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
     result_errors: bool = True  #: a member says that a result is an error
@@ -63,10 +64,12 @@ class Capabilities:
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
+    joins_users: bool = True  #: so are those of the user
     #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
     #: their own in front of the rest of their turn.
     results: Literal["first", "behind calls", "apart"] = "first"
     needs_user: str = ""  #: the member that needs a message of the user: ``messages``
+    needs_word: str = ""  #: what that message is called, where the member does not say it: ``step``
     user_first: bool = False  #: the user must speak first
 
     # tools
@@ -162,6 +165,16 @@ def each_part(request: Request, to: Lowering, *steps: PartPass) -> Request:
         turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
         changed = changed or parts is not turn.parts
     return evolve(request, turns=turns) if changed else request
+
+
+def of_parts(*steps: PartPass) -> Pass:
+    """The pass that changes each part by all steps in turn."""
+    return lambda request, to: each_part(request, to, *steps)
+
+
+def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> Request:
+    """The request with the parts of each turn changed."""
+    return evolve(request, turns=[evolve(turn, parts=change(turn.parts)) for turn in request.turns])
 
 
 def _stepped(parts: list[Part], place: Place, to: Lowering, steps: tuple[PartPass, ...]) -> list[Part]:

@@ -73,6 +73,7 @@ OWN: Final[tuple[Pass, ...]] = (
     options.one_choice,
     tools.no_custom_tools,
     first,
+    turns.no_made_ids,
     tools.choice_narrowed,
     turns.turns_counted,
     own_parts,

@@ -14,7 +14,7 @@ from attrs import evolve
 from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
-from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
@@ -131,6 +131,24 @@ def turns_counted(request: Request, to: Lowering) -> Request:
     return evolve(request, turns=[evolve(turn, name=None) for turn in request.turns])
 
 
+def no_made_ids(request: Request, to: Lowering) -> Request:
+    """Calls and their results without the ids that the dialect's own reader made, where calls need none."""
+    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+    made = {call.id for call in calls if call.id_made}
+    if to.takes.needs_ids or not made:
+        return request
+
+    def unmade(part: Part, _place: Place, _to: Lowering) -> Part:
+        match part:
+            case ToolCall() if part.id in made:
+                return evolve(part, id="")
+            case ToolResult() if part.call_id in made:
+                return evolve(part, call_id="")
+        return part
+
+    return each_part(request, to, unmade)
+
+
 def no_blank_texts(request: Request, to: Lowering) -> Request:
     """No texts that the server refuses as blank."""
     if to.takes.blank_texts == "all":
@@ -223,11 +241,14 @@ def neighbours_joined(request: Request, to: Lowering) -> Request:
     turns = []
     for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role):
         same = [*run]
+        if len(same) == 1 or (same[0].role == "user" and not to.takes.joins_users):
+            turns += same
+            continue
         for _ in range(sum(not all(map(is_result, turn.parts)) for turn in same) - 1):
             to.report.repair("turns_joined")
-        turns.append(
-            same[0] if len(same) == 1 else evolve(same[0], parts=[part for turn in same for part in turn.parts])
-        )
+        members = {name: value for turn in same for name, value in (turn.extras or {}).items()}
+        parts = [part for turn in same for part in turn.parts]
+        turns.append(evolve(same[0], parts=parts, extras=members or None))
     return evolve(request, turns=[*leading, *turns])
 
 
@@ -299,7 +320,8 @@ def user_speaks(request: Request, to: Lowering) -> Request:
     if not member or any(turn.role != "system" for turn in request.turns):
         return request
     if not to.target.emulate or not request.turns:
-        raise BadRequest(member, f"{title} needs a {member.removesuffix('s')} of the user, beside what the system says")
+        word = to.takes.needs_word or member.removesuffix("s")
+        raise BadRequest(member, f"{title} needs a {word} of the user, beside what the system says")
     to.lose("system_place")
     return evolve(request, turns=[Turn("user", [part for turn in request.turns for part in turn.parts])])
 
