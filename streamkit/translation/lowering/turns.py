@@ -208,8 +208,10 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
-def no_empty_turns(request: Request, _to: Lowering) -> Request:
+def no_empty_turns(request: Request, to: Lowering) -> Request:
     """No turns of which nothing is left."""
+    if to.takes.empty_turns:
+        return request
     return evolve(request, turns=[turn for turn in request.turns if turn.parts])
 
 
@@ -257,6 +259,8 @@ def results_placed(request: Request, to: Lowering) -> Request:
     match to.takes.results:
         case "first":
             return _results_first(request, to)
+        case "anywhere":
+            return request
         case "apart":
             return evolve(request, turns=[apart for turn in request.turns for apart in _results_apart(turn, to)])
     return _results_behind_calls(request, to)
