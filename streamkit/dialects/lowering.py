@@ -69,10 +69,13 @@ class Capabilities:
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
+    joins_users: bool = True  #: so are those of the user
     #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
-    #: their own in front of the rest of their turn.
-    results: Literal["first", "behind calls", "apart"] = "first"
+    #: their own in front of the rest of their turn. Or anywhere.
+    results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
+    empty_turns: bool = False  #: a turn may have no parts
     needs_user: str = ""  #: the member that needs a message of the user: ``messages``
+    needs_word: str = ""  #: what that message is called, where the member does not say it: ``step``
     user_first: bool = False  #: the user must speak first
 
     # tools
@@ -171,6 +174,16 @@ def each_part(request: Request, to: Lowering, *steps: PartPass) -> Request:
         turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
         changed = changed or parts is not turn.parts
     return evolve(request, turns=turns) if changed else request
+
+
+def of_parts(*steps: PartPass) -> Pass:
+    """The pass that changes each part by all steps in turn."""
+    return lambda request, to: each_part(request, to, *steps)
+
+
+def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> Request:
+    """The request with the parts of each turn changed."""
+    return evolve(request, turns=[evolve(turn, parts=change(turn.parts)) for turn in request.turns])
 
 
 def _stepped(parts: list[Part], place: Place, to: Lowering, steps: tuple[PartPass, ...]) -> list[Part]:

@@ -12,7 +12,7 @@ from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.quirks import QUIRKS
 from streamkit.dialects.gemini.request_in import GeminiRequestReader
-from streamkit.dialects.gemini.request_out import GeminiRequestWriter
+from streamkit.dialects.gemini.request_out import capabilities, write
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile, Provider
@@ -33,7 +33,7 @@ DIALECT = Dialect(
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
     failed_end=b'data: {"error":',  # an event that ends with the stream: SSE readers drop it, Google's older ones raise
     recognises=recognises,
-    bodies=Bodies.of(GeminiRequestReader, GeminiRequestWriter, GeminiBodyDecoder, GeminiResponseWriter),
+    bodies=Bodies.of(GeminiRequestReader, write, GeminiBodyDecoder, GeminiResponseWriter, capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda _media, in_result: in_result,

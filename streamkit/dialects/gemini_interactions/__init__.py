@@ -11,7 +11,7 @@ from streamkit.dialects.gemini_interactions.http import HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.request_in import InteractionsRequestReader
-from streamkit.dialects.gemini_interactions.request_out import InteractionsRequestWriter
+from streamkit.dialects.gemini_interactions.request_out import capabilities, write
 from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
 from streamkit.dialects.gemini_interactions.wire import TOOLS
 from streamkit.dialects.vocabulary.google import is_own_uri
@@ -27,7 +27,7 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     recognises=recognises,
     bodies=Bodies.of(
-        InteractionsRequestReader, InteractionsRequestWriter, InteractionsBodyDecoder, InteractionsResponseWriter
+        InteractionsRequestReader, write, InteractionsBodyDecoder, InteractionsResponseWriter, capabilities
     ),
     errors=ERRORS,
     http=HTTP_HALF,

@@ -75,6 +75,7 @@ OWN: Final[tuple[Pass, ...]] = (
     tools.no_strict_tools,
     tools.no_custom_tools,
     first,
+    turns.no_made_ids,
     tools.choice_narrowed,
     turns.turns_counted,
     own_parts,

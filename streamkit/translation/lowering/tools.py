@@ -39,8 +39,8 @@ def search_found(request: Request, to: Lowering) -> Request:
     """Find the search of the web that this dialect's provider can run, too."""
     can_search = to.takes.can_search
     if can_search is not None:
-        searches = (tool for tool in request.tools if tool.search is not None and not tool.search.stored_only)
-        to.search = next((tool for tool in searches if can_search(request)), None)
+        searches = [tool for tool in request.tools if tool.search is not None and not tool.search.stored_only]
+        to.search = searches[0] if searches and can_search(request) else None
     return request
 
 

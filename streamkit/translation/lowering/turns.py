@@ -251,11 +251,14 @@ def neighbours_joined(request: Request, to: Lowering) -> Request:
     turns = []
     for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role):
         same = [*run]
+        if len(same) == 1 or (same[0].role == "user" and not to.takes.joins_users):
+            turns += same
+            continue
         for _ in range(sum(not all(map(is_result, turn.parts)) for turn in same) - 1):
             to.report.repair("turns_joined")
-        turns.append(
-            same[0] if len(same) == 1 else evolve(same[0], parts=[part for turn in same for part in turn.parts])
-        )
+        members = {name: value for turn in same for name, value in (turn.extras or {}).items()}
+        parts = [part for turn in same for part in turn.parts]
+        turns.append(evolve(same[0], parts=parts, extras=members or None))
     return evolve(request, turns=[*leading, *turns])
 
 
@@ -264,6 +267,8 @@ def results_placed(request: Request, to: Lowering) -> Request:
     match to.takes.results:
         case "first":
             return _results_first(request, to)
+        case "anywhere":
+            return request
         case "apart":
             return evolve(request, turns=[apart for turn in request.turns for apart in _results_apart(turn, to)])
     return _results_behind_calls(request, to)
@@ -327,7 +332,8 @@ def user_speaks(request: Request, to: Lowering) -> Request:
     if not member or any(turn.role != "system" for turn in request.turns):
         return request
     if not to.target.emulate or not request.turns:
-        raise BadRequest(member, f"{title} needs a {member.removesuffix('s')} of the user, beside what the system says")
+        word = to.takes.needs_word or member.removesuffix("s")
+        raise BadRequest(member, f"{title} needs a {word} of the user, beside what the system says")
     to.lose("system_place")
     return evolve(request, turns=[Turn("user", [part for turn in request.turns for part in turn.parts])])
 

@@ -1,0 +1,107 @@
+"""Requests to Google's models, as far as both of its APIs take them alike: results, tools, the choice, the form of an answer.
+
+Source: dialects.md §5.3, §5.5, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
+from streamkit.dialects.lowering import Lowering, Place, each_part, each_turn
+from streamkit.dialects.vocabulary.google import SERVICE_TIERS
+
+
+def results_named(request: Request, to: Lowering) -> Request:
+    """Results with the names of the tools that were called."""
+    called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
+
+    def named(part: Part, _place: Place, to: Lowering) -> Part:
+        if not isinstance(part, ToolResult):
+            return part
+        return evolve(part, name=(to.own and part.name) or called.get(part.call_id, part.name))
+
+    return each_part(request, to, named)
+
+
+def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> Request:
+    """The media of results behind all results of their turn, for a model that takes none in a result.
+
+    ``kinds``: the losses name their kinds.
+    """
+
+    def apart(parts: list[Part]) -> list[Part]:
+        made, moved, last = list[Part](), list[Part](), 0
+        for part in parts:
+            made.append(part)
+            if isinstance(part, ToolResult):
+                media = [inner for inner in part.parts if isinstance(inner, Media)]
+                for each in media:
+                    to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved behind the result {part.call_id}")
+                made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
+                moved, last = [*moved, *media], len(made)
+        return [*made[:last], *moved, *made[last:]]
+
+    return request if to.takes.model.media_in_results else each_turn(request, apart)
+
+
+def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
+    """No text that has nothing in it, and nothing beside it."""
+    if not isinstance(part, Text) or part.text or part.signature is not None or part.extras:
+        return part
+    to.report.repair("turn_empty")
+    return None
+
+
+def schemas_anew(request: Request, _to: Lowering) -> Request:
+    """Schemas without the older forms that another API of Google has beside JSON schema; none for one that says nothing."""
+    output = request.options.output
+    if output is not None:
+        output = evolve(output, native_schema=None)
+    return evolve(request, tools=[*map(_anew, request.tools)], options=evolve(request.options, output=output))
+
+
+def _anew(tool: Tool) -> Tool:
+    if tool.kind == "server":
+        return tool
+    return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
+
+
+def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> Request:
+    """The choice among functions, without a word about parallel calls; none where there are no functions.
+
+    Arguments that must match their schemas are asked for once for all tools, by the mode ``validated``. ``names``: so is a
+    choice among some of them that leaves it to the model whether to call.
+    """
+    choice = request.tool_choice
+    functions = [tool for tool in request.tools if tool.kind != "server"]
+    strict = any(tool.strict for tool in functions)
+    if choice is None:
+        return evolve(request, tool_choice=ToolChoice(extras={"mode": validated})) if strict else request
+    if choice.parallel is False:
+        to.lose("tool_choice", "parallel")
+    if not functions and not to.own:  # such a choice is refused
+        if choice.mode == "required":
+            to.lose("tool_choice", "required")
+        return evolve(request, tool_choice=None)
+    if choice.mode == "auto" and not to.own and (strict or (names and choice.names)):
+        choice = evolve(choice, extras={"mode": validated})
+    return evolve(request, tool_choice=choice)
+
+
+def form_counted(request: Request, to: Lowering) -> Request:
+    """Count what is not written of the form of an answer, which always fits its schema."""
+    output = request.options.output
+    if output is not None and output.kind == "schema":
+        to.lose_members(output, "output", "name", "description")
+        if output.strict is False:
+            to.lose("parameter", "output.strict")
+    return request
+
+
+def tier_named(request: Request, _to: Lowering) -> Request:
+    """The tier of service by Google's name."""
+    tier = request.options.service_tier
+    return (
+        request if tier is None else evolve(request, options=evolve(request.options, service_tier=SERVICE_TIERS[tier]))
+    )
