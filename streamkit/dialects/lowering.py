@@ -73,7 +73,6 @@ class Capabilities:
     #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
     #: their own in front of the rest of their turn. Or anywhere.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
-    empty_turns: bool = False  #: a turn may have no parts
     needs_user: str = ""  #: the member that needs a message of the user: ``messages``
     needs_word: str = ""  #: what that message is called, where the member does not say it: ``step``
     user_first: bool = False  #: the user must speak first
