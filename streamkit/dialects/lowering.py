@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
+from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -44,6 +44,7 @@ class Capabilities:
     #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
+    opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning goes back
     signs_texts: str | None = None
     signs_calls: str | None = None
     unsigned_reasoning: bool = False  #: reasoning that nobody signed goes back
@@ -59,13 +60,17 @@ class Capabilities:
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
 
+    #: Members of another dialect's part, or of its request: those that the dialect has, in its words, and the rest.
+    part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
+    request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
+
     # the order of turns
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
-    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
-    #: their own in front of the rest of their turn.
-    results: Literal["first", "behind calls", "apart"] = "first"
+    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, in turns of
+    #: their own in front of the rest of their turn, or anywhere.
+    results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
     needs_user: str = ""  #: the member that needs a message of the user: ``messages``
     user_first: bool = False  #: the user must speak first
 
