@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
+from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -46,6 +46,7 @@ class Capabilities:
     #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
+    opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning goes back
     signs_texts: str | None = None
     signs_calls: str | None = None
     unsigned_reasoning: bool = False  #: reasoning that nobody signed goes back
@@ -63,6 +64,10 @@ class Capabilities:
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
 
+    #: Members of another dialect's part, or of its request: those that the dialect has, in its words, and the rest.
+    part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
+    request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
+
     # the order of turns
     empty_turns: bool = False  #: a turn without parts is a message
     empty_answers: bool = True  #: where it is, one of the assistant's is a message, too
@@ -70,8 +75,8 @@ class Capabilities:
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
     joins_users: bool = True  #: so are those of the user
-    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, or in turns of
-    #: their own in front of the rest of their turn. Or anywhere.
+    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, in turns of
+    #: their own in front of the rest of their turn, or anywhere.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
     needs_user: str = ""  #: the member that needs a message of the user: ``messages``
     needs_word: str = ""  #: what that message is called, where the member does not say it: ``step``

@@ -1046,7 +1046,7 @@ def test_members_of_another_dialect():
         stream=True,
     )
     assert dict(report.losses) == {"cache_mark": 1, "tool_definition": 1, "parameter": 10}
-    assert [what for kind, what in report.lost if kind == "parameter"] == [
+    assert {what for kind, what in report.lost if kind == "parameter"} == {
         "max_tokens",
         "thinking.budget_tokens",
         "service_tier",
@@ -1057,14 +1057,13 @@ def test_members_of_another_dialect():
         "frequency_penalty",
         "metadata",
         "container",
-    ]
+    }
     assert faults(VENDOR, written) == []
 
 
 @pytest.mark.parametrize("schema", [None, {}, {"type": "object"}])
 def test_a_tool_without_parameters_says_so_as_the_server_demands(schema):
-    bodies = DIALECTS[VENDOR].bodies
-    written = bodies.encode_request(foreign(tools=[Tool("now", parameters=schema)]), Target(), StreamReport())
+    written, _ = write(foreign(tools=[Tool("now", parameters=schema)]))
     assert written["tools"][0]["parameters"] == {"type": "object", "properties": {}}
     assert write(read(tools=[TOOLS[1] | {"parameters": schema}]))[0]["tools"][0]["parameters"] == schema
 

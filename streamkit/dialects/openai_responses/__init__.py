@@ -11,7 +11,7 @@ from streamkit.dialects.openai_responses.http import HTTP_HALF
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.quirks import QUIRKS
 from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
-from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
+from streamkit.dialects.openai_responses.request_out import capabilities, write
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
 from streamkit.dialects.openai_responses.wire import VENDOR
 from streamkit.dialects.profiles import Profile, Provider
@@ -30,7 +30,9 @@ DIALECT = Dialect(
     failed_end=None,  # Codex would show the broken transfer in place of the message
     model_place=ModelPlace("status", within="response"),
     recognises=recognises,
-    bodies=Bodies.of(ResponsesRequestReader, RequestBodyWriter, ResponsesBodyDecoder, ResponsesBodyWriter),
+    bodies=Bodies.of(
+        ResponsesRequestReader, write, ResponsesBodyDecoder, ResponsesBodyWriter, capabilities=capabilities
+    ),
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,

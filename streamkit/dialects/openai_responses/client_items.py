@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import orjson
+from attrs import evolve
 
-from streamkit.conversation.messages import Extras, Media, Text, ToolCall, ToolResult, Turn
+from streamkit.conversation.messages import Extras, Media, Part, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.media_types import data_uri
+from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id
@@ -79,6 +81,23 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 
 
 # -- back to items -----------------------------------------------------------------------------------------------------
+
+
+def with_items_again(request: Request, to: Lowering) -> Request:
+    """Calls that were such items in an answer, and what answers them, as items; other results without what their call says."""
+    again = items_again(request.turns)
+
+    def step(part: Part, _place: Place, _to: Lowering) -> Part:
+        match part:
+            case ToolCall() if part.id in again:
+                return evolve(part, item=again[part.id][0], extras=None)
+            case ToolResult() if (output := again.get(part.call_id, (None, None))[1]) is not None:
+                return ToolResult(part.call_id, kind=part.kind, item=output)
+            case ToolResult(name=str()):
+                return evolve(part, name=None)
+        return part
+
+    return each_part(request, to, step)
 
 
 def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:

@@ -23,7 +23,7 @@ from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.images import write_image
 from streamkit.dialects.openai_responses.output import called
-from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
+from streamkit.dialects.openai_responses.request_out import write
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     VENDOR,
@@ -39,7 +39,6 @@ from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
-from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -112,10 +111,7 @@ def settings_of(request: Request) -> dict[str, Any]:
     """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
     if request.dialect != VENDOR:
         return {}
-    try:
-        asked = RequestBodyWriter.encode_request(evolve(request, turns=[]), Target(), StreamReport())
-    except BadRequest:  # which the upstream may take all the same, in another dialect
-        return {}
+    asked = write(evolve(request, turns=[]), Target(), StreamReport())
     settings = {name: asked[name] for name in ECHOED if asked.get(name) is not None}
     for name in "reasoning", "text":
         if isinstance(settings.get(name), dict):

@@ -1,5 +1,8 @@
 """The neutral conversation to Responses requests: turns to items of the input, options, tools and the choice among them.
 
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are the dialect's own.
+
 A turn of the user or the system is a message, and each result in it an item at its place. The only text of the system in
 front of all is ``instructions``, if no item said it. Content of one plain text is a string (seeds.md S2).
 
@@ -16,12 +19,13 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Sequence
+from itertools import groupby, takewhile
 from typing import Any, Final
 
+from attrs import evolve
+
 from streamkit.conversation.messages import (
-    CacheMark,
     Compaction,
     Extras,
     Media,
@@ -30,6 +34,7 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -41,11 +46,21 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, as_error
-from streamkit.dialects.openai_responses.client_items import items_again
+from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
+from streamkit.dialects.openai_responses.passes import (
+    IDS,
+    RELATIVES,
+    USERS,
+    closeness,
+    effort,
+    extras_of_openai,
+    file_name,
+    form,
+    takes_marks,
+)
 from streamkit.dialects.openai_responses.wire import (
     CONTENT,
     LEAST_TOKENS,
@@ -58,406 +73,546 @@ from streamkit.dialects.openai_responses.wire import (
     TRIGGER,
     VENDOR,
 )
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
-from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, write_cache_mark
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
 from streamkit.dialects.vocabulary.web_search import location_out
-from streamkit.events import Aside
+from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
 
-#: Options that are written by methods of their own.
-BESIDE: Final = frozenset({"choices", "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
 #: The search of the web, and the entry of ``include`` that asks for the pages that it found.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-#: What other dialects take for it; the server demands a schema.
+#: What other dialects take for the schema of a function that takes nothing; the server demands one.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
-class RequestBodyWriter(OpenAIRequestWriter):
-    """Writes one request."""
+# -- what the servers take: parts --------------------------------------------------------------------------------------
 
-    search_options = frozenset({"allowed_domains", "location", "context"})
-    _again: Mapping[str, tuple[Item, Item | None]]  #: calls that were items of this dialect: see ``client_items.py``
-    dialect = "openai-responses"
-    relatives = frozenset({"openai-chat", "openai-responses"})
-    verbosity_in_text = True
-    vendor = VENDOR
 
-    def request_body(self) -> dict[str, Any]:
-        request, options = self.request, self.request.options
-        self.one_choice("Responses")
-        instructions, items = self.conversation()
-        items += self._trigger(options.compaction)
-        tools = self._tools()
-        body = without_none(
-            model=request.model,
-            instructions=instructions,
-            input=items if items or not self.own else None,
-            tools=tools or None,
-            **self._tool_choice(request.tool_choice),
-            max_output_tokens=self._max_tokens(options.max_tokens),
-            reasoning=self._thinking(options.thinking),
-            text=without_none(format=self.form(options.output, nested=False)) or None,
-            service_tier=self.service_tier(options.service_tier, SERVICE_TIERS),
-            stream=request.stream,
-        )
-        body |= self._compacting(options.compaction) | self.options(OPTIONS, BESIDE)
-        extras = dict(self.request_extras() if self.own else self.extras_of_openai())
-        include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
-        if self.search is not None:
-            include.append(SOURCES)
-        return add_missing(body, extras | without_none(include=include or None))
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media that are taken there; of another dialect's client with what the server demands of a file."""
+    fit = _taken(media, place, to)
+    if fit is None:
+        to.lose("media", media.kind)
+    elif media.kind == "file" and not to.own:
+        kind = None if media.data is None else media_type_of(media)
+        fit = evolve(fit, media_type=kind, name=file_name(media, to), detail=closeness(media, to))
+    return fit
 
-    # -- options ---------------------------------------------------------------------------------------------------
 
-    def _trigger(self, compaction: Compaction | None) -> list[Item]:
-        """The item at the end that asks for nothing but a compaction."""
-        if compaction is None or not compaction.now:
-            return []
-        came = (compaction.native or {}).get("input") if self.own else None
-        return [came or {"type": TRIGGER}]
+def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
+    """An image or a file whose bytes are here, on the web or in this vendor's store; no sound (§7.4).
 
-    def _compacting(self, compaction: Compaction | None) -> dict[str, Any]:
-        """The member that asks for compaction where the conversation is long."""
-        if compaction is None:
-            return {}
-        if self.own and compaction.native is not None:
-            return {name: value for name, value in compaction.native.items() if name == MANAGEMENT}
-        for name in ("pause", "instructions"):
-            if getattr(compaction, name):
-                self.lose("parameter", f"compaction.{name}")
-        if compaction.now and compaction.threshold is None:
-            return {}
-        return {MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
+    Of the dialect's own clients also a sound, and what the assistant made, which is an item.
+    """
+    if place == "assistant":
+        return media if to.own and media.native is not None and media.native.vendor == VENDOR else None
+    if media.kind == "audio" and to.own:
+        return None if media.data is None else media
+    fit = media
+    if not to.own:
+        url = media.url if (media.url or "").startswith(("http:", "https:")) else None
+        fit = evolve(media, url=url, file_id=media.file_id if to.source in RELATIVES else None)
+    there = (fit.data, fit.url, fit.file_id) != (None, None, None)
+    return fit if there and media.kind in {"image", "file"} else None
 
-    def _max_tokens(self, bound: int | None) -> int | None:
-        if bound is None or self.own or not 0 < bound < LEAST_TOKENS:
-            return bound
-        self.lose("parameter", "max_tokens")
-        return LEAST_TOKENS
 
-    def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
-        if thinking is None:
-            return None
-        summary = None if thinking.summary == "none" else thinking.summary
-        return without_none(effort=self.effort(thinking, "budget_tokens"), summary=summary) or None
+def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
+    """What a part of Chat's says that this dialect says, too, and the rest.
 
-    # -- tools -----------------------------------------------------------------------------------------------------
+    In ``reasoning_details`` the id of an encrypted one is that of the item that it was here. A compaction is its text alone.
+    """
+    if isinstance(part, RedactedReasoning) and part.opaque.vendor == OPENAIS:
+        return {}, {}
+    if isinstance(part, RedactedReasoning) and str(extras.get("id")).startswith("rs_"):
+        return {"item": {"id": extras["id"]}}, {}
+    return {}, extras
 
-    def _tools(self) -> list[dict[str, Any]]:
-        """The definitions. Within the dialect, neighbours of one namespace stand in it again."""
-        written: list[dict[str, Any]] = []
-        last: Namespace | None = None
-        for tool in self.request.tools:
-            if tool.loaded and self.own:
-                continue  # the item that brought it says so
-            definition = self._tool(tool)
-            if definition is None:
-                continue
-            namespace = tool.namespace
-            if namespace is None or not self.own:
-                written.append(definition)
-            elif namespace == last:
-                written[-1]["tools"].append(definition)
-            else:
-                head = without_none(type="namespace", name=namespace.name, description=namespace.description)
-                written.append({**head, **(namespace.extras or {}), "tools": [definition]})
-            last = namespace
-        return written
 
-    def _tool(self, tool: Tool) -> dict[str, Any] | None:
-        """A definition; None for a tool that another dialect's provider runs itself."""
-        if self.own and tool.raw is not None and tool.kind == "function":
-            return dict(tool.raw)
-        self.lose_cache(tool.cache, tool.name)
-        match tool.kind:
-            case "function":
-                nothing = not self.own and tool.parameters in NOTHING
-                written = {
-                    **without_none(type="function", name=self._defined_name(tool), description=tool.description),
-                    "parameters": dict(NO_PROPERTIES) if nothing else self.with_properties(tool.parameters),
-                    "strict": tool.strict if self.own else bool(tool.strict),
-                }
-            case "custom":
-                name, form = self._defined_name(tool), tool.format
-                written = without_none(type="custom", name=name, description=tool.description, format=form)
-            case "server":
-                return self.hosted(tool)
-        return add_missing(written, self.extras(tool.extras))
+def parts_placed(request: Request, to: Lowering) -> Request:
+    """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
+    return each_part(request, to, _placed)
 
-    def search_tool(self, search: WebSearch) -> dict[str, Any]:
-        return without_none(
-            type=SEARCH,
-            filters={"allowed_domains": [*search.allowed_domains]} if search.allowed_domains else None,
-            user_location=location_out(search),
-            search_context_size=search.context,
-        )
 
-    def _defined_name(self, tool: Tool) -> str:
-        return tool.qualified.name if self.own and tool.qualified is not None else self.tool_name(tool.name)
+def _placed(part: Part, place: Place, to: Lowering) -> Part:
+    match part:
+        case Refusal() if place != "assistant":
+            to.lose("refusal_as_text")
+            return Text(part.text, extras=part.extras, block=part.block)
+        case Text(cache=str()) if place != "assistant":
+            return part
+        case Text(cache=str(mark)) | ToolCall(cache=str(mark)) | ToolResult(cache=str(mark)):
+            to.lose("cache_mark", mark)
+            return evolve(part, cache=None)
+    return part
 
-    def _tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
-        """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
-        if choice is None:
-            return {}
-        self.extras(choice.extras, "tool_choice")
-        body = without_none(parallel_tool_calls=choice.parallel)
-        if self.own and choice.native is not None:
-            return {**body, "tool_choice": choice.native}
-        if choice.mode == "required" and len(choice.names) == 1 and not self.is_search(choice.names[0]):
-            body["tool_choice"] = self._named_tool(choice.names[0])
-        elif choice.mode == "required" and choice.names and sum(map(self.defines, self.request.tools)) == 1:
-            body["tool_choice"] = "required"
-        elif choice.names and choice.mode != "none":
-            tools = [self._named_tool(name) for name in choice.names]
-            body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
-        elif choice.mode != "auto" or choice.parallel is None:
-            body["tool_choice"] = choice.mode
-        return body
 
-    def _named_tool(self, name: str) -> dict[str, Any]:
-        if self.is_search(name):
-            return {"type": SEARCH}
-        return {"type": "custom" if name in self.custom else "function", "name": self.tool_name(name)}
-
-    def conversation(self) -> tuple[str | None, list[Item]]:
-        """The instructions, and the items of the input."""
-        turns = self.request.turns
-        self._again = {} if self.own else items_again(turns)
-        instructions = self._instructions(turns)
-        items = [item for turn in turns[instructions is not None :] for item in self._items(turn)]
-        return instructions, items if self.own else self._followed(items)
-
-    def _followed(self, items: Sequence[Item]) -> list[Item]:
-        """Leave out reasoning that nothing of the assistant's follows: the API refuses it."""
-        kept: list[Item] = []
-        for item in reversed(items):
-            if item.get("type") == "reasoning" and not (kept and _is_of_model(kept[-1])):
-                self.lose("reasoning_history", "reasoning")
-            else:
-                kept.append(item)
-        return kept[::-1]
-
-    def _instructions(self, turns: Sequence[Turn]) -> str | None:
-        """What the system says in front, if it is one plain text and nothing but a place in the request would be lost."""
-        leading = len(list(takewhile(lambda turn: turn.role == "system", turns)))
-        if leading == 0 or turns[0].name is not None or turns[0].extras or len(turns[0].parts) != 1:
-            return None
-        if turns[0].native_role is not None if self.own else leading > 1:
-            return None
-        text = turns[0].parts[0]
-        plain = isinstance(text, Text) and text.cache is None and text.signature is None and not text.extras
-        return text.text if isinstance(text, Text) and plain else None
-
-    def _items(self, turn: Turn) -> Iterator[Item]:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        extras = dict(self.extras(turn.extras))
-        if turn.role == "assistant":
-            yield from self._assistant(turn)
-        else:
-            role = "developer" if turn.native_role == "developer" else turn.role
-            yield from self._messages_of(turn.parts, role, extras)
-        for name in extras:  # of no message
-            self.lose("metadata", name)
-
-    def _messages_of(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Iterator[Item]:
-        """What the user, the system or a tool says: messages, and items between them."""
-        content: list[Part] = []
-        for part in parts:
-            if isinstance(part, ToolResult) or (isinstance(part, Aside) and not part.type.startswith(CONTENT)):
-                if content:
-                    yield self._message(content, role, extras)
-                    content = []
-                if isinstance(part, ToolResult):
-                    yield self._result(part)
-                elif self.aside(part):
-                    output = OutputList(self.report, _begun)
-                    output.aside(part)
-                    yield from output.finish()
-            else:
-                content.append(part)
-        if content or not parts:
-            yield self._message(content, role, extras)
-
-    def _message(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Item:
-        """A message; the first of a turn has what the turn says of itself."""
-        message = add_missing({"role": role, "content": self.content(parts)}, extras)
-        extras.clear()
-        return message
-
-    def _result(self, result: ToolResult) -> Item:
-        if self.own and result.item is not None:
-            return dict(result.item)
-        _, output = self._again.get(result.call_id, (None, None))
-        if output is not None:
-            return output
-        parts: Sequence[Part] = result.parts
-        if result.is_error:
-            self.lose("result_error", result.call_id)
-            parts = as_error(parts)
-        self.lose_cache(result.cache)
-        call_id = self.call_id(result.call_id)
-        item = {"type": OUTPUTS[result.kind], "call_id": call_id, "output": self.content(parts)}
-        if result.name is not None and self.own:  # elsewhere the call says it
-            item["name"] = result.name
-        return add_missing(item, self.extras(result.extras))
-
-    # -- what the assistant said -----------------------------------------------------------------------------------
-
-    def _assistant(self, turn: Turn) -> list[Item]:
-        output = OutputList(self.report, _begun)
+def answers_said(request: Request, to: Lowering) -> Request:
+    """No reasoning that another vendor signed, and neither unsigned reasoning nor an empty text from another dialect."""
+    turns = []
+    for turn in request.turns:
+        parts: list[Part] = []
         for part in thoughts(turn.parts):
-            match part:
-                case list():
-                    self._thought(part, output)
-                case RedactedReasoning():
-                    self._redacted(part, output)
-                case Text() | Refusal():
-                    self._text_part(part, output)
-                case ToolCall():
-                    output.add(self._call(part))
-                case Media():
-                    self.lose("media", part.kind)
-                case Aside():
-                    if self.aside(part):
-                        output.aside(part)
-                case _:
-                    raise TypeError(f"an assistant's turn has no {type(part).__name__}")
-        if not turn.parts:
-            self.report.repair("turn_empty")
-        return [_plain(item) for item in output.finish()]
+            run = part if isinstance(part, list) else [part]
+            if turn.role != "assistant" or _goes_back(run, to):
+                parts += run
+            else:
+                _lose(run, to)
+        if parts or not turn.parts:
+            turns.append(turn if len(parts) == len(turn.parts) else evolve(turn, parts=parts))
+            continue
+        for kind, name in ("turn_name", turn.name), *(("metadata", name) for name in turn.extras or ()):
+            if name is not None:
+                to.lose(kind, name)
+    return evolve(request, turns=turns)
 
-    def _text_part(self, part: Text | Refusal, output: OutputList) -> None:
-        if isinstance(part, Refusal):
-            written: Item = {"type": "refusal", "refusal": part.text}
-        else:
-            written = {"type": "output_text", "text": part.text, "annotations": []}
-            self.lose_marks(part)
-            if not part.text and (part.signature is not None or not self.own):
-                if part.signature is None:
-                    self.report.repair("turn_empty")
-                return
-        members, item = self._split(part.extras)
-        output.add_part(add_missing(written, members), part.block, item, apart=True)
 
-    def _split(self, extras: Extras | None) -> tuple[Item, Extras | None]:
-        """The members of a part, and those of its item.
+def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
+    """Whether a part, or all reasoning of one item, is written."""
+    match run[-1]:
+        case Reasoning(signature=None):
+            said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
+            return to.own and (said or of_item(run[0]) is not None)
+        case Reasoning(signature=Opaque(vendor=vendor)):
+            return vendor == OPAQUE_VENDOR
+        case Text(text="", signature=signature):  # one that is signed was there for the signature alone
+            return to.own and signature is None
+    return True
 
-        In Chat's ``reasoning_details`` the id of an encrypted one is that of the item that it was here.
-        """
-        if self.related and not self.own and extras and str(extras.get("id")).startswith("rs_"):
-            return {}, {"id": extras["id"]}
-        kept = dict(self.extras(extras))
-        return kept, kept.pop("item", None)
 
-    def _thought(self, run: list[Reasoning], output: OutputList) -> None:
-        """The reasoning of one item: what this vendor encrypted, or what came so without."""
-        signature = run[-1].signature
-        encrypted = signature.blob if signature is not None and signature.vendor == OPAQUE_VENDOR else None
-        item = of_item(run[0])
-        is_readable = item is not None or any(part.kind == "raw" and part.text for part in run)
-        if encrypted is None and (signature is not None or not (self.own and is_readable)):
-            self.lose_signature(signature)
-            for part in run:
-                if part.text:
-                    self.lose("reasoning_history")
-            return
-        for part in run:
-            self.extras(part.extras)
-        body = reasoning_item(run if self.own else [Reasoning(part.text, part.kind) for part in run])
-        kept = item if self.own else None
-        output.add({**body, **(kept or {}), **without_none(encrypted_content=encrypted)}, [part.block for part in run])
+def _lose(run: Sequence[Part], to: Lowering) -> None:
+    signature = getattr(run[-1], "signature", None)
+    if signature is not None:
+        to.lose("reasoning_signature", signature.vendor)
+    elif isinstance(run[-1], Text):
+        to.report.repair("turn_empty")
+    for part in run:
+        if isinstance(part, Reasoning) and part.text:
+            to.lose("reasoning_history")
 
-    def _redacted(self, part: RedactedReasoning, output: OutputList) -> None:
-        if part.opaque.vendor == OPENAIS:
-            output.add({"type": COMPACTION, "encrypted_content": part.opaque.blob})
-            return
-        if part.opaque.vendor != OPAQUE_VENDOR:
-            self.lose("reasoning_opaque", part.opaque.vendor)
-            return
-        _, item = self._split(part.extras)
-        output.add(
-            {"type": "reasoning", **(item or {}), "summary": [], "encrypted_content": part.opaque.blob}, [part.block]
-        )
 
-    def _call(self, call: ToolCall) -> Item:
-        if self.own and call.item is not None:
-            return dict(call.item)
-        self.lose_marks(call)
-        if (again := self._again.get(call.id)) is not None:
-            return again[0]
-        item = call_item(call, self.call_id(call.id), self.tool_name(call.name))
-        return add_missing(item, self.extras(call.extras))
+def messages_kept(request: Request, to: Lowering) -> Request:
+    """A message of the user's or the system's that is empty, or of which nothing can be said, as one of an empty text."""
 
-    def content(self, parts: Sequence[Part]) -> str | list[Item]:
-        """A string for one plain text, else a list of parts."""
-        return plain_or_list([content for part in parts if (content := self.part(part)) is not None])
+    def is_lost(part: Part) -> bool:
+        if isinstance(part, Aside):
+            return not to.own or part.vendor != VENDOR
+        return isinstance(part, Media) and _taken(part, "user", to) is None
 
-    def part(self, part: Part) -> Item | None:
-        """One part as content; None for what can't be."""
-        match part:
-            case Text():
-                self.lose_signature(part.signature)
-                written: Item = {"type": "input_text", "text": part.text}
-            case Refusal():
-                self.lose("refusal_as_text")
-                return add_missing({"type": "input_text", "text": part.text}, self.extras(part.extras))
-            case Media():
-                media = self._media(part)
-                if media is None:
-                    self.lose("media", part.kind)
-                    return None
-                written = media
-            case Aside():
-                return dict(part.raw) if self.aside(part) else None
-            case _:
-                raise TypeError(f"content has no {type(part).__name__}")
-        return add_missing(written | self._cache_mark(part.cache), self.extras(part.extras))
+    turns = []
+    for turn in request.turns:
+        content = [part for part in turn.parts if _is_content(part)]
+        is_message = turn.role != "assistant" and (content or not turn.parts)
+        unsaid = is_message and all(map(is_lost, content))
+        turns.append(evolve(turn, parts=[*turn.parts, Text("")]) if unsaid else turn)
+    return evolve(request, turns=turns)
 
-    def _media(self, media: Media) -> Item | None:
-        """Media as content; None for what has no form here."""
-        file_id = media.file_id if self.related else None
-        url = media.url if self.own or (media.url or "").startswith(("http:", "https:")) else None
-        match media.kind:
-            case "image" if media.data is not None or url is not None or file_id is not None:
-                shown = url if media.data is None else data_uri(media)
-                return without_none(type="input_image", image_url=shown, file_id=file_id, detail=media.detail or "auto")
-            case "file" if media.data is not None or url is not None or file_id is not None:
-                bare = media.data is None or (self.own and media.media_type is None)
-                data = media.data if bare else data_uri(media)
-                members = without_none(
-                    file_data=data,
-                    file_url=url,
-                    file_id=file_id,
-                    filename=self.file_name(media),
-                    detail=self.closeness(media),
-                )
-                return {"type": "input_file", **members}
-            case "audio" if self.own and media.data is not None:  # the server takes none in a message (§7.4)
-                kind = media.media_type or ""
-                form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
-                return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+
+# -- what the servers take: turns, tools and options -------------------------------------------------------------------
+
+
+def instructions_found(request: Request, _to: Lowering) -> Request:
+    """The system's words as ``instructions``, if they are one plain text in front; others as items, which say their role."""
+    leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
+    told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
+
+    def with_role(turn: Turn) -> Turn:
+        if turn.role != "system":
+            return turn
+        role = turn.native_role if turn.native_role == "developer" else "system"
+        return evolve(turn, native_role=None if turn is told else role)
+
+    return evolve(request, turns=[with_role(turn) for turn in request.turns])
+
+
+def reasoning_followed(request: Request, to: Lowering) -> Request:
+    """No reasoning that nothing of the assistant's follows: the server refuses it."""
+    turns: list[Turn] = []
+    follows = False
+    for turn in reversed(request.turns):
+        if turn.role != "assistant":
+            follows = False
+            turns.append(turn)
+            continue
+        parts: list[Part] = []
+        for part in reversed([*thoughts(turn.parts)]):
+            follows = follows or not (isinstance(part, list) or _is_item_of_reasoning(part))
+            if not follows:
+                to.lose("reasoning_history", "reasoning")
+            else:
+                parts += reversed(part) if isinstance(part, list) else [part]
+        turns.append(evolve(turn, parts=parts[::-1]))
+    return evolve(request, turns=turns[::-1])
+
+
+def _is_item_of_reasoning(part: Part) -> bool:
+    return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
+
+
+def tools_said(request: Request, to: Lowering) -> Request:
+    """Tools in the form of this dialect alone: functions with a schema, and whether it is strict."""
+    return evolve(request, tools=[_tool_said(tool, to) for tool in request.tools])
+
+
+def _tool_said(tool: Tool, to: Lowering) -> Tool:
+    if tool.kind == "server":
+        if tool.cache is not None:
+            to.lose("cache_mark", tool.name)
+        return tool
+    tool = evolve(tool, raw=None, namespace=None, qualified=None, loaded=False, strict=bool(tool.strict))
+    nothing = tool.kind == "function" and tool.parameters in NOTHING
+    return evolve(tool, parameters={"type": "object", "properties": {}}) if nothing else tool
+
+
+def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
+    """The definition of a search of the web."""
+    return without_none(
+        type=SEARCH,
+        filters={"allowed_domains": [*asked.allowed_domains]} if asked.allowed_domains else None,
+        user_location=location_out(asked),
+        search_context_size=asked.context,
+    )
+
+
+def thinking_fits(request: Request, to: Lowering) -> Request:
+    """How much to think, as an effort."""
+    thinking = request.options.thinking
+    if thinking is None:
+        return request
+    said = Thinking(effort(thinking, to, "budget_tokens"), summary=thinking.summary)
+    return evolve(request, options=evolve(request.options, thinking=said))
+
+
+def compaction_fits(request: Request, to: Lowering) -> Request:
+    """When to make a summary of the conversation, and nothing else about it."""
+    options, asked = request.options, request.options.compaction
+    if asked is None or (to.own and asked.native is not None):
+        return request
+    for name in ("pause", "instructions"):
+        if getattr(asked, name):
+            to.lose("parameter", f"compaction.{name}")
+    return evolve(request, options=evolve(options, compaction=Compaction(asked.now, asked.threshold)))
+
+
+def bound_fits(request: Request, to: Lowering) -> Request:
+    """A bound on the answer that is not below the server's least."""
+    bound = request.options.max_tokens
+    if bound is None or not 0 < bound < LEAST_TOKENS:
+        return request
+    to.lose("parameter", "max_tokens")
+    return evolve(request, options=evolve(request.options, max_tokens=LEAST_TOKENS))
+
+
+def input_and_sources(request: Request, to: Lowering) -> Request:
+    """An input even where it is empty, and the pages that a search found."""
+    include = [LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
+    extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
+    return evolve(request, extras=extras)
+
+
+FOREIGN: Final = Capabilities(
+    dialect="openai-responses",
+    vendor=VENDOR,
+    title="Responses",
+    ids=IDS,
+    names=TOOLS.names,
+    users=USERS,
+    result_errors=False,
+    signs_reasoning=OPAQUE_VENDOR,
+    opaque_vendors=frozenset({OPENAIS}),
+    unsigned_reasoning=True,  # of an item that is encrypted: see ``answers_said``
+    refusals=True,
+    media=fit_media,
+    marked=(Text, Media),
+    same_marks=RELATIVES,
+    results="anywhere",
+    custom_tools=True,
+    some_tools=True,
+    search_options=frozenset({"allowed_domains", "location", "context"}),
+    can_search=lambda _request: True,
+    search=search,
+    choice_extras="tool_choice",
+    needs_properties=True,
+    options=frozenset({*OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
+    service_tiers=SERVICE_TIERS,
+    first=(instructions_found, with_items_again, parts_placed, answers_said, messages_kept, compaction_fits),
+    arranged=(reasoning_followed, tools_said),
+    last=(thinking_fits, bound_fits, input_and_sources),
+)
+#: Of requests of the dialect itself.
+OWN: Final = evolve(
+    FOREIGN,
+    ids=None,
+    names=None,
+    service_tiers=None,
+    first=(parts_placed, answers_said, messages_kept, compaction_fits),
+    arranged=(),
+    last=(thinking_fits,),
+)
+
+
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    if request.dialect == FOREIGN.dialect:
+        return OWN
+    model = model_for(request.model, provider, UNKNOWN, None)
+    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, request.dialect) else 0)
+    if request.dialect not in RELATIVES:
+        return takes
+    return evolve(takes, part_extras=same_extras, request_extras=extras_of_openai)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    options, compaction = request.options, request.options.compaction
+    instructions = _instructions(request.turns)
+    items: list[Item] = []
+    for turn in request.turns[instructions is not None :]:
+        items += _answer(turn, report) if turn.role == "assistant" else _messages(turn, report)
+    if compaction is not None and compaction.now:
+        items.append((compaction.native or {}).get("input") or {"type": TRIGGER})
+    extras = dict(request.extras)
+    include = list(extras.pop("include", ()))
+    include += [LOGPROBS] if options.logprobs and LOGPROBS not in include else []
+    body = without_none(
+        model=request.model,
+        instructions=instructions,
+        input=items or extras.get("input"),
+        tools=_tools(request.tools) or None,
+        **_choice(request.tool_choice, request.tools),
+        max_output_tokens=options.max_tokens,
+        reasoning=_reasoning(options.thinking),
+        text=without_none(format=form(options.output)) or None,
+        service_tier=options.service_tier,
+        stream=request.stream,
+    )
+    body |= {} if compaction is None else _management(compaction)
+    body |= without_none(**{name: getattr(options, ours) for ours, name in OPTIONS.items()})
+    return add_missing(body, extras | without_none(include=include or None))
+
+
+def _reasoning(thinking: Thinking | None) -> dict[str, Any] | None:
+    if thinking is None:
         return None
+    summary = None if thinking.summary == "none" else thinking.summary
+    return without_none(effort=thinking.effort, summary=summary) or None
 
-    def most_marks(self) -> int | None:
-        return MOST_MARKS if self.takes_marks else 0
 
-    def _cache_mark(self, cache: CacheMark | None) -> Item:
-        if cache is None:
-            return {}
-        if not self.related:
-            self.lose("cache_mark", cache)
-        return write_cache_mark(cache)
+def _management(compaction: Compaction) -> dict[str, Any]:
+    """The member that asks for compaction where the conversation is long."""
+    if compaction.native is not None:
+        return {name: value for name, value in compaction.native.items() if name == MANAGEMENT}
+    if compaction.now and compaction.threshold is None:
+        return {}
+    return {MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """The definitions. Neighbours of one namespace stand in it again."""
+    written: list[dict[str, Any]] = []
+    last: Namespace | None = None
+    for tool in tools:
+        if tool.loaded:
+            continue  # the item that brought it says so
+        definition, namespace = _tool(tool), tool.namespace
+        if namespace is None:
+            written.append(definition)
+        elif namespace == last:
+            written[-1]["tools"].append(definition)
+        else:
+            head = without_none(type="namespace", name=namespace.name, description=namespace.description)
+            written.append({**head, **(namespace.extras or {}), "tools": [definition]})
+        last = namespace
+    return written
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.raw is not None and tool.kind != "custom":
+        return dict(tool.raw)
+    name = tool.name if tool.qualified is None else tool.qualified.name
+    written = without_none(type=tool.kind, name=name, description=tool.description)
+    if tool.kind == "custom":
+        written |= without_none(format=tool.format)
+    else:
+        written |= {"parameters": tool.parameters, "strict": tool.strict}
+    return add_missing(written, tool.extras)
+
+
+def _choice(choice: ToolChoice | None, tools: Sequence[Tool]) -> dict[str, Any]:
+    """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+    if choice is None:
+        return {}
+    body = without_none(parallel_tool_calls=choice.parallel)
+    hosted = {tool.name: (tool.raw or {}).get("type") for tool in tools if tool.kind == "server"}
+    kinds = {tool.name: tool.kind for tool in tools if tool.kind != "server"}
+    named = [
+        {"type": hosted[name]}
+        if name in hosted and name not in kinds
+        else {"type": kinds.get(name, "function"), "name": name}
+        for name in choice.names
+    ]
+    if choice.native is not None:
+        body["tool_choice"] = choice.native
+    elif choice.mode == "required" and len(named) == 1 and "name" in named[0]:
+        body["tool_choice"] = named[0]
+    elif choice.mode == "required" and named and len(tools) == 1:
+        body["tool_choice"] = "required"
+    elif named and choice.mode != "none":
+        body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": named}
+    elif choice.mode != "auto" or choice.parallel is None:
+        body["tool_choice"] = choice.mode
+    return body
+
+
+# -- what the user, the system and tools say ---------------------------------------------------------------------------
+
+
+def _instructions(turns: Sequence[Turn]) -> str | None:
+    first = turns[0] if turns and turns[0].role == "system" and turns[0].native_role is None else None
+    return None if first is None else _plain_text(first)
+
+
+def _plain_text(turn: Turn) -> str | None:
+    """The text of a turn that is one plain text; None where anything is said beside it."""
+    text = turn.parts[0] if len(turn.parts) == 1 and not turn.extras else None
+    plain = isinstance(text, Text) and text.cache is None and text.signature is None and not text.extras
+    return text.text if isinstance(text, Text) and plain else None
+
+
+def _messages(turn: Turn, report: StreamReport) -> list[Item]:
+    """Messages, and items between them. The first message has what the turn says of itself."""
+    role = "developer" if turn.native_role == "developer" else turn.role
+    output, extras = OutputList(report, _begun), turn.extras
+    for is_content, parts in groupby(turn.parts, key=_is_content):
+        if is_content:
+            output.add(add_missing({"role": role, "content": _contents([*parts])}, extras))
+            extras = None
+            continue
+        for part in parts:
+            if isinstance(part, ToolResult):
+                output.add(_result(part))
+            elif isinstance(part, Aside):
+                output.aside(part)
+    _lose_extras(extras, report)
+    return output.finish()
+
+
+def _is_content(part: Part) -> bool:
+    return not isinstance(part, ToolResult) and not (isinstance(part, Aside) and not part.type.startswith(CONTENT))
+
+
+def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
+    """Count what a turn says of itself that is of no message."""
+    for name in extras or ():
+        report.lose("metadata", what=name)
+
+
+def _result(result: ToolResult) -> Item:
+    if result.item is not None:
+        return dict(result.item)
+    item = {"type": OUTPUTS[result.kind], "call_id": result.call_id, "output": _contents(result.parts)}
+    return add_missing(item | without_none(name=result.name), result.extras)
+
+
+def _contents(parts: Sequence[Part]) -> str | list[Item]:
+    """A string for one plain text, else a list of parts."""
+    return plain_or_list([_content(part) for part in parts])
+
+
+def _content(part: Part) -> Item:
+    match part:
+        case Text():
+            written: Item = {"type": "input_text", "text": part.text}
+        case Media():
+            written = _media(part)
+        case Aside():
+            return dict(part.raw)
+        case _:
+            raise TypeError(f"content has no {type(part).__name__}")
+    mark = {} if part.cache is None else write_cache_mark(part.cache)
+    return add_missing(written | mark, part.extras)
+
+
+def _media(media: Media) -> Item:
+    if media.kind == "image":
+        shown = media.url if media.data is None else data_uri(media)
+        return without_none(type="input_image", image_url=shown, file_id=media.file_id, detail=media.detail or "auto")
+    if media.kind == "audio":
+        kind = media.media_type or ""
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": media.data, "format": AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))},
+        }
+    bare = media.data is None or media.media_type is None
+    return without_none(
+        type="input_file",
+        file_data=media.data if bare else data_uri(media),
+        file_url=media.url,
+        file_id=media.file_id,
+        filename=media.name,
+        detail=media.detail,
+    )
+
+
+# -- what the assistant said -------------------------------------------------------------------------------------------
+
+
+def _answer(turn: Turn, report: StreamReport) -> list[Item]:
+    output = OutputList(report, _begun)
+    for part in thoughts(turn.parts):
+        match part:
+            case list():
+                output.add(_thought(part), [thought.block for thought in part])
+            case RedactedReasoning(opaque=opaque) if opaque.vendor == OPENAIS:
+                output.add({"type": COMPACTION, "encrypted_content": opaque.blob})
+            case RedactedReasoning(opaque=opaque):
+                item = {"type": "reasoning", **(of_item(part) or {}), "summary": [], "encrypted_content": opaque.blob}
+                output.add(item, [part.block])
+            case Text():
+                _add_part({"type": "output_text", "text": part.text, "annotations": []}, part, output)
+            case Refusal():
+                _add_part({"type": "refusal", "refusal": part.text}, part, output)
+            case ToolCall():
+                output.add(_call(part))
+            case Media(native=native) if native is not None:
+                output.aside(native)
+            case Aside():
+                output.aside(part)
+            case _:
+                raise TypeError(f"an assistant's turn has no {type(part).__name__}")
+    _lose_extras(turn.extras, report)
+    return [_plain(item) for item in output.finish()]
+
+
+def _add_part(written: Item, part: Text | Refusal, output: OutputList) -> None:
+    extras = dict(part.extras or {})
+    item = extras.pop("item", None)
+    output.add_part(add_missing(written, extras), part.block, item, apart=True)
+
+
+def _thought(run: list[Reasoning]) -> Item:
+    signature = run[-1].signature
+    encrypted = None if signature is None else signature.blob
+    return {**reasoning_item(run), **(of_item(run[0]) or {}), **without_none(encrypted_content=encrypted)}
+
+
+def _call(call: ToolCall) -> Item:
+    if call.item is not None:
+        return dict(call.item)
+    return add_missing(call_item(call, call.id, call.name), call.extras)
 
 
 def _begun(members: Extras) -> Item:
     """The beginning of a message of the assistant's."""
     return {"type": "message", "role": "assistant", **members, "content": []}
-
-
-def _is_of_model(item: Item) -> bool:
-    """Whether the assistant said or did what an item holds."""
-    return bool(item["role"] == "assistant" if "role" in item else not item["type"].endswith("_output"))
 
 
 def _plain(item: Item) -> Item:

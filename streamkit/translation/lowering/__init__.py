@@ -19,7 +19,6 @@ from streamkit.report import StreamReport
 from streamkit.translation.lowering import options, parts, tools, turns
 
 KNOWN: Final[tuple[PartPass, ...]] = (
-    parts.native_form,
     parts.refusal_as_text,
     parts.media,
     parts.aside,
@@ -36,6 +35,11 @@ OWN_PARTS: Final[tuple[PartPass, ...]] = (
     parts.arguments,
     parts.portable_words,
 )
+
+
+def native_forms_lost(request: Request, to: Lowering) -> Request:
+    """Parts without the forms that they had in another dialect."""
+    return each_part(request, to, parts.native_form)
 
 
 def known_parts(request: Request, to: Lowering) -> Request:
@@ -103,6 +107,7 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     options.options_fit,
     options.form_or_tools,
     options.marks_counted,
+    native_forms_lost,
     first,
     options.one_choice,
     tools.only_callable_offered,

@@ -82,7 +82,9 @@ def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def _goes_back(opaque: Opaque, takes: Capabilities) -> bool:
-    return opaque.vendor == takes.signs_reasoning and (takes.takes_opaque is None or takes.takes_opaque(opaque.blob))
+    if opaque.vendor != takes.signs_reasoning:
+        return opaque.vendor in takes.opaque_vendors
+    return takes.takes_opaque is None or takes.takes_opaque(opaque.blob)
 
 
 def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
@@ -98,7 +100,7 @@ def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
 
 def error_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     """A result that is an error, said in words where no member says so."""
-    if not isinstance(part, ToolResult) or not part.is_error or to.takes.result_errors:
+    if not isinstance(part, ToolResult) or not part.is_error or part.item is not None or to.takes.result_errors:
         return part
     to.lose("result_error", part.call_id)
     said = list(part.parts)
@@ -125,7 +127,13 @@ def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
 
 def extras(part: Part, _place: Place, to: Lowering) -> Part:
     """No members that only another dialect knows."""
-    return part if isinstance(part, Aside) else without_extras(part, to)
+    if isinstance(part, Aside):
+        return part
+    fit = to.takes.part_extras
+    if fit is None or part.extras is None:
+        return without_extras(part, to)
+    kept, rest = fit(part, part.extras)
+    return evolve(without_extras(evolve(part, extras=rest), to), extras=kept or None)
 
 
 def without_extras(value: V, to: Lowering, kind: str = "metadata") -> V:
@@ -191,6 +199,8 @@ def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
 
 def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
     """The ids of calls and the names of tools as the dialect takes them, alike wherever they stand."""
+    if isinstance(part, ToolCall | ToolResult) and part.item is not None:
+        return part
     if isinstance(part, ToolCall):
         made = portable_call_id(part.id, to), portable_tool_name(part.name, to)
         return part if made == (part.id, part.name) else evolve(part, id=made[0], name=made[1])

@@ -138,7 +138,7 @@ def tools_fit(request: Request, to: Lowering) -> Request:
         fit = _hosted(tool, to) if tool.kind == "server" else _function(tool, to)
         if fit is not None:
             tools.append(fit)
-            if fit.name != tool.name and tool is to.search and tool.name not in functions_of(request):
+            if tool is to.search and tool.name not in functions_of(request):
                 names[tool.name] = fit.name
     choice = request.tool_choice
     if choice is not None:

@@ -265,6 +265,8 @@ def neighbours_joined(request: Request, to: Lowering) -> Request:
 def results_placed(request: Request, to: Lowering) -> Request:
     """The results of tools where the server wants them."""
     match to.takes.results:
+        case "anywhere":
+            return request
         case "first":
             return _results_first(request, to)
         case "anywhere":
