@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
@@ -21,6 +21,8 @@ from streamkit.report import StreamReport
 
 #: Where a part stands: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
+#: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
+ANYBODY: Final = "anybody"
 
 
 @frozen(kw_only=True)
@@ -40,8 +42,9 @@ class Capabilities:
     users: re.Pattern[str] | None = None
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
+    native_roles: bool = True  #: another dialect's word for a role is known (``developer``)
     result_errors: bool = True  #: a member says that a result is an error
-    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
+    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
     signs_texts: str | None = None
@@ -51,7 +54,9 @@ class Capabilities:
     refusals: bool = False  #: a refusal is another part than a text
     #: Which blank texts are taken: all, none, or some: those of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    arguments: Literal["text", "object"] = "text"
+    #: Arguments are a text, an object, or any JSON value and otherwise a text.
+    arguments: Literal["text", "object", "any"] = "text"
+    custom_calls: bool = False  #: calls of custom tools have their text, though the tools are functions
     #: Media as the servers take them at that place; None for what they don't take, which the function counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
     #: Dialects whose cache marks mean the same, the most marks that a request may have (None: any number), and who has them.
@@ -60,6 +65,8 @@ class Capabilities:
     marked: tuple[type, ...] = ()
 
     # the order of turns
+    empty_turns: bool = False  #: a turn without parts is a message
+    empty_answers: bool = True  #: where it is, one of the assistant's is a message, too
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
@@ -72,6 +79,9 @@ class Capabilities:
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a choice may name several tools
+    #: Who is told which tools may be called by offering no others, for no member says it: ``an AG-UI agent``.
+    offered_to: str = ""
+    strict_tools: bool = True  #: a tool may be strict
     #: Options of a search of the web that the dialect has a place for; its provider runs one if ``can_search`` says so.
     search_options: frozenset[str] = frozenset()
     can_search: Callable[[Request], bool] | None = None
@@ -191,6 +201,8 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
-def model_for(model: str | None, provider: Provider | None, unknown: Model, efforts: frozenset[str] | None) -> Model:
+def model_for(
+    model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
+) -> Model:
     """What a model takes behind a provider."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

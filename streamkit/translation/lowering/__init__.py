@@ -71,6 +71,9 @@ def last(request: Request, to: Lowering) -> Request:
 
 OWN: Final[tuple[Pass, ...]] = (
     options.one_choice,
+    options.marks_counted,
+    tools.only_callable_offered,
+    tools.no_strict_tools,
     tools.no_custom_tools,
     first,
     tools.choice_narrowed,
@@ -101,14 +104,18 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     options.marks_counted,
     first,
     options.one_choice,
+    tools.only_callable_offered,
+    tools.no_strict_tools,
     tools.choice_narrowed,
     turns.turns_counted,
     known_parts,
     turns.no_blank_texts,
     turns.no_extras,
+    turns.no_native_roles,
     known_words,
     said,
     # in which order
+    turns.no_empty_answers,
     turns.no_empty_turns,
     turns.system_in_place,
     turns.user_speaks,

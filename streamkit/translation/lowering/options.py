@@ -169,8 +169,8 @@ def options_with_place(request: Request, to: Lowering) -> Request:
 
 
 def no_members_of_others(request: Request, to: Lowering) -> Request:
-    """No members of the request itself that only another dialect knows."""
+    """No members of the request itself, and no names of the exchange, that only another dialect knows."""
     for name, said in request.extras.items():
         if has_value(said):
             to.lose("parameter", name)
-    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras={})
+    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras={}, exchange={})

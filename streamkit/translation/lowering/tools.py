@@ -102,6 +102,35 @@ def choice_narrowed(request: Request, to: Lowering) -> Request:
     return evolve(request, tools=[*chosen_of(request.tools, choice)], tool_choice=evolve(choice, names=()))
 
 
+def only_callable_offered(request: Request, to: Lowering) -> Request:
+    """Only the tools that may be called, and no choice, for a dialect where nothing else says which.
+
+    Raises BadRequest where a tool must be called, if the target does not imitate it.
+    """
+    choice, asked = request.tool_choice, to.takes.offered_to
+    if choice is None or not asked:
+        return request
+    choice = without_extras(choice, to, to.takes.choice_extras)
+    if choice.mode == "required":
+        if not to.target.emulate:
+            raise BadRequest("tool_choice", f"{asked} can't be made to call a tool, only be offered fewer")
+        to.lose("tool_choice", "required")
+    if choice.mode != "none" and choice.parallel is False:
+        to.lose("tool_choice", "parallel")
+    tools = [] if choice.mode == "none" else [*chosen_of(request.tools, choice)]
+    return evolve(request, tools=tools, tool_choice=None)
+
+
+def no_strict_tools(request: Request, to: Lowering) -> Request:
+    """No tool whose schema must be followed, where no member says so."""
+    if to.takes.strict_tools:
+        return request
+    for tool in request.tools:
+        if tool.strict:
+            to.lose("tool_strict", tool.name)
+    return evolve(request, tools=[evolve(tool, strict=None) for tool in request.tools])
+
+
 def tools_fit(request: Request, to: Lowering) -> Request:
     """Tools as the dialect defines them: no other provider's, with portable names, and functions in place of custom ones."""
     tools, names = [], {}

@@ -121,7 +121,7 @@ def no_silent_turns(request: Request, to: Lowering) -> Request:
 def turns_counted(request: Request, to: Lowering) -> Request:
     """Count turns without parts, and names of turns that have no place, which go."""
     for turn in request.turns:
-        if not turn.parts:
+        if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
     if to.takes.turn_names or all(turn.name is None for turn in request.turns):
         return request
@@ -183,6 +183,13 @@ def no_extras(request: Request, to: Lowering) -> Request:
     return evolve(request, turns=[without_extras(turn, to) for turn in request.turns])
 
 
+def no_native_roles(request: Request, to: Lowering) -> Request:
+    """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
+    if to.takes.native_roles:
+        return request
+    return evolve(request, turns=[evolve(turn, native_role=None, native_ids=()) for turn in request.turns])
+
+
 # -- their order -------------------------------------------------------------------------------------------------------
 
 
@@ -190,9 +197,19 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
-def no_empty_turns(request: Request, _to: Lowering) -> Request:
+def no_empty_answers(request: Request, to: Lowering) -> Request:
+    """No turns of the assistant of which nothing is left, where those of others are messages."""
+    if to.takes.empty_answers:
+        return request
+    kept = [turn for turn in request.turns if turn.parts or turn.role != "assistant"]
+    for _ in range(len(request.turns) - len(kept)):
+        to.report.repair("turn_empty")
+    return evolve(request, turns=kept)
+
+
+def no_empty_turns(request: Request, to: Lowering) -> Request:
     """No turns of which nothing is left."""
-    return evolve(request, turns=[turn for turn in request.turns if turn.parts])
+    return request if to.takes.empty_turns else evolve(request, turns=[turn for turn in request.turns if turn.parts])
 
 
 def system_in_place(request: Request, to: Lowering) -> Request:
