@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
@@ -22,6 +22,8 @@ from streamkit.report import StreamReport
 
 #: Where a part stands: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
+#: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
+ANYBODY: Final = "anybody"
 
 
 @frozen(kw_only=True)
@@ -42,8 +44,9 @@ class Capabilities:
     needs_ids: bool = True  #: a call must have an id
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
+    native_roles: bool = True  #: another dialect's word for a role is known (``developer``)
     result_errors: bool = True  #: a member says that a result is an error
-    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
+    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning goes back
@@ -54,7 +57,9 @@ class Capabilities:
     refusals: bool = False  #: a refusal is another part than a text
     #: Which blank texts are taken: all, none, or some: those of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    arguments: Literal["text", "object"] = "text"
+    #: Arguments are a text, an object, or any JSON value and otherwise a text.
+    arguments: Literal["text", "object", "any"] = "text"
+    custom_calls: bool = False  #: calls of custom tools have their text, though the tools are functions
     #: Which of the vendor's own asides are written at that place; None: all.
     asides: Callable[[Aside, Place], bool] | None = None
     #: Media as the servers take them at that place; None for what they don't take, which the function counts.

@@ -9,7 +9,7 @@ from streamkit.dialects.ag_ui.http import HTTP_HALF
 from streamkit.dialects.ag_ui.lint import AgUiLinter
 from streamkit.dialects.ag_ui.quirks import QUIRKS
 from streamkit.dialects.ag_ui.request_in import AgUiRequestReader
-from streamkit.dialects.ag_ui.request_out import AgUiRequestWriter
+from streamkit.dialects.ag_ui.request_out import capabilities, write
 from streamkit.dialects.ag_ui.wire import TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.framing.sse import KEEP_ALIVE
@@ -24,7 +24,7 @@ DIALECT = Dialect(
     failed_end=None,
     recognises=recognises,
     # a whole body is an error: an answer has no other form than a stream
-    bodies=Bodies(AgUiRequestReader.decode_request, AgUiRequestWriter.encode_request, AgUiDecoder.decode_response),
+    bodies=Bodies(AgUiRequestReader.decode_request, write, AgUiDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,

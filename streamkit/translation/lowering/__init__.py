@@ -75,11 +75,11 @@ def last(request: Request, to: Lowering) -> Request:
 
 OWN: Final[tuple[Pass, ...]] = (
     options.one_choice,
+    options.marks_counted,
     tools.only_callable_offered,
     tools.no_strict_tools,
     tools.no_custom_tools,
     first,
-    turns.no_made_ids,
     tools.choice_narrowed,
     turns.turns_counted,
     own_parts,
@@ -117,6 +117,7 @@ FOREIGN: Final[tuple[Pass, ...]] = (
     known_parts,
     turns.no_blank_texts,
     turns.no_extras,
+    turns.no_native_roles,
     known_words,
     said,
     # in which order

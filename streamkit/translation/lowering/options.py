@@ -169,10 +169,11 @@ def options_with_place(request: Request, to: Lowering) -> Request:
 
 
 def no_members_of_others(request: Request, to: Lowering) -> Request:
-    """No members of the request itself that only another dialect knows."""
+    """No members of the request itself, and no names of the exchange, that only another dialect knows."""
     fit = to.takes.request_extras
     kept, rest = ({}, request.extras) if fit is None else fit(request.extras)
     for name, said in rest.items():
         if has_value(said):
             to.lose("parameter", name)
-    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras=dict(kept))
+    options = evolve(request.options, native_max_tokens=None)
+    return evolve(request, options=options, extras=dict(kept), exchange={})

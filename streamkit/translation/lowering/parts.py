@@ -23,7 +23,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place
 from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
@@ -69,22 +69,26 @@ def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
             return None
         case Reasoning(signature=None) if takes.unsigned_reasoning:
             return part
-        case Reasoning() if part.signature is None or part.signature.vendor != takes.signs_reasoning:
+        case Reasoning() if part.signature is None or not _is_of(part.signature, takes.signs_reasoning):
             return _unsigned(part, to)
-        case Text(signature=Opaque() as signed) if signed.vendor != takes.signs_texts:
+        case Text(signature=Opaque() as signed) if not _is_of(signed, takes.signs_texts):
             to.lose("reasoning_signature", signed.vendor)
             # an empty text was there for the signature alone
             return evolve(part, signature=None) if part.text.strip() or takes.blank_texts == "all" else None
-        case ToolCall(signature=Opaque() as signed) if signed.vendor != takes.signs_calls:
+        case ToolCall(signature=Opaque() as signed) if not _is_of(signed, takes.signs_calls):
             to.lose("reasoning_signature", signed.vendor)
             return evolve(part, signature=None)
     return part
 
 
 def _goes_back(opaque: Opaque, takes: Capabilities) -> bool:
-    if opaque.vendor != takes.signs_reasoning:
+    if not _is_of(opaque, takes.signs_reasoning):
         return opaque.vendor in takes.opaque_vendors
     return takes.takes_opaque is None or takes.takes_opaque(opaque.blob)
+
+
+def _is_of(opaque: Opaque, vendor: str | None) -> bool:
+    return vendor in {opaque.vendor, ANYBODY}
 
 
 def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
@@ -120,8 +124,8 @@ def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
             return evolve(part, native=None)
         case ToolCall() if part.item is not None or part.qualified is not None:
             return evolve(part, item=None, qualified=None)
-        case ToolResult() if part.item is not None or part.native is not None:
-            return evolve(part, item=None, native=None)
+        case ToolResult() if part.item is not None or part.native is not None or part.native_id is not None:
+            return evolve(part, item=None, native=None, native_id=None)
     return part
 
 
@@ -152,7 +156,7 @@ def arguments(part: Part, _place: Place, to: Lowering) -> Part:
     if not isinstance(part, ToolCall):
         return part
     if part.kind == "custom":
-        if to.takes.custom_tools:
+        if to.takes.custom_tools or to.takes.custom_calls:
             return part
         to.lose("custom_tool_wrapped", part.name)
         return evolve(part, kind="function", arguments=_as_text(wrapped_input(part.arguments)))
@@ -165,6 +169,8 @@ def _object_text(call: ToolCall, to: Lowering) -> str:
     verdict = check_arguments(call.arguments).kind
     if verdict == "empty":
         return "{}"
+    if verdict != "complete" and to.takes.arguments == "any":
+        return call.arguments
     if verdict != "complete":
         to.lose("arguments_wrapped", call.name)
         return _as_text(wrapped_arguments(call.arguments))

@@ -201,6 +201,13 @@ def no_extras(request: Request, to: Lowering) -> Request:
     return evolve(request, turns=[without_extras(turn, to) for turn in request.turns])
 
 
+def no_native_roles(request: Request, to: Lowering) -> Request:
+    """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
+    if to.takes.native_roles:
+        return request
+    return evolve(request, turns=[evolve(turn, native_role=None, native_ids=()) for turn in request.turns])
+
+
 # -- their order -------------------------------------------------------------------------------------------------------
 
 
@@ -269,8 +276,6 @@ def results_placed(request: Request, to: Lowering) -> Request:
             return request
         case "first":
             return _results_first(request, to)
-        case "anywhere":
-            return request
         case "apart":
             return evolve(request, turns=[apart for turn in request.turns for apart in _results_apart(turn, to)])
     return _results_behind_calls(request, to)
