@@ -37,6 +37,7 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
 from streamkit.tool_calls.mend import JudgedCall, error_text, is_bad
+from streamkit.translation.lowering import lower
 
 ResultContent: TypeAlias = str | Sequence[Text | Media | Aside]
 Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
@@ -93,7 +94,10 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
         raise UsageError(f"no error result for the dialect {quoted(dialect)}: no requests are written in it")
     answered = ToolCall(0, call.id, call.name, "{}", call.kind)
     turns = [Turn("user", [Text("…")]), Turn("assistant", [answered]), Turn("user", [result])]
-    return _last(bodies.encode_request(Request("", "", turns), Target(), StreamReport()))
+    request, target, report = Request("", "", turns), Target(), StreamReport()
+    if bodies.capabilities is not None:
+        request = lower(request, bodies.capabilities(request, None), target, report)
+    return _last(bodies.encode_request(request, target, report))
 
 
 def _last(body: Mapping[str, Any]) -> dict[str, Any]:
