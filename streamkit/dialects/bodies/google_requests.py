@@ -12,6 +12,14 @@ from streamkit.dialects.lowering import Lowering, Place, each_part, each_turn
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
+def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """Media of the dialect itself, which must be somewhere."""
+    if media.data is not None or media.url or media.file_id:
+        return media
+    to.lose("media", media.media_type or media.kind)
+    return None
+
+
 def results_named(request: Request, to: Lowering) -> Request:
     """Results with the names of the tools that were called."""
     called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
@@ -39,7 +47,8 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
                 for each in media:
                     to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved behind the result {part.call_id}")
                 made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
-                moved, last = [*moved, *media], len(made)
+                moved += media
+                last = len(made)
         return [*made[:last], *moved, *made[last:]]
 
     return request if to.takes.model.media_in_results else each_turn(request, apart)

@@ -43,6 +43,7 @@ from streamkit.dialects.bodies.google_requests import (
     choice_fits,
     form_counted,
     media_behind_results,
+    own_media,
     results_named,
     schemas_anew,
     telling_text,
@@ -94,13 +95,6 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if media.name is not None:  # a member that only one of Google's two servers takes
         to.lose("metadata", "name")
     return evolve(media, media_type=kind, name=None)
-
-
-def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    if media.data is not None or media.url or media.file_id:
-        return media
-    to.lose("media", media.media_type or media.kind)
-    return None
 
 
 def no_empty_end(part: Part, _place: Place, to: Lowering) -> Part | None:
@@ -185,9 +179,9 @@ def members_kept(request: Request, _to: Lowering) -> Request:
         for part in parts:
             before = made[-1] if made else None
             if isinstance(before, ToolResult) and _is_member(part):
-                made[-1] = evolve(before, parts=[*before.parts, part])
+                before.parts.append(part)
             else:
-                made.append(part)
+                made.append(evolve(part, parts=[*part.parts]) if isinstance(part, ToolResult) else part)
         return made
 
     return each_turn(request, kept)

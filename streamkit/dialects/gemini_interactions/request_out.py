@@ -40,6 +40,7 @@ from streamkit.dialects.bodies.google_requests import (
     choice_fits,
     form_counted,
     media_behind_results,
+    own_media,
     results_named,
     schemas_anew,
     telling_text,
@@ -102,13 +103,6 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    if media.data is not None or media.url or media.file_id:
-        return media
-    to.lose("media", media.media_type or media.kind)
-    return None
-
-
 def steps_apart(request: Request, _to: Lowering) -> Request:
     """Texts that follow one another as one step, and each thought as its own.
 
@@ -141,6 +135,7 @@ def instruction_joined(request: Request, _to: Lowering) -> Request:
 
 
 def not_stored(request: Request, _to: Lowering) -> Request:
+    """The request with the word that Google shall not keep it."""
     return evolve(request, exchange={"store": False})
 
 
@@ -269,7 +264,7 @@ def _of_model(turn: Turn) -> list[Step]:
         kind = _kind_of(part)
         label = (kind, getattr(part, "block", 0))
         match part:
-            case Aside(type=str(said_type)) if said_type == OF_STEP and steps:
+            case Aside() if part.type == OF_STEP and steps:
                 add_missing(steps[-1], part.raw)
                 continue
             case ToolCall():
