@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
+from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -21,6 +21,8 @@ from streamkit.report import StreamReport
 
 #: Where a part stands: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
+#: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
+ANYBODY: Final = "anybody"
 
 
 @frozen(kw_only=True)
@@ -41,7 +43,7 @@ class Capabilities:
     text_files: bool = True  #: a file of plain text may be a part
     turn_names: bool = False
     result_errors: bool = True  #: a member says that a result is an error
-    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's.
+    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
     signs_texts: str | None = None
@@ -60,6 +62,7 @@ class Capabilities:
     marked: tuple[type, ...] = ()
 
     # the order of turns
+    empty_turns: bool = False  #: a turn without parts is a message
     #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: neighbours of one role are one message
@@ -92,6 +95,8 @@ class Capabilities:
     form_members: frozenset[str] = (
         frozenset()
     )  #: what may be said of a schema for the answer: ``name``, ``description``
+    #: The members of another dialect's request that the servers know, as they are written, and the others.
+    shared_members: Callable[[Extras], tuple[dict[str, Any], Extras]] | None = None
 
     #: Passes of the dialect's own, in front of those over parts, behind these, behind the order of turns, and at the end.
     first: tuple[Pass, ...] = ()
@@ -127,7 +132,7 @@ class Lowering:
 
     def fit_effort(self, effort: str | None) -> str | None:
         """The nearest effort that the model knows; one that differs from the request is a counted loss."""
-        fits = self.takes.model.fit(effort)
+        fits = effort if self.own else self.takes.model.fit(effort)
         if fits != effort:
             self.lose("parameter", "thinking.effort")
         return fits

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from attrs import evolve, fields
 
 from streamkit.conversation.messages import (
+    Extras,
     Media,
     Options,
     OutputFormat,
@@ -170,7 +171,10 @@ def options_with_place(request: Request, to: Lowering) -> Request:
 
 def no_members_of_others(request: Request, to: Lowering) -> Request:
     """No members of the request itself that only another dialect knows."""
-    for name, said in request.extras.items():
+    share, kept, lost = to.takes.shared_members, dict[str, Any](), cast("Extras", request.extras)
+    if share is not None:
+        kept, lost = share(lost)
+    for name, said in lost.items():
         if has_value(said):
             to.lose("parameter", name)
-    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras={})
+    return evolve(request, options=evolve(request.options, native_max_tokens=None), extras=kept)

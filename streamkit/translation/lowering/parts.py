@@ -23,7 +23,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place
 from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
@@ -67,20 +67,24 @@ def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
             return None
         case Reasoning(signature=None) if takes.unsigned_reasoning:
             return part
-        case Reasoning() if part.signature is None or part.signature.vendor != takes.signs_reasoning:
+        case Reasoning() if part.signature is None or not _is_of(part.signature, takes.signs_reasoning):
             return _unsigned(part, to)
-        case Text(signature=Opaque() as signed) if signed.vendor != takes.signs_texts:
+        case Text(signature=Opaque() as signed) if not _is_of(signed, takes.signs_texts):
             to.lose("reasoning_signature", signed.vendor)
             # an empty text was there for the signature alone
             return evolve(part, signature=None) if part.text.strip() or takes.blank_texts == "all" else None
-        case ToolCall(signature=Opaque() as signed) if signed.vendor != takes.signs_calls:
+        case ToolCall(signature=Opaque() as signed) if not _is_of(signed, takes.signs_calls):
             to.lose("reasoning_signature", signed.vendor)
             return evolve(part, signature=None)
     return part
 
 
 def _goes_back(opaque: Opaque, takes: Capabilities) -> bool:
-    return opaque.vendor == takes.signs_reasoning and (takes.takes_opaque is None or takes.takes_opaque(opaque.blob))
+    return _is_of(opaque, takes.signs_reasoning) and (takes.takes_opaque is None or takes.takes_opaque(opaque.blob))
+
+
+def _is_of(opaque: Opaque, vendor: str | None) -> bool:
+    return vendor in {opaque.vendor, ANYBODY}
 
 
 def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:

@@ -121,7 +121,7 @@ def no_silent_turns(request: Request, to: Lowering) -> Request:
 def turns_counted(request: Request, to: Lowering) -> Request:
     """Count turns without parts, and names of turns that have no place, which go."""
     for turn in request.turns:
-        if not turn.parts:
+        if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
     if to.takes.turn_names or all(turn.name is None for turn in request.turns):
         return request
@@ -190,9 +190,9 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
-def no_empty_turns(request: Request, _to: Lowering) -> Request:
+def no_empty_turns(request: Request, to: Lowering) -> Request:
     """No turns of which nothing is left."""
-    return evolve(request, turns=[turn for turn in request.turns if turn.parts])
+    return request if to.takes.empty_turns else evolve(request, turns=[turn for turn in request.turns if turn.parts])
 
 
 def system_in_place(request: Request, to: Lowering) -> Request:
