@@ -20,6 +20,8 @@ from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
+#: How closely an image can be looked at.
+CLOSENESS: Final = frozenset({"auto", "low", "high"})
 #: Where a part stands: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
@@ -110,9 +112,8 @@ class Capabilities:
     options: frozenset[str] = frozenset()
     most_stops: int | None = None
     service_tiers: frozenset[str] | None = None  #: that the server knows; None: any
-    form_members: frozenset[str] = (
-        frozenset()
-    )  #: what may be said of a schema for the answer: ``name``, ``description``
+    #: What may be said of a schema for the answer: ``name``, ``description``.
+    form_members: frozenset[str] = frozenset()
 
     #: Passes of the dialect's own, in front of those over parts, behind these, behind the order of turns, and at the end.
     first: tuple[Pass, ...] = ()
@@ -148,10 +149,17 @@ class Lowering:
 
     def fit_effort(self, effort: str | None) -> str | None:
         """The nearest effort that the model knows; one that differs from the request is a counted loss."""
-        fits = self.takes.model.fit(effort)
+        fits = effort if self.own else self.takes.model.fit(effort)
         if fits != effort:
             self.lose("parameter", "thinking.effort")
         return fits
+
+    def closeness(self, detail: str | None) -> str | None:
+        """How closely to look at an image or a file, in a word that most servers know; any other is a counted loss."""
+        if detail is None or detail in CLOSENESS:
+            return detail
+        self.lose("metadata", "detail")
+        return None
 
     def lose_thinking(self, thinking: Thinking, *names: str) -> None:
         """Count what is not written of how much to think. That it shall think at all is said by an effort."""

@@ -46,9 +46,6 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: How closely an image can be looked at.
-CLOSENESS: Final = frozenset({"auto", "low", "high"})
-
 # -- what the servers take ---------------------------------------------------------------------------------------------
 
 
@@ -60,10 +57,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if media.data is None and not (media.url or "").startswith(("data:", "http:", "https:")):
         to.lose("media", "image, not at a URL of the web")
         return None
-    if media.detail is None or media.detail in CLOSENESS:
-        return media
-    to.lose("metadata", "detail")
-    return evolve(media, detail=None)
+    return evolve(media, detail=to.closeness(media.detail))
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:

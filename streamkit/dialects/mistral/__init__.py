@@ -10,7 +10,7 @@ from streamkit.dialects.mistral.http import HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
 from streamkit.dialects.mistral.quirks import QUIRKS
 from streamkit.dialects.mistral.request_in import MistralRequestReader
-from streamkit.dialects.mistral.request_out import MistralRequestWriter
+from streamkit.dialects.mistral.request_out import capabilities, write
 from streamkit.dialects.mistral.response import MistralResponseWriter
 from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
@@ -32,7 +32,7 @@ DIALECT = Dialect(
     done_mark=True,
     #: Chunks of text look the same as Chat's, which stands first in the table: ``auto`` takes them for openai-chat.
     recognises=recognises,
-    bodies=Bodies.of(MistralRequestReader, MistralRequestWriter, MistralBodyDecoder, MistralResponseWriter),
+    bodies=Bodies.of(MistralRequestReader, write, MistralBodyDecoder, MistralResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,

@@ -13,8 +13,8 @@ types of mistralai 3.7.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -22,225 +22,227 @@ from streamkit.conversation.messages import (
     Media,
     Part,
     Reasoning,
-    RedactedReasoning,
-    Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
     Turn,
 )
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort
 from streamkit.dialects.bodies.tool_choice import chosen_of
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, each_part, model_for
 from streamkit.dialects.mistral.encode import Chunks
-from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, VENDOR
-from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
-from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
+from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, TOOLS, VENDOR
+from streamkit.dialects.openai_chat.request_out import (
+    Messages,
+    answers_said,
+    named,
+    tools_unmarked,
+    write_body,
+    write_call,
+)
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import COMMON
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside
+from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 
 #: The assistant's text between results and a text of the user, where the server demands one.
 BRIDGE: Final = "OK."
+#: The schema of a function that takes nothing.
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+UNKNOWN_MISTRAL: Final = evolve(UNKNOWN, efforts=("none", *COMMON))
 
 
-class MistralRequestWriter(ChatRequestWriter):
-    """Writes one request."""
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
-    dialect = "mistral"
-    unknown = evolve(UNKNOWN, efforts=("none", *COMMON))
-    vendor = VENDOR
-    ids = NINE
-    users = None  # there is no such member
-    models = ""
-    most_stops = None
-    text_files: ClassVar[bool] = True
-    relatives: ClassVar[frozenset[str]] = frozenset({"mistral"})
-    unnamed: ClassVar[ChatProvider] = PLAIN
-    media_in_results: ClassVar[bool] = True
-    option_names: ClassVar[Mapping[str, str]] = OPTIONS
-    tiers: ClassVar[frozenset[str]] = frozenset(SERVICE_TIERS)
-    search_options: ClassVar[frozenset[str] | None] = None
 
-    def stream_usage(self) -> dict[str, Any]:
-        """Nothing: no member asks for token counts."""
-        return {}
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """An image, a sound or a file of the user's or of a result, in the request or at a URL of the web."""
+    here = media.data is not None or (media.url or "").startswith(("data:", "http:", "https:"))
+    if place not in {"user", "result"} or media.kind == "video" or not here:
+        to.lose("media", media.kind)
+        return None
+    if media.kind == "audio":
+        return media if media.data is None else evolve(media, media_type=None)
+    return evolve(media, detail=to.closeness(media.detail)) if media.kind == "image" else media
 
-    # -- options ---------------------------------------------------------------------------------------------------
 
-    def top_k(self, top_k: int) -> dict[str, Any]:
-        return {"top_k": top_k}
+def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    here = media.data is not None or media.url is not None or (media.kind == "file" and media.file_id is not None)
+    if media.native is not None or (here and media.kind != "video"):
+        return media
+    to.lose("media", media.kind)
+    return None
 
-    def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
-        """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
-        if thinking is None:
-            return {}
-        self.lose_thinking(thinking, "budget_tokens", "summary")
+
+def choice_of_offered(request: Request, _to: Lowering) -> Request:
+    """A choice of one tool by its name, or of all that are offered."""
+    choice = request.tool_choice
+    if choice is None or (choice.mode == "required" and len(choice.names) == 1):
+        return request
+    return evolve(request, tools=[*chosen_of(request.tools, choice)], tool_choice=evolve(choice, names=()))
+
+
+def results_named(request: Request, to: Lowering) -> Request:
+    """Results with the name of the tool that was called."""
+    parts = [part for turn in request.turns for part in turn.parts]
+    called = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+
+    def named_part(part: Part, _place: Place, _to: Lowering) -> Part:
+        return evolve(part, name=called.get(part.call_id, part.name)) if isinstance(part, ToolResult) else part
+
+    return each_part(request, to, named_part)
+
+
+def saying(request: Request, to: Lowering) -> Request:
+    """No empty texts, nor thinking without text and signature."""
+    return each_part(request, to, _saying)
+
+
+def _saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
+    silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
+    return None if silent else part
+
+
+def in_order(request: Request, to: Lowering) -> Request:
+    """The system in front or behind the user, and the assistant between results and the user's words."""
+    front, placed = list[Turn](), list[Turn]()  # what the system says, and the others
+    for turn in request.turns:
+        answered = bool(placed) and _has(placed[-1], ToolResult)
+        if turn.role == "system" and (not placed or answered or placed[-1].role == "assistant"):
+            if placed:
+                to.lose("system_place")
+            front.append(evolve(turn, native_role=None))
+            continue
+        if turn.role == "user" and answered and not _has(turn, ToolResult):
+            to.report.repair("turn_added")
+            placed.append(Turn("assistant", [Text(BRIDGE)]))
+        placed.append(evolve(turn, native_role=None))
+    if placed and placed[-1].role == "assistant" and not _has(placed[-1], ToolCall):
+        placed[-1] = evolve(placed[-1], extras={"prefix": True})
+    return evolve(request, turns=[*front, *placed])
+
+
+def _has(turn: Turn, kind: type[Part]) -> bool:
+    return any(isinstance(part, kind) for part in turn.parts)
+
+
+def schemas_given(request: Request, _to: Lowering) -> Request:
+    """Functions with a schema, which the server demands."""
+    return evolve(request, tools=[_with_schema(tool) for tool in request.tools])
+
+
+def _with_schema(tool: Tool) -> Tool:
+    is_bare = tool.kind == "function" and tool.parameters is None
+    return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
+
+
+def effort_said(request: Request, to: Lowering) -> Request:
+    """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
+    thinking = request.options.thinking
+    if thinking is not None:
+        to.lose_thinking(thinking, "budget_tokens", "summary")
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        return without_none(reasoning_effort=self.fit_effort(effort))
+        thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
+    return evolve(request, options=evolve(request.options, thinking=thinking), stream_usage=None)
 
-    # -- tools -----------------------------------------------------------------------------------------------------
 
-    def offered(self) -> Sequence[Tool]:
-        """The tools that may be called, of which a named one is chosen by its name."""
-        tools, choice = self.request.tools, self.request.tool_choice
-        is_named = choice is not None and _is_named(choice)
-        return tools if is_named else chosen_of(tools, choice)
+FOREIGN: Final = Capabilities(
+    dialect="mistral",
+    vendor=VENDOR,
+    title="Mistral",
+    ids=NINE,
+    names=TOOLS.names,
+    result_errors=False,
+    signs_reasoning=VENDOR,
+    takes_opaque=lambda _blob: False,
+    unsigned_reasoning=True,
+    strips_signatures=True,
+    media=fit_media,
+    empty_turns=True,
+    results="behind calls",
+    some_tools=True,
+    needs_properties=True,
+    form_with_tools=True,
+    options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
+    service_tiers=frozenset(SERVICE_TIERS),
+    first=(tools_unmarked, choice_of_offered),
+    said=(results_named, saying, answers_said),
+    arranged=(in_order,),
+    last=(schemas_given, effort_said),
+)
+#: Of requests of the dialect itself.
+OWN: Final = evolve(
+    FOREIGN,
+    ids=None,
+    names=None,
+    turn_names=True,
+    media=own_media,
+    results="apart",
+    service_tiers=None,
+    said=(),
+    arranged=(),
+)
 
-    def tool(self, tool: Tool) -> dict[str, Any] | None:
-        if tool.kind == "function" and tool.parameters is None:
-            tool = evolve(tool, parameters=dict(NO_PROPERTIES))
-        return super().tool(tool)
 
-    def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
-        """Which tools may or must be called: one by its name, or ``any`` of those that are offered."""
-        if choice is not None and not _is_named(choice):
-            choice = evolve(choice, names=())
-        body = super().tool_choice(choice)
-        return {**body, "tool_choice": "any"} if body.get("tool_choice") == "required" else body
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    if request.dialect == OWN.dialect:
+        return OWN
+    return evolve(FOREIGN, model=model_for(request.model, provider, UNKNOWN_MISTRAL, None))
 
-    @property
-    def functions_only(self) -> bool:
-        """Whether the server knows no custom tools: always."""
-        return True
 
-    # -- the order of messages -------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
-    def messages(self) -> Iterable[dict[str, Any]]:
-        """The messages, those of a request of another dialect in the order that the server wants."""
-        messages = super().messages()
-        return messages if self.own else self._in_order(messages)
 
-    def _in_order(self, messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        front: list[dict[str, Any]] = []  # what the system says
-        placed: list[dict[str, Any]] = []
-        for message in messages:
-            before = placed[-1]["role"] if placed else ""
-            match message["role"]:
-                case "system" if not placed:
-                    front.append(message)
-                    continue
-                case "system" if before in {"assistant", "tool"}:
-                    self.lose("system_place")
-                    front.append(message)
-                    continue
-                case "user" if before == "tool":
-                    self.report.repair("turn_added")
-                    placed.append({"role": "assistant", "content": BRIDGE})
-            placed.append(message)
-        if placed and placed[-1]["role"] == "assistant" and "tool_calls" not in placed[-1]:
-            placed[-1]["prefix"] = True
-        yield from front
-        yield from placed
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    body = write_body(request, MistralMessages(report), OPTIONS)
+    if body.get("tool_choice") == "required":
+        body["tool_choice"] = "any"
+    return body
 
-    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        return {**super().message_of(turn, parts), "role": turn.role}
 
-    def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-        """A message with the name and the extras of its turn; names of another dialect's turns have no place."""
-        if turn.name is not None and not self.own:
-            self.lose("turn_name", turn.name)
-            turn = evolve(turn, name=None)
-        return super().named(message, turn)
+class MistralMessages(Messages):
+    """Writes the messages of one request."""
 
-    # -- content ---------------------------------------------------------------------------------------------------
-
-    def part(self, part: Part) -> dict[str, Any] | None:
-        if isinstance(part, Refusal):
-            self.lose("refusal_as_text")
-            part = Text(part.text, extras=part.extras)
-        if isinstance(part, Text):
-            self.lose_signature(part.signature)
-            if not part.text and not self.own:
-                return None
-        return super().part(part)
-
-    def media(self, media: Media) -> dict[str, Any] | None:
+    def media(self, media: Media) -> dict[str, Any]:
         url = data_uri(media) if media.data is not None else media.url
-        if not self.own and url is not None and not url.startswith(("data:", "http:", "https:")):
-            return None
         match media.kind:
-            case "image" if url is not None:
-                return {"type": "image_url", "image_url": without_none(url=url, detail=self.closeness(media))}
-            case "audio" if url is not None:
-                bare = media.data is not None and (media.media_type is None or not self.own)
+            case "image":
+                return {"type": "image_url", "image_url": without_none(url=url, detail=media.detail)}
+            case "audio":
+                bare = media.data is not None and media.media_type is None
                 return {"type": "input_audio", "input_audio": media.data if bare else url}
-            case "file" if url is not None:
-                return without_none(type="document_url", document_url=url, document_name=media.name)
-            case "file" if media.file_id is not None and self.own:
-                return {"type": "file", "file_id": media.file_id}
-        return None
-
-    # -- the assistant's messages ----------------------------------------------------------------------------------
+        if url is None:
+            return {"type": "file", "file_id": media.file_id}
+        return without_none(type="document_url", document_url=url, document_name=media.name)
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        chunks = Chunks()
-        calls: list[dict[str, Any]] = []
-        members: dict[str, Any] = {}
-        for part in turn.parts:
-            is_written = False  # into the content
+        """A message of the assistant, with its thinking in the content."""
+        chunks, calls, members = Chunks(), list[dict[str, Any]](), dict[str, Any]()
+        for each in turn.parts:
+            part = each.native or each if isinstance(each, Media) else each
             match part:
                 case ToolCall():
-                    calls.append(self.call(part, None))
+                    calls.append(write_call(part))
+                case Aside() if part.type.startswith("delta."):
+                    members[part.type.removeprefix("delta.")] = part.raw
                 case Aside():
-                    self._aside(part, chunks, members)
-                case RedactedReasoning():
-                    self.lose("reasoning_opaque", part.opaque.vendor)
+                    if not chunks.aside(part):
+                        self.report.lose(part.kind, what=part.type)
                 case Reasoning():
-                    is_written = self._think(part, chunks)
-                case Media() if not self.own:
-                    self.lose("media", part.kind)
+                    chunks.think(part.text, None if part.signature is None else part.signature.blob, part.extras)
                 case _:
-                    written = self.part(part)
-                    is_written = written is not None
-                    if written is not None:
-                        chunks.add(written)
-            if is_written and calls:
-                self.lose("block_order")
+                    chunks.add(self.part(part))
+            if calls and not isinstance(part, ToolCall | Aside):
+                self.report.lose("block_order")
         message = {"role": "assistant", "content": chunks.content or (None if calls else ""), **members}
-        if calls:
-            message["tool_calls"] = calls
-        return self.named(message, turn)
-
-    def _think(self, part: Reasoning, chunks: Chunks) -> bool:
-        """Write reasoning; False where nothing is left of it."""
-        signature = part.signature
-        if signature is not None and signature.vendor != VENDOR:
-            self.lose_signature(signature)
-            signature = None
-        members = self.extras(part.extras)
-        if not part.text and signature is None and not self.own:
-            return False
-        chunks.think(part.text, None if signature is None else signature.blob, members)
-        return True
-
-    def _aside(self, part: Aside, chunks: Chunks, members: dict[str, Any]) -> None:
-        """Write what only this dialect knows: a part of the content or of a thinking, or a member of the message."""
-        if not self.own or part.vendor != VENDOR:
-            self.lose(part.kind, part.type)
-        elif part.type.startswith("delta."):
-            members[part.type.removeprefix("delta.")] = part.raw
-        elif not chunks.aside(part):
-            self.lose(part.kind, part.type)
-
-    def goes_back(self, _signature: Opaque) -> bool:
-        """Whether the signature of a call or a text is written: never."""
-        return False
-
-    # -- calls and results -----------------------------------------------------------------------------------------
-
-    def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
-        message = super().result(result, moved)
-        name = result.name if self.own else self.called.get(result.call_id, result.name)
-        return message if name is None else {**message, "name": self.tool_name(name)}
-
-
-def _is_named(choice: ToolChoice) -> bool:
-    return choice.mode == "required" and len(choice.names) == 1
+        return named(message | without_none(tool_calls=calls or None), turn)

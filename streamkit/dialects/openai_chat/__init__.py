@@ -11,7 +11,7 @@ from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
 from streamkit.dialects.openai_chat.quirks import QUIRKS
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
-from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
+from streamkit.dialects.openai_chat.request_out import capabilities, write
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
 from streamkit.dialects.openai_chat.wire import CITATIONS
 from streamkit.dialects.vocabulary.openai import TOOLS
@@ -33,7 +33,7 @@ DIALECT = Dialect(
     usage_on_request=True,
     done_mark=True,
     recognises=recognises,
-    bodies=Bodies.of(ChatRequestReader, ChatRequestWriter, ChatBodyDecoder, ChatResponseWriter),
+    bodies=Bodies.of(ChatRequestReader, write, ChatBodyDecoder, ChatResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind in {"audio", "file"},

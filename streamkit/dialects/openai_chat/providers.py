@@ -47,6 +47,11 @@ UNNAMED: Final = ChatProvider(name="", title="", max_tokens_field="max_completio
 PLAIN: Final = ChatProvider(name="", title="")
 
 
+def provider_of(provider: Provider | None) -> ChatProvider:
+    """What a provider wants, as far as Chat can tell."""
+    return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
+
+
 @frozen(kw_only=True)
 class ChatClient(Profile):
     """A client that reads Chat.

@@ -1,12 +1,13 @@
 """The neutral conversation to Chat requests: turns to messages, options, tools and the choice among them.
 
-A turn is one message, and each result in it a ``tool`` message right behind the calls: in requests of other dialects, what
-the user or the system said between them stands behind the results. A tool's answer is text only, so its media go into a
-message of the user behind all answers.
+What a request can't say here is left out before it is written (``translation/lowering``): ``capabilities`` says what the
+servers take, and the passes below are Chat's own. Which of them take what is the provider's (``providers.py``), and where
+none is named they are OpenAI's.
 
-Reasoning goes back where the provider takes it, or where it came from if the request was Chat's and no provider is named; a
-signature goes to the vendor who made it. What the dialect has two fields for is written by the same rule. Custom tools stay
-custom.
+A turn is one message, and each result in it a ``tool`` message right behind the calls. A tool's answer is text only, so its
+media go into a message of the user behind all answers. Reasoning goes back where the provider takes it, or where it came from
+if the request was Chat's and no provider is named; a signature goes to the vendor who made it. What the dialect has two
+fields for is written by the same rule, and so are marks on the prompt: a pass says in which field, the writer writes it there.
 
 Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 """
@@ -14,18 +15,19 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from attrs import evolve
 
 from streamkit.conversation.messages import (
-    CacheMark,
     Media,
     Part,
     Reasoning,
     RedactedReasoning,
     Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -37,12 +39,21 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
-from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import as_error
+from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.bodies.message_writer import BLANK_LINE
+from streamkit.dialects.bodies.openai_passes import (
+    IDS,
+    RELATIVES,
+    USERS,
+    effort_alone,
+    named_file,
+    shared_members,
+    takes_marks,
+    write_form,
+)
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
-from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
+from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -55,506 +66,438 @@ from streamkit.dialects.openai_chat.wire import (
     reasoning_detail,
     tool_call,
 )
-from streamkit.dialects.streams.event_encoder import wrapped_input
-from streamkit.dialects.vocabulary.openai import write_cache_mark
+from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: Options that are written by methods of their own.
-BESIDE = frozenset({"max_tokens", "thinking", "output", "service_tier", "top_k"})
 #: The member that lets a model search the web, and the models that take it.
-SEARCH = "web_search_options"
-SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
+SEARCH: Final = "web_search_options"
+SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
 #: A part of reasoning, or one of OpenRouter's details that says something else.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
 #: Dialects whose marks on a prompt are for Anthropic's two spans.
 ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
+#: Providers whose number of stop sequences is that of OpenAI.
+FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
-class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
-    """Writes one request."""
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
-    #: Options that are one field each, by our names, and those that are not.
-    option_names: ClassVar[Mapping[str, str]] = OPTIONS
-    beside: ClassVar[frozenset[str]] = BESIDE
-    tiers: ClassVar[frozenset[str]] = SERVICE_TIERS
-    search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
-    #: A tool that is a member of the request: the search of the web.
-    _beside_tools: Mapping[str, Any] = {}
-    dialect = "openai-chat"
-    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
-    most_stops: ClassVar[int | None] = 4
-    vendor = VENDOR
-    text_files: ClassVar[bool] = False
-    #: What a server wants of which no more is known than its dialect.
-    unnamed: ClassVar[ChatProvider] = UNNAMED
-    #: Whether a ``tool`` message may have media.
-    media_in_results: ClassVar[bool] = False
 
-    def request_body(self) -> dict[str, Any]:
-        request = self.request
-        body = without_none(model=request.model)
-        body["messages"] = list(self.messages())
-        tools = [written for tool in self.offered() if (written := self.tool(tool)) is not None]
-        if tools:
-            body["tools"] = tools
-        body |= self._beside_tools
-        if tools or self.own:
-            body |= self.tool_choice(request.tool_choice)
-        body |= self.options(self.option_names, self.beside)
-        body |= self.max_tokens()
-        body |= without_none(service_tier=self.service_tier(request.options.service_tier, self.tiers))
-        body |= self.thinking(request.options.thinking)
-        body |= without_none(response_format=self.form(request.options.output, nested=True), stream=request.stream)
-        if request.options.top_k is not None:
-            body |= self.top_k(request.options.top_k)
-        body |= self.stream_usage()
-        return add_missing(body, self.request_extras())
+def as_it_came(to: Lowering) -> bool:
+    """Whether what only a provider understands goes back to wherever it came from."""
+    return to.own and to.target.provider is None
 
-    def stream_usage(self) -> dict[str, Any]:
-        """The member that asks for token counts at the end of a stream."""
-        usage = self.request.stream_usage
-        return {} if usage is None else {"stream_options": {"include_usage": usage}}
 
-    @property
-    def provider(self) -> ChatProvider:
-        provider = self.target.provider
-        return self.unnamed if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
+def has_form(media: Media, to: Lowering) -> bool:
+    """Whether media can be a part of a content."""
+    match media.kind:
+        case "image":
+            linked = media.url is not None and (to.own or media.url.startswith(("data:", "http:", "https:")))
+            return media.data is not None or linked
+        case "audio":
+            known = media.media_type in AUDIO_FORMATS or (to.own and media.media_type is not None)
+            return media.data is not None and known
+        case "file":
+            return media.data is not None or (media.file_id is not None and to.source in RELATIVES)
+    return False
 
-    # -- options ---------------------------------------------------------------------------------------------------
 
-    def request_extras(self) -> Mapping[str, Any]:
-        """The members of the request itself to write again; those that Responses has too, for OpenAI's own servers only.
-
-        All others refuse members that they do not know.
-        """
-        openai = self.target.provider is not None and self.provider.cache_marks == "openai"
-        return super().request_extras() if self.own or not openai else self.extras_of_openai()
-
-    def max_tokens(self) -> dict[str, Any]:
-        """The bound of the answer, in the field that the provider takes."""
-        options, name = self.request.options, self.provider.max_tokens_field
-        if self.as_it_came and options.native_max_tokens is not None:
-            name = options.native_max_tokens
-        return without_none(**{name: options.max_tokens})
-
-    def top_k(self, top_k: int) -> dict[str, Any]:
-        """OpenAI has no such field, many of the others do: it is written where the client speaks to one of them."""
-        if self.own:
-            return {"top_k": top_k}
-        self.lose("parameter", "top_k")
-        return {}
-
-    def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
-        """How much to think, in the field that the provider takes."""
-        if thinking is None:
-            return {}
-        field = self.provider.thinking_field
-        if self.as_it_came and thinking.native is not None:
-            field = thinking.native
-        if field == "reasoning_effort":
-            return without_none(reasoning_effort=self.effort(thinking, "budget_tokens", "summary"))
-        if thinking.summary not in {None, "none", "auto"}:
-            self.lose_thinking(thinking, "summary")
-        exclude = None if thinking.summary is None else thinking.summary == "none"
-        effort, budget = self.fit_effort(thinking.effort), thinking.budget_tokens
-        if effort is not None and budget is not None and not self.own:  # one of them may be given
-            self.lose_thinking(thinking, "effort")
-            effort = None
-        return {field: without_none(effort=effort, max_tokens=budget, enabled=thinking.enabled, exclude=exclude)}
-
-    # -- tools -----------------------------------------------------------------------------------------------------
-
-    def offered(self) -> Sequence[Tool]:
-        return self.request.tools
-
-    def tool(self, tool: Tool) -> dict[str, Any] | None:
-        """A definition; None for a tool that another dialect's provider runs itself."""
-        self.lose_cache(tool.cache, tool.name)
-        if tool.kind == "custom" and self.functions_only:
-            self.extras(tool.extras)
-            tool = self.as_function(tool)
-        match tool.kind:
-            case "function":
-                function = without_none(
-                    name=self.tool_name(tool.name),
-                    description=tool.description,
-                    parameters=self.with_properties(tool.parameters),
-                    strict=tool.strict,
-                )
-                written: dict[str, Any] = {"type": "function", "function": function}
-            case "custom":
-                custom = without_none(
-                    name=self.tool_name(tool.name), description=tool.description, format=_format(tool.format)
-                )
-                written = {"type": "custom", "custom": custom}
-            case "server":
-                hosted = self.hosted(tool)
-                if hosted is not None and SEARCH in hosted:
-                    self._beside_tools = hosted
-                    return None
-                return hosted
-        return add_missing(written, self.extras(tool.extras))
-
-    def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
-        """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
-        if choice is None:
-            return {}
-        self.extras(choice.extras)
-        if choice.names and not self.own:
-            choice = self._without_search(choice)
-        body = without_none(parallel_tool_calls=choice.parallel)
-        if self.own and choice.native is not None:
-            return {**body, "tool_choice": choice.native}
-        if choice.mode == "required" and len(choice.names) == 1:
-            body["tool_choice"] = self.named_tool(choice.names[0])
-        elif choice.names and choice.mode != "none":
-            allowed = {"mode": choice.mode, "tools": [self.named_tool(name) for name in choice.names]}
-            body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
-        elif choice.mode != "auto" or choice.parallel is None:
-            body["tool_choice"] = choice.mode
-        return body
-
-    def _without_search(self, choice: ToolChoice) -> ToolChoice:
-        """A choice among functions: the search is none, and a model that has it uses it in any case."""
-        names = tuple(name for name in choice.names if not self.is_search(name))
-        if names == choice.names:
-            return choice
-        self.lose("tool_choice", "names")
-        return evolve(choice, names=names, mode=choice.mode if names else "auto")
-
-    def can_search(self, tool: Tool) -> bool:
-        """Whether the model is one of those that search, and always do."""
-        choice = self.request.tool_choice
-        searches = SEARCH_MODELS.search(self.request.model or "") is not None
-        return super().can_search(tool) and searches and (choice is None or choice.mode != "none")
-
-    def search_tool(self, search: WebSearch) -> dict[str, Any]:
-        location = None if search.location is None else {"type": "approximate", "approximate": dict(search.location)}
-        return {SEARCH: without_none(user_location=location, search_context_size=search.context)}
-
-    def named_tool(self, name: str) -> dict[str, Any]:
-        """A tool of the program as a choice names it."""
-        kind = "custom" if name in self.custom and not self.functions_only else "function"
-        return {"type": kind, kind: {"name": self.tool_name(name)}}
-
-    @property
-    def form_with_tools(self) -> bool:
-        """Return whether the provider takes tools next to a response in JSON; Google's models do from version 3 on."""
-        if self.provider.signatures == "google":
-            return self.model.signatures
-        return self.provider.form_with_tools
-
-    @property
-    def as_it_came(self) -> bool:
-        """Whether what only a provider understands goes back to wherever it came from."""
-        return self.own and self.target.provider is None
-
-    @property
-    def functions_only(self) -> bool:
-        """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
-        return not self.own and self.provider.cache_marks != "openai"
-
-    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        role = "developer" if turn.native_role == "developer" else turn.role
-        if turn.role == "system" and not self.own:  # only the user may show anything
-            for part in parts:
-                if isinstance(part, Media):
-                    self.lose("media", part.kind)
-            parts = [part for part in parts if not isinstance(part, Media)]
-        return self.named({"role": role, "content": self.content(parts)}, turn)
-
-    def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-        if turn.name is not None:
-            message["name"] = turn.name
-        return add_missing(message, self.extras(turn.extras))
-
-    # -- content ---------------------------------------------------------------------------------------------------
-
-    def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
-        """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
-        written = [content for part in parts if (content := self.part(part)) is not None]
-        return self._one_text(written, joint) if self.provider.text_only else plain_or_list(written)
-
-    def _one_text(self, parts: Sequence[dict[str, Any]], joint: str) -> str:
-        """The texts of parts as one; what is no text is a loss."""
-        texts: list[str] = []
-        for part in parts:
-            kind = part["type"]
-            if kind in {"text", "refusal"}:
-                texts.append(part[kind])
-            else:
-                self.lose("media", f"{kind}, which this provider does not take")
-            for name in part.keys() - {"type", kind}:
-                self.lose("metadata", name)
-        if len(texts) > 1:
-            self.report.lose("block_boundary", len(texts) - 1)
-        return joint.join(texts)
-
-    def part(self, part: Part) -> dict[str, Any] | None:
-        """One part as content; None for what can't be."""
-        match part:
-            case Text():
-                written = {"type": "text", "text": part.text}
-            case Refusal():
-                return add_missing({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
-            case Media(native=Aside(raw=whole)) if self.own:
-                return dict(whole)
-            case Media():
-                media = self.media(part)
-                if media is None:
-                    self.lose("media", part.kind)
-                    return None
-                written = media
-            case Aside():
-                return part.raw if self.aside(part) else None
-            case _:
-                raise TypeError(f"content has no {type(part).__name__}")
-        if part.cache is not None:
-            written |= self.cache_mark(part.cache)
-        return add_missing(written, self.extras(part.extras))
-
-    def media(self, media: Media) -> dict[str, Any] | None:
-        """Media as content; None for what has no form in Chat."""
-        match media.kind:
-            case "image":
-                url = data_uri(media) if media.data is not None else media.url
-                if url is not None and (self.own or url.startswith(("data:", "http:", "https:"))):
-                    return {"type": "image_url", "image_url": without_none(url=url, detail=media.detail)}
-            case "audio" if media.data is not None:
-                form = AUDIO_FORMATS.get(media.media_type or "")
-                if form is None and self.own and media.media_type is not None:
-                    form = media.media_type.removeprefix("audio/")
-                audio = {"data": media.data, "format": form}
-                return None if form is None else {"type": "input_audio", "input_audio": audio}
-            case "file" if media.data is not None or (media.file_id is not None and self.related):
-                bare = media.data is None or (self.own and media.media_type is None)
-                data = media.data if bare else data_uri(media)
-                file = without_none(file_data=data, file_id=media.file_id, filename=self.file_name(media))
-                return {"type": "file", "file": file}
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media that the user or a tool shows; a file has a name and a type."""
+    if place not in {"user", "result"} or not has_form(media, to):
+        to.lose("media", media.kind)
         return None
+    if media.kind != "file" or media.data is None:
+        return media
+    return named_file(evolve(media, media_type=media_type_of(media)), to)
 
-    def most_marks(self) -> int | None:
-        words = self.provider.cache_marks
-        return None if not words else MOST_MARKS if words == "anthropic" or self.takes_marks else 0
 
-    def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
-        """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
-        words = self.provider.cache_marks
-        if words == "anthropic":
-            if self.request.dialect not in ANTHROPIC_SPANS:
-                self.lose("cache_mark", cache)
-            return {"cache_control": dict(CACHE_CONTROLS[cache])}
-        if not (self.own and words):
-            self.lose("cache_mark", cache)
-        return write_cache_mark(cache) if words else {}
+def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media as they came; of the assistant's only those that a model made behind this dialect."""
+    native = media.native
+    if native is not None and native.vendor == VENDOR if place == "assistant" else native or has_form(media, to):
+        return media
+    to.lose("media", media.kind)
+    return None
 
-    # -- what the assistant said -----------------------------------------------------------------------------------
 
-    def assistant(self, turn: Turn) -> dict[str, Any]:
-        content: list[Part] = []
-        thought: list[Thought] = []
-        calls: list[ToolCall] = []
-        beside: dict[str, Any] = {}
-        refused: list[str] = []
-        late = False  # whether reasoning came behind anything else
-        for part in turn.parts:
-            match part:
-                case Reasoning() | RedactedReasoning():
-                    late = late or bool(content or calls)
-                    thought.append(part)
-                case ToolCall():
-                    calls.append(part)
-                case Aside():
-                    self._beside(part, content, thought, beside)
-                case Media():
-                    self.lose("media", part.kind)
-                case Text() | Refusal():
-                    if calls:
-                        self.lose("block_order")
-                    if isinstance(part, Text) or part.extras is not None:
-                        content.append(part)
-                    else:
-                        beside.setdefault("refusal", "")
-                        refused.append(part.text)
-                case _:
-                    raise TypeError(f"an assistant's turn has no {type(part).__name__}")
-        if refused:
-            beside["refusal"] = "".join(refused)
-        empty = None if calls or beside else ""
-        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **beside}
-        reasoning = self.reasoning(turn, thought, calls)
-        if late and reasoning:
-            self.lose("block_order")
-        written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
-        if (parts := reasoning.pop(PARTS, None)) is not None:
-            text = message["content"]
-            reasoning["content"] = [
-                *parts,
-                *([{"type": "text", "text": text}] if isinstance(text, str) else text or []),
-            ]
-        message |= reasoning
-        self._sign(message, content)
-        if written:
-            self._vouch(written[0])
-            message["tool_calls"] = written
-        return self.named(message, turn)
+def media_behind_results(request: Request, to: Lowering) -> Request:
+    """Media of results as the user's, in front of what the user says: a ``tool`` message is text."""
+    return request if as_it_came(to) else evolve(request, turns=[_media_behind(turn, to) for turn in request.turns])
 
-    def _vouch(self, first: dict[str, Any]) -> None:
-        """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and self.model.signatures
-        if google and not self.own and "extra_content" not in first:
-            first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
-            self.report.repair("signature_excused")
 
-    def _beside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
-        """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
-        if part.type.startswith("content."):
-            content.append(part)
-        elif part.type.startswith(f"{DETAILS}."):
-            thought.append(part)
-        elif not self.own or part.vendor != self.vendor or part.kind == "logprobs":
-            self.lose(part.kind, part.type)
-        elif part.kind == "citation":
-            beside.setdefault("annotations", []).append(part.raw)
-        elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
-            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
-        elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
-            beside.setdefault(IMAGES, []).extend(part.raw)
-        elif part.type.startswith("delta."):
-            beside[part.type.removeprefix("delta.")] = part.raw
+def _media_behind(turn: Turn, to: Lowering) -> Turn:
+    parts, moved = list[Part](), list[Part]()
+    for part in turn.parts:
+        found = part.parts if isinstance(part, ToolResult) else ()
+        media = [inner for inner in found if isinstance(inner, Media) and has_form(inner, to)]
+        if isinstance(part, ToolResult) and media:
+            for each in media:
+                to.lose("media", f"{each.kind}, moved behind the result {part.call_id}")
+            moved_ids = {*map(id, media)}
+            parts.append(evolve(part, parts=[inner for inner in found if id(inner) not in moved_ids]))
+            moved += media
         else:
-            self.lose(part.kind, part.type)
+            parts.append(part)
+    place = next((place for place, part in enumerate(parts) if not isinstance(part, ToolResult)), len(parts))
+    return evolve(turn, parts=[*parts[:place], *moved, *parts[place:]]) if moved else turn
 
-    def _sign(self, message: dict[str, Any], content: list[Part]) -> None:
-        """The signature of the text, which a message can have one of."""
-        signed = [part.signature for part in content if isinstance(part, Text) and part.signature is not None]
-        for signature in signed:
-            if self.goes_back(signature) and signature is signed[-1]:
-                message["extra_content"] = extra_content(signature)
-            else:
-                self.lose("reasoning_signature", signature.vendor)
 
-    def goes_back(self, signature: Opaque) -> bool:
-        """Whether ``extra_content`` takes a signature."""
-        return self.as_it_came or self.provider.signatures == signature.vendor
+def text_alone(request: Request, to: Lowering) -> Request:
+    """Texts without anything else in the content, for a provider that takes one string."""
+    return each_part(request, to, _text_alone) if provider_of(to.target.provider).text_only else request
 
-    # -- reasoning -------------------------------------------------------------------------------------------------
 
-    def reasoning(self, turn: Turn, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
-        """The reasoning of a turn, in the field that takes it back."""
-        field = self.provider.reasoning_history
-        if self.as_it_came:
-            opaque = any(isinstance(part, RedactedReasoning) or getattr(part, "signature", None) for part in parts)
-            field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
-        if field == DETAILS:
-            return self._details(parts, calls)
-        if field in {BLOCKS, PARTS}:
-            return {field: [written for part in parts if (written := self._block(part, field))]}
-        visible = [part for part in parts if isinstance(part, Reasoning)]
-        beside = opaque_member(field, visible)
-        for part in parts:  # count what plain text, or no field at all, does not carry
-            match part:
-                case RedactedReasoning():
-                    self.lose("reasoning_opaque", part.opaque.vendor)
-                case Reasoning():
-                    if not (beside and part is visible[-1]):
-                        self.lose_signature(part.signature)
-                    if part.text and not field:
-                        self.lose("reasoning_history")
-                case Aside():
-                    self.lose(part.kind, part.type)
-        texts = [part.text for part in visible if part.text]
-        needed = self.provider.reasoning_history_needed and bool(calls)
-        if not field or not (texts or needed):
-            return beside
-        return {field: self.joined(texts, one_string), **beside}
+def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
+    native = part.native if isinstance(part, Media) else part
+    if isinstance(native, Aside) and (place != "assistant" or native.type.startswith("content.")):
+        kind = native.raw.get("type")
+    elif isinstance(part, Media) and native is None:
+        kind = {"image": "image_url", "audio": "input_audio"}.get(part.kind, part.kind)
+    elif isinstance(part, Text | Refusal) and part.extras is not None:
+        for name in part.extras:
+            to.lose("metadata", name)
+        return Text(part.text, getattr(part, "signature", None))
+    else:
+        return part
+    to.lose("media", f"{kind}, which this provider does not take")
+    return None
 
-    def _block(self, part: Thought, field: str) -> dict[str, Any] | None:
-        """Return a block of Anthropic's for LiteLLM, or a part of the content for Databricks; None for a counted loss."""
-        if isinstance(part, Aside):
-            self.lose(part.kind, part.type)
-            return None
-        if isinstance(part, RedactedReasoning):
-            return {"type": "redacted_thinking", "data": part.opaque.blob}
-        signed = {} if part.signature is None else {"signature": part.signature.blob}
-        if field == BLOCKS:
-            return {"type": "thinking", "thinking": part.text, **signed}
-        summary = [{"type": "summary_text", "text": part.text, **signed}]
-        return {"type": "reasoning", "summary": summary, **self.extras(part.extras)}
 
-    def _details(self, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
-        """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
-        details = [written for part in parts if (written := self._detail(part)) is not None]
-        for number, detail in enumerate(details):
-            detail.setdefault("index", number)
-        signed = any(call.signature is not None and self._is_known(call.signature) for call in calls)
-        return {DETAILS: details} if details or signed else {}
+def result_marks(request: Request, to: Lowering) -> Request:
+    """The mark of a result on the text at its end, for a provider that takes one there."""
+    has_place = provider_of(to.target.provider).cache_marks == "anthropic"
+    return each_part(request, to, _marked_at_end) if has_place else request
 
-    def _detail(self, part: Thought) -> dict[str, Any] | None:
-        """One detail; None for what only a vendor can read whom OpenRouter does not know."""
+
+def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
+    last = part.parts[-1] if isinstance(part, ToolResult) and part.parts else None
+    if not isinstance(part, ToolResult) or part.cache is None or not isinstance(last, Text):
+        return part
+    return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
+
+
+def tools_unmarked(request: Request, to: Lowering) -> Request:
+    """Tools without marks, which have no place there."""
+    for tool in request.tools:
+        if tool.cache is not None:
+            to.lose("cache_mark", tool.name)
+    return evolve(request, tools=[evolve(tool, cache=None) if tool.cache else tool for tool in request.tools])
+
+
+def parts_in_words(request: Request, to: Lowering) -> Request:
+    """Parts with their marks as members, and results without the tool's name, but those that came with one."""
+    return each_part(request, to, _mark_in_words, _nameless)
+
+
+def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
+    """A part with its mark as a member, in the provider's words."""
+    if (
+        not isinstance(part, Text | Media | ToolCall | ToolResult)
+        or part.cache is None
+        or getattr(part, "native", None)
+    ):
+        return part
+    words = provider_of(to.target.provider).cache_marks if isinstance(part, Text | Media) else ""
+    if to.own and words != "openai":
+        to.lose("cache_mark", part.cache)
+    mark = {"cache_control": dict(CACHE_CONTROLS[part.cache])} if words == "anthropic" else write_cache_mark(part.cache)
+    return evolve(part, cache=None, extras={**mark, **(part.extras or {})} if words else part.extras)
+
+
+def _nameless(part: Part, _place: Place, to: Lowering) -> Part:
+    as_read = to.own and isinstance(part, ToolResult) and part.place
+    return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
+
+
+def reasoning_placed(request: Request, to: Lowering) -> Request:
+    """Reasoning in the field of its message that takes it back, and signatures that their vendors get back."""
+    return evolve(request, turns=[_placed(turn, to) if turn.role == "assistant" else turn for turn in request.turns])
+
+
+def _placed(turn: Turn, to: Lowering) -> Turn:
+    """A turn of the assistant with the field of its reasoning, and without what that field does not carry."""
+    provider = provider_of(to.target.provider)
+    visible = [part for part in turn.parts if isinstance(part, Reasoning)]
+    field = provider.reasoning_history
+    if as_it_came(to):
+        opaque = any(isinstance(part, RedactedReasoning) for part in turn.parts) or any(
+            part.signature is not None for part in visible
+        )
+        field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
+    signed = visible[-1:] if opaque_member(field, visible) else []
+    texts = [part for part in turn.parts if isinstance(part, Text) and part.signature is not None]
+    parts = list[Part]()
+    for part in turn.parts:
         match part:
-            case Aside():
-                return dict(part.raw) if self.aside(part) else None
-            case RedactedReasoning() if not self._is_known(part.opaque):
-                self.lose("reasoning_opaque", part.opaque.vendor)
-                return None
-            case Reasoning() if part.signature is not None and not self._is_known(part.signature):
-                self.lose("reasoning_signature", part.signature.vendor)
-                part = evolve(part, signature=None)
-        detail = reasoning_detail(part)
-        return {**detail, **self.extras(part.extras)} if detail else None
-
-    def _is_known(self, opaque: Opaque) -> bool:
-        return self.own or opaque.vendor in FORMATS
-
-    # -- calls and results -----------------------------------------------------------------------------------------
-
-    def call(self, call: ToolCall, details: list[dict[str, Any]] | None) -> dict[str, Any]:
-        """One call. Its signature stands in it, or among the ``details`` of the message's reasoning if it has any."""
-        name, call_id = self.tool_name(call.name), self.call_id(call.id)
-        if call.kind == "custom" and self.functions_only:
-            self.lose("custom_tool_wrapped", call.name)
-            call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
-        written = tool_call(call, call_id, name)
-        self.lose_cache(call.cache)
-        signature = call.signature
-        if signature is not None and details is not None and self._is_known(signature):
-            details.append({**encrypted(signature), "id": call_id, "index": len(details)})
-        elif signature is not None and self.goes_back(signature):
-            written["extra_content"] = extra_content(signature)
-        else:
-            self.lose_signature(signature)
-        return add_missing(written, self.extras(call.extras))
-
-    def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
-        stay = self.as_it_came or self.media_in_results
-        parts: list[Part] = []
-        for part in result.parts:
-            if isinstance(part, Media) and not stay and self.media(part) is not None:
-                self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")
-                moved.append(part)
-            else:
+            case Reasoning() | RedactedReasoning() | Aside():
+                kept = _thought(part, field, signed, to)
+                parts += [] if kept is None else [kept]
+            case Text(signature=Opaque() as signature) if part is not texts[-1] or not _goes_back(signature, to):
+                to.lose("reasoning_signature", signature.vendor)
+                parts.append(evolve(part, signature=None))
+            case ToolCall(signature=Opaque() as signature) if not (
+                _goes_back(signature, to) or (field == DETAILS and _is_known(signature, to))
+            ):
+                to.lose("reasoning_signature", signature.vendor)
+                parts.append(evolve(part, signature=None))
+            case _:
                 parts.append(part)
-        if result.is_error:
-            self.lose("result_error", result.call_id)
-            parts = as_error(parts)
-        if result.cache is not None:
-            parts = self._marked(parts, result.cache)
-        message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
-        if result.name is not None and self.own and result.place:  # as it came; of other results the call says it
-            message["name"] = result.name
-        return add_missing(message, self.extras(result.extras))
+    if provider.reasoning_history_needed and any(isinstance(part, ToolCall) for part in parts):
+        parts.insert(0, Reasoning(""))
+    return evolve(turn, parts=parts, native_reasoning=field or None)
 
-    def _marked(self, parts: list[Part], cache: CacheMark) -> list[Part]:
-        """What a tool said, with the result's mark on the text at its end for a provider who takes one there."""
-        last = parts[-1] if parts else None
-        if self.provider.cache_marks != "anthropic" or not isinstance(last, Text):
-            self.lose("cache_mark", cache)
-            return parts
-        return [*parts[:-1], evolve(last, cache=cache)]
+
+def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowering) -> Thought | None:
+    """A part as the field of the reasoning carries it, which in one of plain text may be next to the last ``signed`` one."""
+    match part:
+        case Aside():
+            if field == DETAILS or not part.type.startswith(f"{DETAILS}."):
+                return part
+            to.lose(part.kind, part.type)
+            return None
+        case RedactedReasoning():
+            if field in {BLOCKS, PARTS} or (field == DETAILS and _is_known(part.opaque, to)):
+                return part
+            to.lose("reasoning_opaque", part.opaque.vendor)
+            return None
+    signature = part.signature
+    known = signature is None or field in {BLOCKS, PARTS} or (field == DETAILS and _is_known(signature, to))
+    if signature is not None and not known and not any(part is each for each in signed):
+        to.lose("reasoning_signature", signature.vendor)
+        part = evolve(part, signature=None)
+    if part.text and not field:
+        to.lose("reasoning_history")
+    said = part.text or part.signature is not None or field in {BLOCKS, PARTS}
+    return part if field and said else None
+
+
+def _is_known(opaque: Opaque, to: Lowering) -> bool:
+    """Whether OpenRouter knows the vendor who can read this."""
+    return to.own or opaque.vendor in FORMATS
+
+
+def _goes_back(signature: Opaque, to: Lowering) -> bool:
+    """Whether ``extra_content`` takes a signature."""
+    return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
+
+
+def calls_vouched(request: Request, to: Lowering) -> Request:
+    """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
+    if provider_of(to.target.provider).signatures != "google" or not to.takes.model.signatures:
+        return request
+    return evolve(request, turns=[_vouched(turn, to) for turn in request.turns])
+
+
+def _vouched(turn: Turn, to: Lowering) -> Turn:
+    place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
+    call = None if place is None else turn.parts[place]
+    if place is None or not isinstance(call, ToolCall) or call.signature is not None:
+        return turn
+    to.report.repair("signature_excused")
+    excused = evolve(call, signature=Opaque("google", NO_SIGNATURE))
+    return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])
+
+
+def answers_said(request: Request, to: Lowering) -> Request:
+    """No turns of the assistant that say nothing; each is a repair."""
+    turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
+    for _ in range(len(request.turns) - len(turns)):
+        to.report.repair("turn_empty")
+    return evolve(request, turns=turns)
+
+
+def _says(part: Part) -> bool:
+    return not isinstance(part, Text | Refusal) or bool(part.text or part.extras or getattr(part, "signature", None))
+
+
+def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
+    """The member that is the definition of a search of the web."""
+    location = None if asked.location is None else {"type": "approximate", "approximate": dict(asked.location)}
+    return {SEARCH: without_none(user_location=location, search_context_size=asked.context)}
+
+
+def _can_search(request: Request) -> bool:
+    """Whether the model is one of those that search, and always do."""
+    choice = request.tool_choice
+    return SEARCH_MODELS.search(request.model or "") is not None and (choice is None or choice.mode != "none")
+
+
+def search_not_chosen(request: Request, to: Lowering) -> Request:
+    """A choice among functions: the search is none, and a model that has it uses it in any case."""
+    choice, functions = request.tool_choice, {tool.name for tool in request.tools if tool.kind != "server"}
+    if choice is None or to.search is None:
+        return request
+    names = tuple(name for name in choice.names if name != to.search.name or name in functions)
+    if not functions:
+        choice = None
+    elif names != choice.names:
+        to.lose("tool_choice", "names")
+        choice = evolve(choice, names=names, mode=choice.mode if names else "auto")
+    return evolve(request, tool_choice=choice)
+
+
+def options_in_fields(request: Request, to: Lowering) -> Request:
+    """The bound of the answer, and how much to think, in the fields that the provider takes."""
+    options, provider = request.options, provider_of(to.target.provider)
+    bound, field, thinking = provider.max_tokens_field, provider.thinking_field, options.thinking
+    if as_it_came(to):
+        bound = options.native_max_tokens or bound
+        field = (thinking and thinking.native) or field
+    if thinking is not None and field == "reasoning_effort":
+        thinking = Thinking(effort_alone(thinking, to, "budget_tokens", "summary"), native=field)
+    elif thinking is not None:
+        thinking = _in_object(thinking, field, to)
+    return evolve(request, options=evolve(options, native_max_tokens=bound, thinking=thinking))
+
+
+def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:
+    """How much to think, as OpenRouter's object says it."""
+    if thinking.summary not in {None, "none", "auto"}:
+        to.lose_thinking(thinking, "summary")
+    effort = to.fit_effort(thinking.effort)
+    if effort is not None and thinking.budget_tokens is not None and not to.own:  # one of them may be given
+        to.lose_thinking(thinking, "effort")
+        effort = None
+    return evolve(thinking, effort=effort, native=field)
+
+
+FOREIGN: Final = Capabilities(
+    dialect="openai-chat",
+    vendor=VENDOR,
+    title="Chat",
+    ids=IDS,
+    names=TOOLS.names,
+    users=USERS,
+    text_files=False,
+    turn_names=True,
+    result_errors=False,
+    signs_reasoning=ANYBODY,
+    signs_texts=ANYBODY,
+    signs_calls=ANYBODY,
+    unsigned_reasoning=True,
+    refusals=True,
+    media=fit_media,
+    empty_turns=True,
+    results="behind calls",
+    some_tools=True,
+    search_options=frozenset({"location", "context"}),
+    can_search=_can_search,
+    search=search,
+    needs_properties=True,
+    options=frozenset({*OPTIONS, "max_tokens", "thinking", "output"}),
+    service_tiers=SERVICE_TIERS,
+    first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
+    said=(parts_in_words, calls_vouched, answers_said),
+    arranged=(text_alone,),
+    last=(options_in_fields,),
+)
+#: Of requests of the dialect itself. OpenAI has no ``top_k``, and many of the others do.
+OWN: Final = evolve(
+    FOREIGN,
+    ids=None,
+    names=None,
+    media=own_media,
+    results="apart",
+    custom_tools=True,
+    options=FOREIGN.options | {"top_k"},
+    service_tiers=None,
+    first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed),
+    said=(parts_in_words,),
+)
+
+
+def capabilities(request: Request, provider: Provider | None) -> Capabilities:
+    """What the servers take of this request."""
+    chat, own = provider_of(provider), request.dialect == OWN.dialect
+    words = chat.cache_marks
+    marked = (Text, Media) if words else ()
+    same_marks = ANTHROPIC_SPANS if words == "anthropic" else frozenset({OWN.dialect})
+    if own:
+        return evolve(OWN, marked=marked, same_marks=same_marks)
+    model = model_for(request.model, provider, UNKNOWN, None)
+    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, request.dialect) else 0
+    related = provider is not None and words == "openai" and request.dialect in RELATIVES
+    return evolve(
+        FOREIGN,
+        model=model,
+        marked=marked,
+        same_marks=same_marks,
+        most_marks=most_marks if words else None,
+        custom_tools=words == "openai",
+        form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
+        most_stops=4 if chat.name in FOUR_STOPS else None,
+        request_extras=partial(shared_members, verbosity_in_text=False) if related else None,
+    )
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    messages = Messages(report, one_text=provider_of(target.provider).text_only)
+    return write_body(request, messages, OPTIONS)
+
+
+def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -> dict[str, Any]:
+    """The body of a request; ``names`` has the dialect's names, by ours, of the options that are one field each."""
+    options, thinking = request.options, request.options.thinking
+    body = without_none(model=request.model)
+    body["messages"] = [message for turn in request.turns for message in messages.of(turn)]
+    body |= _tools(request.tools)
+    body |= _choice(request.tool_choice, {tool.name for tool in request.tools if tool.kind == "custom"})
+    said = {theirs: getattr(options, ours) for ours, theirs in names.items() if ours != "service_tier"}
+    body |= {name: value for name, value in said.items() if value is not None and value != ()}
+    if options.max_tokens is not None:
+        body[options.native_max_tokens or "max_tokens"] = options.max_tokens
+    body |= without_none(service_tier=options.service_tier)
+    if thinking is not None:
+        body |= _thinking(thinking)
+    body |= without_none(
+        response_format=write_form(options.output, nested=True),
+        stream=request.stream,
+        top_k=options.top_k,
+        stream_options=None if request.stream_usage is None else {"include_usage": request.stream_usage},
+    )
+    return add_missing(body, request.extras)
+
+
+def _thinking(thinking: Thinking) -> dict[str, Any]:
+    if thinking.native == "reasoning_effort":
+        return without_none(reasoning_effort=thinking.effort)
+    exclude = None if thinking.summary is None else thinking.summary == "none"
+    said = without_none(
+        effort=thinking.effort, max_tokens=thinking.budget_tokens, enabled=thinking.enabled, exclude=exclude
+    )
+    return {thinking.native or "reasoning": said}
+
+
+def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
+    """The tools, and a search that is a member of the request."""
+    beside, written = dict[str, Any](), list[dict[str, Any]]()
+    for tool in tools:
+        if tool.raw is not None and SEARCH in tool.raw:
+            beside = dict(tool.raw)
+        else:
+            written.append(_tool(tool))
+    return {"tools": written, **beside} if written else beside
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.kind == "server":
+        return dict(tool.raw or {})
+    said = {"parameters": tool.parameters, "strict": tool.strict}
+    if tool.kind == "custom":
+        said = {"format": _format(tool.format)}
+    written = without_none(name=tool.name, description=tool.description, **said)
+    return add_missing({"type": tool.kind, tool.kind: written}, tool.extras)
 
 
 def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -563,3 +506,201 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None if form is None else dict(form)
     grammar = {name: value for name, value in form.items() if name != "type"}
     return {"type": "grammar", "grammar": grammar}
+
+
+def _choice(choice: ToolChoice | None, custom: set[str]) -> dict[str, Any]:
+    """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+    if choice is None:
+        return {}
+    kinds = [("custom" if name in custom else "function", name) for name in choice.names]
+    named = [{"type": kind, kind: {"name": name}} for kind, name in kinds]
+    body: dict[str, Any] = without_none(parallel_tool_calls=choice.parallel)
+    if choice.native is not None:
+        body["tool_choice"] = choice.native
+    elif choice.mode == "required" and len(named) == 1:
+        body["tool_choice"] = named[0]
+    elif named and choice.mode != "none":
+        body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": named}}
+    elif choice.mode != "auto" or choice.parallel is None:
+        body["tool_choice"] = choice.mode
+    return body
+
+
+class Messages:
+    """Writes the messages of one request."""
+
+    def __init__(self, report: StreamReport, *, one_text: bool = False) -> None:
+        self.report = report
+        self._one_text = one_text  #: whether a content is one string
+
+    def of(self, turn: Turn) -> list[dict[str, Any]]:
+        """The messages of a turn, which has results alone, or none."""
+        if turn.role == "assistant":
+            return [self.assistant(turn)]
+        results = [self._result(part) for part in turn.parts if isinstance(part, ToolResult)]
+        role = "developer" if turn.native_role == "developer" else turn.role
+        return results or [named({"role": role, "content": self.content(turn.parts)}, turn)]
+
+    def _result(self, result: ToolResult) -> dict[str, Any]:
+        message = {"role": "tool", "tool_call_id": result.call_id, "content": self.content(result.parts)}
+        return add_missing(message | without_none(name=result.name), result.extras)
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
+        """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
+        if not self._one_text:
+            return plain_or_list([self.part(part) for part in parts])
+        return self._joined([part.text for part in parts if isinstance(part, Text | Refusal)], joint.join)
+
+    def _joined(self, texts: list[str], join: Callable[[list[str]], str]) -> str:
+        """Texts as one; the boundaries between them are lost."""
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return join(texts)
+
+    def part(self, part: Part) -> dict[str, Any]:
+        """One part as content."""
+        match part:
+            case Text():
+                written = {"type": "text", "text": part.text}
+            case Refusal():
+                written = {"type": "refusal", "refusal": part.text}
+            case Media(native=Aside(raw=whole)):
+                return dict(whole)
+            case Media():
+                written = self.media(part)
+            case Aside():
+                return dict(part.raw)
+            case _:
+                raise TypeError(f"content has no {type(part).__name__}")
+        return add_missing(written, part.extras)
+
+    def media(self, media: Media) -> dict[str, Any]:
+        """Media as content."""
+        match media.kind:
+            case "image":
+                url = data_uri(media) if media.data is not None else media.url
+                return {"type": "image_url", "image_url": without_none(url=url, detail=media.detail)}
+            case "audio":
+                kind = media.media_type or ""
+                form = AUDIO_FORMATS.get(kind) or kind.removeprefix("audio/")
+                return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+        bare = media.data is None or media.media_type is None
+        data = media.data if bare else data_uri(media)
+        return {"type": "file", "file": without_none(file_data=data, file_id=media.file_id, filename=media.name)}
+
+    # -- what the assistant said -----------------------------------------------------------------------------------
+
+    def assistant(self, turn: Turn) -> dict[str, Any]:
+        """A message of the assistant."""
+        content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
+        beside, refused = dict[str, Any](), list[str]()
+        late = False  # whether reasoning came behind anything else
+        for each in turn.parts:
+            part = each.native if isinstance(each, Media) else each
+            match part:
+                case Reasoning() | RedactedReasoning():
+                    late = late or bool(content or calls)
+                    thought.append(part)
+                case ToolCall():
+                    calls.append(part)
+                case Aside():
+                    self._aside(part, content, thought, beside)
+                case Text() | Refusal():
+                    if calls:
+                        self.report.lose("block_order")
+                    if isinstance(part, Text) or part.extras is not None:
+                        content.append(part)
+                    else:
+                        beside.setdefault("refusal", "")
+                        refused.append(part.text)
+                case _:
+                    raise TypeError(f"an assistant's turn has no {type(each).__name__}")
+        if refused:
+            beside["refusal"] = "".join(refused)
+        empty = None if calls or beside else ""
+        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **beside}
+        reasoning = self._reasoning(turn.native_reasoning, thought, calls)
+        if late and reasoning:
+            self.report.lose("block_order")
+        written = [write_call(call, reasoning.get(DETAILS)) for call in calls]
+        if (parts := reasoning.pop(PARTS, None)) is not None:
+            text = message["content"]
+            message["content"] = [*parts, *([{"type": "text", "text": text}] if isinstance(text, str) else text or [])]
+        signed = [part.signature for part in content if isinstance(part, Text) and part.signature is not None]
+        message |= reasoning | without_none(extra_content=extra_content(signed[-1]) if signed else None)
+        return named(message | without_none(tool_calls=written or None), turn)
+
+    def _aside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
+        """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
+        if part.type.startswith("content."):
+            content.append(part)
+        elif part.type.startswith(f"{DETAILS}."):
+            thought.append(part)
+        elif part.kind == "citation":
+            beside.setdefault("annotations", []).append(part.raw)
+        elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
+            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
+        elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
+            beside.setdefault(IMAGES, []).extend(part.raw)
+        elif part.type.startswith("delta.") and part.kind != "logprobs":
+            beside[part.type.removeprefix("delta.")] = part.raw
+        else:
+            self.report.lose(part.kind, what=part.type)
+
+    def _reasoning(self, field: str | None, parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
+        """The reasoning of a turn, in its field."""
+        if field == DETAILS:
+            return _details(parts, calls)
+        if field in {BLOCKS, PARTS}:
+            return {field: [_block(part, field) for part in parts]}
+        visible = [part for part in parts if isinstance(part, Reasoning)]
+        beside = opaque_member(field or "", visible)
+        texts = [part.text for part in visible if part.text]
+        if not field or not (texts or any(part.signature is None for part in visible)):
+            return dict(beside)
+        return {field: self._joined(texts, one_string), **beside}
+
+
+def named(message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+    """A message with the name and the extras of its turn."""
+    return add_missing(message | without_none(name=turn.name), turn.extras)
+
+
+def _block(part: Thought, field: str) -> dict[str, Any]:
+    """A block of Anthropic's for LiteLLM, or a part of the content for Databricks."""
+    if isinstance(part, RedactedReasoning):
+        return {"type": "redacted_thinking", "data": part.opaque.blob}
+    if isinstance(part, Aside):
+        raise TypeError(f"{field} has no asides")
+    signed = {} if part.signature is None else {"signature": part.signature.blob}
+    if field == BLOCKS:
+        return {"type": "thinking", "thinking": part.text, **signed}
+    return {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": part.text, **signed}],
+        **(part.extras or {}),
+    }
+
+
+def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
+    """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
+    details = list[dict[str, Any]]()
+    for part in parts:
+        detail = dict(part.raw) if isinstance(part, Aside) else reasoning_detail(part)
+        if isinstance(part, Aside) or detail:
+            detail.update({} if isinstance(part, Aside) else part.extras or {})
+            detail.setdefault("index", len(details))
+            details.append(detail)
+    return {DETAILS: details} if details or any(call.signature is not None for call in calls) else {}
+
+
+def write_call(call: ToolCall, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """One call. Its signature is in it, or among the ``details`` of the message's reasoning if it has any."""
+    written, signature = tool_call(call, call.id, call.name), call.signature
+    if signature is not None and details is not None:
+        details.append({**encrypted(signature), "id": call.id, "index": len(details)})
+    elif signature is not None:
+        written["extra_content"] = extra_content(signature)
+    return add_missing(written, call.extras)

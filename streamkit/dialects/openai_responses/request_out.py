@@ -20,6 +20,7 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby, takewhile
 from typing import Any, Final
 
@@ -47,20 +48,19 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
-from streamkit.dialects.openai_responses.client_items import with_items_again
-from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
-from streamkit.dialects.openai_responses.passes import (
+from streamkit.dialects.bodies.openai_passes import (
     IDS,
     RELATIVES,
     USERS,
-    closeness,
-    effort,
-    extras_of_openai,
-    file_name,
-    form,
+    effort_alone,
+    named_file,
+    shared_members,
     takes_marks,
+    write_form,
 )
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.openai_responses.client_items import with_items_again
+from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
     CONTENT,
     LEAST_TOKENS,
@@ -98,7 +98,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
         to.lose("media", media.kind)
     elif media.kind == "file" and not to.own:
         kind = None if media.data is None else media_type_of(media)
-        fit = evolve(fit, media_type=kind, name=file_name(media, to), detail=closeness(media, to))
+        fit = evolve(fit, media_type=kind, name=named_file(media, to).name, detail=to.closeness(media.detail))
     return fit
 
 
@@ -281,7 +281,7 @@ def thinking_fits(request: Request, to: Lowering) -> Request:
     thinking = request.options.thinking
     if thinking is None:
         return request
-    said = Thinking(effort(thinking, to, "budget_tokens"), summary=thinking.summary)
+    said = Thinking(effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
     return evolve(request, options=evolve(request.options, thinking=said))
 
 
@@ -361,7 +361,7 @@ def capabilities(request: Request, provider: Provider | None) -> Capabilities:
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, request.dialect) else 0)
     if request.dialect not in RELATIVES:
         return takes
-    return evolve(takes, part_extras=same_extras, request_extras=extras_of_openai)
+    return evolve(takes, part_extras=same_extras, request_extras=partial(shared_members, verbosity_in_text=True))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         **_choice(request.tool_choice, request.tools),
         max_output_tokens=options.max_tokens,
         reasoning=_reasoning(options.thinking),
-        text=without_none(format=form(options.output)) or None,
+        text=without_none(format=write_form(options.output, nested=False)) or None,
         service_tier=options.service_tier,
         stream=request.stream,
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from streamkit import StreamReport
+from streamkit import StreamReport, encode_request
 from streamkit.conversation.messages import Request, Text, ToolCall, ToolResult, Turn
-from streamkit.translation.bodies import encode_request
 
 CALLED = Turn("assistant", [ToolCall(0, "a", "look", "{}")])
 LATE = [CALLED, Turn("user", [Text("wait"), ToolResult("a", [Text("seen")])])]
