@@ -8,12 +8,12 @@ Passes that only one dialect needs are its own, beside its writer; they are of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, WebSearch
+from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, Turn, WebSearch
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -22,6 +22,8 @@ from streamkit.report import StreamReport
 
 #: How closely an image can be looked at.
 CLOSENESS: Final = frozenset({"auto", "low", "high"})
+#: The types of parts.
+PART_TYPES: Final = get_args(Part)
 #: Where a part stands: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
@@ -177,20 +179,26 @@ class Lowering:
         return after
 
 
-#: A step of lowering. It changes nothing that it was given.
-Pass: TypeAlias = Callable[[Request, Lowering], Request]
+#: A step of lowering: it sets members of the request, which is the lowering's own, and changes nothing that they hold.
+Pass: TypeAlias = Callable[[Request, Lowering], None]
 #: What it does to a part: the part or another, or None for one that is left out.
 PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
 
 
-def each_part(request: Request, to: Lowering, *steps: PartPass) -> Request:
-    """The request with each part changed by all steps in turn; those of a result before the result itself."""
-    turns, changed = [], False
+def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
+    """Change each part by all steps in turn; those of a result before the result itself."""
+    each_part_by_type(request, to, dict.fromkeys(PART_TYPES, steps))
+
+
+def each_part_by_type(request: Request, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> None:
+    """Change each part by the steps for its type, in turn; those of a result before the result itself."""
+    turns, changed = list[Turn](), False
     for turn in request.turns:
         parts = _stepped(turn.parts, turn.role, to, steps)
         turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
         changed = changed or parts is not turn.parts
-    return evolve(request, turns=turns) if changed else request
+    if changed:
+        request.turns = turns
 
 
 def of_parts(*steps: PartPass) -> Pass:
@@ -198,12 +206,12 @@ def of_parts(*steps: PartPass) -> Pass:
     return lambda request, to: each_part(request, to, *steps)
 
 
-def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> Request:
-    """The request with the parts of each turn changed."""
-    return evolve(request, turns=[evolve(turn, parts=change(turn.parts)) for turn in request.turns])
+def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> None:
+    """Change the parts of each turn."""
+    request.turns = [evolve(turn, parts=change(turn.parts)) for turn in request.turns]
 
 
-def _stepped(parts: list[Part], place: Place, to: Lowering, steps: tuple[PartPass, ...]) -> list[Part]:
+def _stepped(parts: list[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> list[Part]:
     made: list[Part] = []
     same = True
     for part in parts:
@@ -213,10 +221,10 @@ def _stepped(parts: list[Part], place: Place, to: Lowering, steps: tuple[PartPas
             inner = _stepped(given, "result", to, steps)
             if inner is not given:
                 new = evolve(part, parts=cast("Any", inner))
-        for step in steps:
+        for step in steps.get(type(part), ()):
+            new = step(cast("Part", new), place, to)
             if new is None:
                 break
-            new = step(new, place, to)
         same = same and new is part
         if new is not None:
             made.append(new)

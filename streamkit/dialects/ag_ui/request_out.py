@@ -71,9 +71,9 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return media
 
 
-def parts_fit(request: Request, to: Lowering) -> Request:
+def parts_fit(request: Request, to: Lowering) -> None:
     """Parts that the messages have a place for."""
-    return each_part(request, to, _fit)
+    each_part(request, to, _fit)
 
 
 def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
@@ -87,9 +87,9 @@ def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
     return part
 
 
-def parts_as_text(request: Request, to: Lowering) -> Request:
+def parts_as_text(request: Request, to: Lowering) -> None:
     """Results of one text, calls with arguments, and no texts without one."""
-    return each_part(request, to, _fit, _as_text)
+    each_part(request, to, _fit, _as_text)
 
 
 def _as_text(part: Part, place: Place, to: Lowering) -> Part | None:

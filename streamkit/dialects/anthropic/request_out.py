@@ -157,14 +157,16 @@ def _can_search(request: Request) -> bool:
     return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
 
 
-def compaction_fits(request: Request, to: Lowering) -> Request:
+def compaction_fits(request: Request, to: Lowering) -> None:
     """A summary of the conversation where the model makes one, and beside it nothing that shapes a reply."""
     options, compaction = request.options, request.options.compaction
     if compaction is None:
-        return request
+        return
     if not to.takes.model.compacts:
         to.lose("parameter", "compaction")
-        return evolve(request, options=evolve(options, compaction=None))
+        options.compaction = None
+        request.options = options
+        return
     forced = False
     if compaction.now:
         shaping = {
@@ -181,16 +183,18 @@ def compaction_fits(request: Request, to: Lowering) -> Request:
     elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
         to.lose("parameter", "compaction.threshold")
     options = evolve(options, compaction=evolve(compaction, native=None))
-    return evolve(request, options=options, tool_choice=None if forced else request.tool_choice)
+    request.options = options
+    request.tool_choice = None if forced else request.tool_choice
 
 
-def bounded(request: Request, to: Lowering) -> Request:
+def bounded(request: Request, to: Lowering) -> None:
     """A bound on the answer; the target's is one on what is said, so what may be thought comes on top."""
     options = request.options
     if options.max_tokens is not None:
-        return request
+        return
     budget = (options.thinking and options.thinking.budget_tokens) or 0
-    return evolve(request, options=evolve(options, max_tokens=to.target.max_tokens + budget))
+    options.max_tokens = to.target.max_tokens + budget
+    request.options = options
 
 
 FOREIGN: Final = Capabilities(

@@ -138,7 +138,7 @@ def _own_format(media: Media, member: str) -> str | None:
     return _format(media, member) or media_type_of(media).partition(";")[0].strip().lower().partition("/")[2]
 
 
-def documents_named(request: Request, to: Lowering) -> Request:
+def documents_named(request: Request, to: Lowering) -> None:
     """Documents with names as the server takes them, no two alike: the same at every request."""
     names = DocumentNames(to)
     turns = []
@@ -147,7 +147,7 @@ def documents_named(request: Request, to: Lowering) -> Request:
         for part in sorted(turn.parts, key=lambda part: not isinstance(part, ToolResult)):  # results are written first
             named[id(part)] = names.named(part)
         turns.append(evolve(turn, parts=[named[id(part)] for part in turn.parts]))
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 class DocumentNames:
@@ -181,7 +181,7 @@ class DocumentNames:
         return fit
 
 
-def marks_fit(request: Request, to: Lowering) -> Request:
+def marks_fit(request: Request, to: Lowering) -> None:
     """Marks for a span of time that the model has; a result has none in it."""
     shorter = to.takes.model.cache_marks == "short" and not to.own
 
@@ -196,7 +196,8 @@ def marks_fit(request: Request, to: Lowering) -> Request:
         return evolve(value, cache="short")
 
     turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
-    return evolve(request, turns=turns, tools=[fit(tool, tool.name) for tool in request.tools])
+    request.turns = turns
+    request.tools = [fit(tool, tool.name) for tool in request.tools]
 
 
 def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
@@ -207,7 +208,7 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
     return evolve(part, cache=None)
 
 
-def documents_told(request: Request, to: Lowering) -> Request:
+def documents_told(request: Request, to: Lowering) -> None:
     """A text next to a document that is alone, which the server would refuse."""
     turns = []
     for turn in request.turns:
@@ -218,47 +219,48 @@ def documents_told(request: Request, to: Lowering) -> Request:
             turns.append(evolve(turn, parts=[*turn.parts, Text(ATTACHED)]))
         else:
             turns.append(turn)
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
-def thinking_of_model(request: Request, to: Lowering) -> Request:
+def thinking_of_model(request: Request, to: Lowering) -> None:
     """How much to think: Claude's own members, or an effort for any other model."""
     thinking = request.options.thinking
     if thinking is None or _is_claude(request):
-        return thinking_fits(request, to)
+        thinking_fits(request, to)
+        return
     to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
     effort = to.fit_effort(asked_effort(thinking))
     if effort == "none":
         to.lose("parameter", "thinking.effort")  # the server has no word for it
         effort = None
-    return evolve(request, options=evolve(request.options, thinking=Thinking(effort)))
+    request.options.thinking = Thinking(effort)
 
 
-def none_offered(request: Request, to: Lowering) -> Request:
+def none_offered(request: Request, to: Lowering) -> None:
     """No tools for a choice of none."""
     choice = request.tool_choice
     if choice is None or choice.mode != "none":
-        return request
+        return
     if request.tools:
         to.lose("tool_choice", "none")
-    return evolve(request, tools=[], tool_choice=None)
+    request.tools = []
+    request.tool_choice = None
 
 
-def choice_has_tools(request: Request, _to: Lowering) -> Request:
+def choice_has_tools(request: Request, _to: Lowering) -> None:
     """Raises BadRequest where a tool must be called and there is none."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "required" and not request.tools:
         raise BadRequest("tool_choice", "a tool must be called, and there is none")
-    return request
 
 
-def parallel_of_claude(request: Request, to: Lowering) -> Request:
+def parallel_of_claude(request: Request, to: Lowering) -> None:
     """Whether several calls may come, which only Claude can be told."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None or _is_claude(request) or not request.tools:
-        return request
+        return
     to.lose("tool_choice", "parallel")
-    return evolve(request, tool_choice=evolve(choice, parallel=None))
+    request.tool_choice = evolve(choice, parallel=None)
 
 
 FOREIGN: Final = Capabilities(

@@ -90,18 +90,18 @@ def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
 # -- passes ------------------------------------------------------------------------------------------------------------
 
 
-def thinking_fits(request: Request, to: Lowering) -> Request:
+def thinking_fits(request: Request, to: Lowering) -> None:
     """How much to think, in words that this model of Claude takes. What it can't do is a loss."""
     thinking = request.options.thinking
     if thinking is None:
-        return request
+        return
     choice = request.tool_choice
     forced = choice is not None and choice.mode == "required"
     shown = _thinks(thinking, request, to, forced=forced)
     if shown.summary in {"concise", "detailed"}:
         to.lose("parameter", "thinking.summary")
     shown = evolve(shown, effort=_effort(thinking, to))
-    return evolve(request, options=evolve(request.options, thinking=shown))
+    request.options.thinking = shown
 
 
 def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool) -> Thinking:
@@ -167,35 +167,35 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
     return before is not None and not isinstance(before.parts[0], Reasoning | RedactedReasoning)
 
 
-def choice_fits_thinking(request: Request, to: Lowering) -> Request:
+def choice_fits_thinking(request: Request, to: Lowering) -> None:
     """No tool that must be called while Claude thinks (§3.2). Raises BadRequest if the target does not imitate it."""
     choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
-        return request
+        return
     if not to.target.emulate:
         raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
     to.lose("tool_choice", "required")
-    return evolve(request, tool_choice=evolve(choice, mode="auto", names=()))
+    request.tool_choice = evolve(choice, mode="auto", names=())
 
 
-def sampling_fits(request: Request, to: Lowering) -> Request:
+def sampling_fits(request: Request, to: Lowering) -> None:
     """A temperature in this vendor's range."""
     temperature = request.options.temperature
     if temperature is None or temperature <= 1:
-        return request
+        return
     to.lose("parameter", "temperature")
-    return evolve(request, options=evolve(request.options, temperature=None))
+    request.options.temperature = None
 
 
-def parallel_if_forbidden(request: Request, _to: Lowering) -> Request:
+def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
     """Whether several calls may come, said only where it is forbidden."""
     choice = request.tool_choice
     if choice is None or (choice.parallel is False and choice.mode != "none"):
-        return request
-    return evolve(request, tool_choice=evolve(choice, parallel=None))
+        return
+    request.tool_choice = evolve(choice, parallel=None)
 
 
-def schemas_held(request: Request, to: Lowering) -> Request:
+def schemas_held(request: Request, to: Lowering) -> None:
     """Schemas that the model must follow, of tools and of the answer, as Claude takes them."""
     tools = [
         evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
@@ -206,7 +206,8 @@ def schemas_held(request: Request, to: Lowering) -> Request:
     output = request.options.output
     if output is not None and output.kind == "schema":
         output = evolve(output, schema=_held(output.schema, "output.schema", to))
-    return evolve(request, tools=tools, options=evolve(request.options, output=output))
+    request.tools = tools
+    request.options.output = output
 
 
 def _held(schema: Any, path: str, to: Lowering) -> Any:
@@ -214,24 +215,24 @@ def _held(schema: Any, path: str, to: Lowering) -> Any:
     return schemas.write(schema, path)
 
 
-def form_has_schema(request: Request, to: Lowering) -> Request:
+def form_has_schema(request: Request, to: Lowering) -> None:
     """A schema as the one form of the answer, which Claude always follows."""
     output = request.options.output
     if output is None:
-        return request
+        return
     if output.kind != "schema":
         if output.kind == "json":
             to.lose("parameter", "output")
-        return evolve(request, options=evolve(request.options, output=None))
+        request.options.output = None
+        return
     to.lose_members(output, "output", *(name for name in ("name", "description") if name not in to.takes.form_members))
     if output.strict is False:
         to.lose("parameter", "output.strict")
-    return request
 
 
-def schemas_given(request: Request, to: Lowering) -> Request:
+def schemas_given(request: Request, to: Lowering) -> None:
     """Functions with a schema, which the server demands."""
-    return evolve(request, tools=[_with_schema(tool, to) for tool in request.tools])
+    request.tools = [_with_schema(tool, to) for tool in request.tools]
 
 
 def _with_schema(tool: Tool, to: Lowering) -> Tool:

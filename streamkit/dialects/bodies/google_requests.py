@@ -20,7 +20,7 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def results_named(request: Request, to: Lowering) -> Request:
+def results_named(request: Request, to: Lowering) -> None:
     """Results with the names of the tools that were called."""
     called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
 
@@ -29,10 +29,10 @@ def results_named(request: Request, to: Lowering) -> Request:
             return part
         return evolve(part, name=(to.own and part.name) or called.get(part.call_id, part.name))
 
-    return each_part(request, to, named)
+    each_part(request, to, named)
 
 
-def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> Request:
+def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> None:
     """The media of results behind all results of their turn, for a model that takes none in a result.
 
     ``kinds``: the losses name their kinds.
@@ -51,7 +51,8 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
                 last = len(made)
         return [*made[:last], *moved, *made[last:]]
 
-    return request if to.takes.model.media_in_results else each_turn(request, apart)
+    if not to.takes.model.media_in_results:
+        each_turn(request, apart)
 
 
 def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
@@ -62,12 +63,13 @@ def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
     return None
 
 
-def schemas_anew(request: Request, _to: Lowering) -> Request:
+def schemas_anew(request: Request, _to: Lowering) -> None:
     """Schemas without the older forms that another API of Google has beside JSON schema; none for one that says nothing."""
     output = request.options.output
     if output is not None:
         output = evolve(output, native_schema=None)
-    return evolve(request, tools=[*map(_anew, request.tools)], options=evolve(request.options, output=output))
+    request.tools = [*map(_anew, request.tools)]
+    request.options.output = output
 
 
 def _anew(tool: Tool) -> Tool:
@@ -76,7 +78,7 @@ def _anew(tool: Tool) -> Tool:
     return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
 
 
-def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> Request:
+def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> None:
     """The choice among functions, without a word about parallel calls; none where there are no functions.
 
     Arguments that must match their schemas are asked for once for all tools, by the mode ``validated``. ``names``: so is a
@@ -86,31 +88,32 @@ def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool =
     functions = [tool for tool in request.tools if tool.kind != "server"]
     strict = any(tool.strict for tool in functions)
     if choice is None:
-        return evolve(request, tool_choice=ToolChoice(extras={"mode": validated})) if strict else request
+        if strict:
+            request.tool_choice = ToolChoice(extras={"mode": validated})
+        return
     if choice.parallel is False:
         to.lose("tool_choice", "parallel")
     if not functions and not to.own:  # such a choice is refused
         if choice.mode == "required":
             to.lose("tool_choice", "required")
-        return evolve(request, tool_choice=None)
+        request.tool_choice = None
+        return
     if choice.mode == "auto" and not to.own and (strict or (names and choice.names)):
         choice = evolve(choice, extras={"mode": validated})
-    return evolve(request, tool_choice=choice)
+    request.tool_choice = choice
 
 
-def form_counted(request: Request, to: Lowering) -> Request:
+def form_counted(request: Request, to: Lowering) -> None:
     """Count what is not written of the form of an answer, which always fits its schema."""
     output = request.options.output
     if output is not None and output.kind == "schema":
         to.lose_members(output, "output", "name", "description")
         if output.strict is False:
             to.lose("parameter", "output.strict")
-    return request
 
 
-def tier_named(request: Request, _to: Lowering) -> Request:
+def tier_named(request: Request, _to: Lowering) -> None:
     """The tier of service by Google's name."""
     tier = request.options.service_tier
-    return (
-        request if tier is None else evolve(request, options=evolve(request.options, service_tier=SERVICE_TIERS[tier]))
-    )
+    if tier is not None:
+        request.options.service_tier = SERVICE_TIERS[tier]

@@ -73,25 +73,25 @@ def own_aside(aside: Aside, place: Place) -> bool:
     return content_of(aside) is not None or (aside.type == CITATION and place == "assistant")
 
 
-def chosen_offered(request: Request, _to: Lowering) -> Request:
+def chosen_offered(request: Request, _to: Lowering) -> None:
     """The tools that the choice names alone, since the server can't be told their names."""
-    return evolve(request, tools=[*chosen_of(request.tools, request.tool_choice)])
+    request.tools = [*chosen_of(request.tools, request.tool_choice)]
 
 
-def strict_together(request: Request, to: Lowering) -> Request:
+def strict_together(request: Request, to: Lowering) -> None:
     """Calls that must fit the schemas of all tools; where only some must, that is lost."""
     strict = {tool.strict for tool in request.tools if tool.kind == "function"}
     if strict == {True} or (strict == {False} and to.own):
-        return request
+        return
     for tool in request.tools:
         if tool.strict:
             to.lose("tool_strict", tool.name)
-    return evolve(request, tools=[evolve(tool, strict=None) for tool in request.tools])
+    request.tools = [evolve(tool, strict=None) for tool in request.tools]
 
 
-def content_said(request: Request, to: Lowering) -> Request:
+def content_said(request: Request, to: Lowering) -> None:
     """Parts that say anything, and thinking in place of another dialect's summary of it."""
-    return each_part(request, to, _said)
+    each_part(request, to, _said)
 
 
 def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
@@ -105,19 +105,19 @@ def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
     return part
 
 
-def choice_unnamed(request: Request, to: Lowering) -> Request:
+def choice_unnamed(request: Request, to: Lowering) -> None:
     """A choice without the name of the only tool, and whether several calls may come, which have no place."""
     choice = request.tool_choice
     if choice is None:
-        return request
+        return
     if choice.parallel is False:
         to.lose("tool_choice", "parallel")
     if choice.mode == "required" and len(choice.names) == 1:
         to.lose("tool_choice", choice.names[0])
-    return evolve(request, tool_choice=ToolChoice(choice.mode))
+    request.tool_choice = ToolChoice(choice.mode)
 
 
-def numbers_in_range(request: Request, to: Lowering) -> Request:
+def numbers_in_range(request: Request, to: Lowering) -> None:
     """Options within the ranges that the server takes."""
     changes: dict[str, Any] = {}
     for name, (least, most) in RANGES.items():
@@ -125,17 +125,20 @@ def numbers_in_range(request: Request, to: Lowering) -> Request:
         if value is not None and not least <= value <= most:
             to.lose("parameter", OPTIONS[name])
             changes[name] = min(max(value, least), most)
-    return evolve(request, options=evolve(request.options, **changes)) if changes else request
+    if changes:
+        request.options = evolve(request.options, **changes)
 
 
-def thinking_in_tokens(request: Request, to: Lowering) -> Request:
+def thinking_in_tokens(request: Request, to: Lowering) -> None:
     """Whether to think, and how many tokens: an effort has no other form."""
     options, thinking = request.options, request.options.thinking
     if thinking is None:
-        return request
+        return
     if not to.takes.model.efforts:
         to.lose("parameter", "thinking")
-        return evolve(request, options=evolve(options, thinking=None))
+        options.thinking = None
+        request.options = options
+        return
     to.lose_members(thinking, "thinking", "summary")
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
     if effort not in {None, "none"}:
@@ -148,15 +151,15 @@ def thinking_in_tokens(request: Request, to: Lowering) -> Request:
     if enabled is None and (effort is not None or budget is not None):
         enabled = effort != "none"
     fit = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
-    return evolve(request, options=evolve(options, thinking=fit))
+    options.thinking = fit
+    request.options = options
 
 
-def form_unnamed(request: Request, to: Lowering) -> Request:
+def form_unnamed(request: Request, to: Lowering) -> None:
     """The form of the answer, for whose name and description there is no place."""
     output = request.options.output
     if output is not None and output.kind != "text":
         to.lose_members(output, "output", "name", "description", kind="metadata")
-    return request
 
 
 FOREIGN: Final = Capabilities(

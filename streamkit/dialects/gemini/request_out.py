@@ -136,7 +136,7 @@ def _object_of(result: ToolResult) -> str | None:
 # -- what the servers take: turns --------------------------------------------------------------------------------------
 
 
-def calls_vouched(request: Request, to: Lowering) -> Request:
+def calls_vouched(request: Request, to: Lowering) -> None:
     """Calls of other models, or whose signature a client did not keep, with a word that they have none.
 
     Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
@@ -150,10 +150,11 @@ def calls_vouched(request: Request, to: Lowering) -> Request:
         to.report.repair("signature_excused")
         return [evolve(call, signature=Opaque(VENDOR, NO_SIGNATURE)) if part is call else part for part in parts]
 
-    return each_turn(request, vouched) if to.takes.model.signatures else request
+    if to.takes.model.signatures:
+        each_turn(request, vouched)
 
 
-def results_by_call(request: Request, to: Lowering) -> Request:
+def results_by_call(request: Request, to: Lowering) -> None:
     """Results in the order of their calls, where the wire's only other word for them is the name."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id: place for place, call in enumerate(calls) if call.id_made}
@@ -168,10 +169,10 @@ def results_by_call(request: Request, to: Lowering) -> Request:
         rest = iter(by_call)
         return [next(rest) if isinstance(part, ToolResult) else part for part in parts]
 
-    return each_turn(request, ordered)
+    each_turn(request, ordered)
 
 
-def members_kept(request: Request, _to: Lowering) -> Request:
+def members_kept(request: Request, _to: Lowering) -> None:
     """What stands in a part beside a result, which may be moved, as an aside in the result."""
 
     def kept(parts: list[Part]) -> list[Part]:
@@ -184,7 +185,7 @@ def members_kept(request: Request, _to: Lowering) -> Request:
                 made.append(evolve(part, parts=[*part.parts]) if isinstance(part, ToolResult) else part)
         return made
 
-    return each_turn(request, kept)
+    each_turn(request, kept)
 
 
 def _is_member(part: Part) -> TypeGuard[Aside]:
@@ -192,9 +193,9 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
     return isinstance(part, Aside) and part.type.startswith("part.")
 
 
-def no_roles(request: Request, _to: Lowering) -> Request:
+def no_roles(request: Request, _to: Lowering) -> None:
     """An instruction without another dialect's word for its role."""
-    return evolve(request, turns=[evolve(turn, native_role=None) for turn in request.turns])
+    request.turns = [evolve(turn, native_role=None) for turn in request.turns]
 
 
 # -- what the servers take: tools and options --------------------------------------------------------------------------
@@ -210,18 +211,19 @@ def can_search(request: Request) -> bool:
     return choice is not None and choice.mode == "required" and len(choice.names) == 1 and choice.names[0] in searches
 
 
-def search_alone(request: Request, to: Lowering) -> Request:
+def search_alone(request: Request, to: Lowering) -> None:
     """No functions beside a search, which is there beside functions only if it must be called."""
     if to.search is None:
-        return request
+        return
     for tool in request.tools:
         if tool.kind != "server":
             to.lose("tool_definition", tool.name)
     choice = None if request.tool_choice is None else evolve(request.tool_choice, names=())
-    return evolve(request, tools=[tool for tool in request.tools if tool.kind == "server"], tool_choice=choice)
+    request.tools = [tool for tool in request.tools if tool.kind == "server"]
+    request.tool_choice = choice
 
 
-def schemas_cut(request: Request, to: Lowering) -> Request:
+def schemas_cut(request: Request, to: Lowering) -> None:
     """Schemas with the keywords that Gemini takes."""
 
     def cut(schema: Any, path: str) -> Any:
@@ -234,19 +236,21 @@ def schemas_cut(request: Request, to: Lowering) -> Request:
     output = request.options.output
     if output is not None:
         output = evolve(output, schema=cut(output.schema, "output.schema"))
-    return evolve(request, tools=tools, options=evolve(request.options, output=output))
+    request.tools = tools
+    request.options.output = output
 
 
-def thinking_fits(request: Request, to: Lowering) -> Request:
+def thinking_fits(request: Request, to: Lowering) -> None:
     """How much to think, as a level or as a number of tokens, which is 0 for no thinking."""
     thinking, model = request.options.thinking, to.takes.model
     if thinking is None:
-        return request
+        return
     level, budget = thinking.effort, thinking.budget_tokens
     if not model.efforts:
         if thinking.enabled is not False:
             to.lose("parameter", "thinking")
-        return evolve(request, options=evolve(request.options, thinking=None))
+        request.options.thinking = None
+        return
     if level == "none" or (thinking.enabled is False and level is None):
         level, budget = None, 0
     elif thinking.enabled and level is None and budget is None:
@@ -258,7 +262,7 @@ def thinking_fits(request: Request, to: Lowering) -> Request:
     if thinking.summary not in {None, "none", "auto"}:
         to.lose("parameter", "thinking.summary")
     fits = Thinking(to.fit_effort(level), budget, summary=thinking.summary)
-    return evolve(request, options=evolve(request.options, thinking=fits))
+    request.options.thinking = fits
 
 
 def _for_model(level: str | None, budget: int | None, to: Lowering) -> tuple[str | None, int | None]:

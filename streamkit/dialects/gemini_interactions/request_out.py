@@ -103,7 +103,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def steps_apart(request: Request, _to: Lowering) -> Request:
+def steps_apart(request: Request, _to: Lowering) -> None:
     """Texts that follow one another as one step, and each thought as its own.
 
     The signature of a call goes to a thought in front of it: the client's types have no place for one in a call.
@@ -123,27 +123,27 @@ def steps_apart(request: Request, _to: Lowering) -> Request:
                     made.append(part)
         return made
 
-    return each_turn(request, apart)
+    each_turn(request, apart)
 
 
-def instruction_joined(request: Request, _to: Lowering) -> Request:
+def instruction_joined(request: Request, _to: Lowering) -> None:
     """The system's words as one text where nobody else speaks."""
     if any(turn.role != "system" for turn in request.turns):
-        return request
+        return
     text = _instruction(request)
-    return evolve(request, turns=[Turn("system", [Text(text)])] if text else [])
+    request.turns = [Turn("system", [Text(text)])] if text else []
 
 
-def not_stored(request: Request, _to: Lowering) -> Request:
+def not_stored(request: Request, _to: Lowering) -> None:
     """The request with the word that Google shall not keep it."""
-    return evolve(request, exchange={"store": False})
+    request.exchange = {"store": False}
 
 
-def thinking_fits(request: Request, to: Lowering) -> Request:
+def thinking_fits(request: Request, to: Lowering) -> None:
     """How much to think, as a level."""
     thinking = request.options.thinking
     if thinking is None:
-        return request
+        return
     level = thinking.effort
     if level == "none" or (thinking.enabled is False and level is None):  # no word says that
         to.lose("parameter", "thinking.enabled")
@@ -152,16 +152,16 @@ def thinking_fits(request: Request, to: Lowering) -> Request:
         to.lose("parameter", "thinking.budget_tokens")
         level = effort_of(thinking.budget_tokens) if level is None else level
     fits = Thinking(to.fit_effort(level), summary=thinking.summary)
-    return evolve(request, options=evolve(request.options, thinking=fits))
+    request.options.thinking = fits
 
 
-def summary_fits(request: Request, to: Lowering) -> Request:
+def summary_fits(request: Request, to: Lowering) -> None:
     """Whether thoughts are shown, and not how."""
     thinking = request.options.thinking
     if thinking is None or thinking.summary in {None, "none", "auto"}:
-        return request
+        return
     to.lose("parameter", "thinking.summary")
-    return evolve(request, options=evolve(request.options, thinking=evolve(thinking, summary="auto")))
+    request.options.thinking = evolve(thinking, summary="auto")
 
 
 FOREIGN: Final = Capabilities(

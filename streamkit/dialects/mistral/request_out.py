@@ -80,15 +80,16 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def choice_of_offered(request: Request, _to: Lowering) -> Request:
+def choice_of_offered(request: Request, _to: Lowering) -> None:
     """A choice of one tool by its name, or of all that are offered."""
     choice = request.tool_choice
     if choice is None or (choice.mode == "required" and len(choice.names) == 1):
-        return request
-    return evolve(request, tools=[*chosen_of(request.tools, choice)], tool_choice=evolve(choice, names=()))
+        return
+    request.tools = [*chosen_of(request.tools, choice)]
+    request.tool_choice = evolve(choice, names=())
 
 
-def results_named(request: Request, to: Lowering) -> Request:
+def results_named(request: Request, to: Lowering) -> None:
     """Results with the name of the tool that was called."""
     parts = [part for turn in request.turns for part in turn.parts]
     called = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
@@ -96,12 +97,12 @@ def results_named(request: Request, to: Lowering) -> Request:
     def named_part(part: Part, _place: Place, _to: Lowering) -> Part:
         return evolve(part, name=called.get(part.call_id, part.name)) if isinstance(part, ToolResult) else part
 
-    return each_part(request, to, named_part)
+    each_part(request, to, named_part)
 
 
-def saying(request: Request, to: Lowering) -> Request:
+def saying(request: Request, to: Lowering) -> None:
     """No empty texts, nor thinking without text and signature."""
-    return each_part(request, to, _saying)
+    each_part(request, to, _saying)
 
 
 def _saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
@@ -109,7 +110,7 @@ def _saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
     return None if silent else part
 
 
-def in_order(request: Request, to: Lowering) -> Request:
+def in_order(request: Request, to: Lowering) -> None:
     """The system in front or behind the user, and the assistant between results and the user's words."""
     front, placed = list[Turn](), list[Turn]()  # what the system says, and the others
     for turn in request.turns:
@@ -125,16 +126,16 @@ def in_order(request: Request, to: Lowering) -> Request:
         placed.append(evolve(turn, native_role=None))
     if placed and placed[-1].role == "assistant" and not _has(placed[-1], ToolCall):
         placed[-1] = evolve(placed[-1], extras={"prefix": True})
-    return evolve(request, turns=[*front, *placed])
+    request.turns = [*front, *placed]
 
 
 def _has(turn: Turn, kind: type[Part]) -> bool:
     return any(isinstance(part, kind) for part in turn.parts)
 
 
-def schemas_given(request: Request, _to: Lowering) -> Request:
+def schemas_given(request: Request, _to: Lowering) -> None:
     """Functions with a schema, which the server demands."""
-    return evolve(request, tools=[_with_schema(tool) for tool in request.tools])
+    request.tools = [_with_schema(tool) for tool in request.tools]
 
 
 def _with_schema(tool: Tool) -> Tool:
@@ -142,7 +143,7 @@ def _with_schema(tool: Tool) -> Tool:
     return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
 
 
-def effort_said(request: Request, to: Lowering) -> Request:
+def effort_said(request: Request, to: Lowering) -> None:
     """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
     thinking = request.options.thinking
     if thinking is not None:
@@ -151,7 +152,8 @@ def effort_said(request: Request, to: Lowering) -> Request:
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
         thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
-    return evolve(request, options=evolve(request.options, thinking=thinking), stream_usage=None)
+    request.options.thinking = thinking
+    request.stream_usage = None
 
 
 FOREIGN: Final = Capabilities(

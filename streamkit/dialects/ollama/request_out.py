@@ -75,7 +75,7 @@ def own_aside(aside: Aside, place: Place) -> bool:
     return place == "assistant" and aside.type.startswith(MESSAGE)
 
 
-def results_named(request: Request, to: Lowering) -> Request:
+def results_named(request: Request, to: Lowering) -> None:
     """Results with the name of the tool, which is all that older servers go by."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     called = {call.id: call.name for call in calls}
@@ -88,10 +88,10 @@ def results_named(request: Request, to: Lowering) -> Request:
             parts = [*parts, Text("")]  # the place for the word that it is an error, after any images
         return evolve(part, parts=parts, name=part.name or name if to.own else name or part.name)
 
-    return each_part(request, to, named)
+    each_part(request, to, named)
 
 
-def one_system(request: Request, to: Lowering) -> Request:
+def one_system(request: Request, to: Lowering) -> None:
     """All that the system says as one message in front."""
     systems = [turn for turn in request.turns if turn.role == "system"]
     leading = len([*takewhile(lambda turn: turn.role == "system", request.turns)])
@@ -103,27 +103,27 @@ def one_system(request: Request, to: Lowering) -> Request:
         text = BLANK_LINE.join(_content(turn.parts, BLANK_LINE.join, to.report)["content"] for turn in systems)
         images = [part for turn in systems for part in turn.parts if isinstance(part, Media)]
         systems = [Turn("system", [*images, Text(text)])]
-    return evolve(request, turns=[*systems, *(turn for turn in request.turns if turn.role != "system")])
+    request.turns = [*systems, *(turn for turn in request.turns if turn.role != "system")]
 
 
-def silent_answers_empty(request: Request, _to: Lowering) -> Request:
+def silent_answers_empty(request: Request, _to: Lowering) -> None:
     """Turns of the assistant that say nothing, without parts."""
     turns = [
         evolve(turn, parts=[]) if turn.role == "assistant" and all(map(_is_silent, turn.parts)) else turn
         for turn in request.turns
     ]
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 def _is_silent(part: Part) -> bool:
     return isinstance(part, Text | Reasoning) and not part.text
 
 
-def thinking_in_levels(request: Request, to: Lowering) -> Request:
+def thinking_in_levels(request: Request, to: Lowering) -> None:
     """Whether to think, or a level that the server knows."""
     thinking = request.options.thinking
     if thinking is None:
-        return request
+        return
     to.lose_members(thinking, "thinking", "budget_tokens", "summary")
     effort = thinking.effort
     if effort == "none" or thinking.enabled is False:
@@ -134,18 +134,17 @@ def thinking_in_levels(request: Request, to: Lowering) -> Request:
         if effort not in THINK_LEVELS:
             to.lose("parameter", "thinking.effort")
         thinking = Thinking(nearest(effort, THINK_LEVELS), enabled=True)
-    return evolve(request, options=evolve(request.options, thinking=thinking))
+    request.options.thinking = thinking
 
 
-def form_unnamed(request: Request, to: Lowering) -> Request:
+def form_unnamed(request: Request, to: Lowering) -> None:
     """A schema for the answer, which always fits it, and for whose name and description there is no place."""
     output = request.options.output
     if output is not None and output.kind == "schema":
         to.lose_members(output, "output", "name", "description", kind="metadata")
-    return request
 
 
-def schemas_fit(request: Request, to: Lowering) -> Request:
+def schemas_fit(request: Request, to: Lowering) -> None:
     """Schemas of the functions that are offered, with what the server takes of them."""
     choice = request.tool_choice
     barred = choice is not None and choice.mode == "none"
@@ -156,7 +155,7 @@ def schemas_fit(request: Request, to: Lowering) -> Request:
         else tool
         for number, tool in enumerate(request.tools)
     ]
-    return evolve(request, tools=tools)
+    request.tools = tools
 
 
 def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:

@@ -127,9 +127,10 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def media_behind_results(request: Request, to: Lowering) -> Request:
+def media_behind_results(request: Request, to: Lowering) -> None:
     """Media of results as the user's, in front of what the user says: a ``tool`` message is text."""
-    return request if as_it_came(to) else evolve(request, turns=[_media_behind(turn, to) for turn in request.turns])
+    if not (as_it_came(to)):
+        request.turns = [_media_behind(turn, to) for turn in request.turns]
 
 
 def _media_behind(turn: Turn, to: Lowering) -> Turn:
@@ -149,9 +150,10 @@ def _media_behind(turn: Turn, to: Lowering) -> Turn:
     return evolve(turn, parts=[*parts[:place], *moved, *parts[place:]]) if moved else turn
 
 
-def text_alone(request: Request, to: Lowering) -> Request:
+def text_alone(request: Request, to: Lowering) -> None:
     """Texts without anything else in the content, for a provider that takes one string."""
-    return each_part(request, to, _text_alone) if provider_of(to.target.provider).text_only else request
+    if provider_of(to.target.provider).text_only:
+        each_part(request, to, _text_alone)
 
 
 def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
@@ -170,10 +172,11 @@ def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     return None
 
 
-def result_marks(request: Request, to: Lowering) -> Request:
+def result_marks(request: Request, to: Lowering) -> None:
     """The mark of a result on the text at its end, for a provider that takes one there."""
     has_place = provider_of(to.target.provider).cache_marks == "anthropic"
-    return each_part(request, to, _marked_at_end) if has_place else request
+    if has_place:
+        each_part(request, to, _marked_at_end)
 
 
 def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -183,17 +186,17 @@ def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
 
-def tools_unmarked(request: Request, to: Lowering) -> Request:
+def tools_unmarked(request: Request, to: Lowering) -> None:
     """Tools without marks, which have no place there."""
     for tool in request.tools:
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
-    return evolve(request, tools=[evolve(tool, cache=None) if tool.cache else tool for tool in request.tools])
+    request.tools = [evolve(tool, cache=None) if tool.cache else tool for tool in request.tools]
 
 
-def parts_in_words(request: Request, to: Lowering) -> Request:
+def parts_in_words(request: Request, to: Lowering) -> None:
     """Parts with their marks as members, and results without the tool's name, but those that came with one."""
-    return each_part(request, to, _mark_in_words, _nameless)
+    each_part(request, to, _mark_in_words, _nameless)
 
 
 def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
@@ -216,9 +219,9 @@ def _nameless(part: Part, _place: Place, to: Lowering) -> Part:
     return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
 
 
-def reasoning_placed(request: Request, to: Lowering) -> Request:
+def reasoning_placed(request: Request, to: Lowering) -> None:
     """Reasoning in the field of its message that takes it back, and signatures that their vendors get back."""
-    return evolve(request, turns=[_placed(turn, to) if turn.role == "assistant" else turn for turn in request.turns])
+    request.turns = [_placed(turn, to) if turn.role == "assistant" else turn for turn in request.turns]
 
 
 def _placed(turn: Turn, to: Lowering) -> Turn:
@@ -288,11 +291,11 @@ def _goes_back(signature: Opaque, to: Lowering) -> bool:
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
 
 
-def calls_vouched(request: Request, to: Lowering) -> Request:
+def calls_vouched(request: Request, to: Lowering) -> None:
     """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
     if provider_of(to.target.provider).signatures != "google" or not to.takes.model.signatures:
-        return request
-    return evolve(request, turns=[_vouched(turn, to) for turn in request.turns])
+        return
+    request.turns = [_vouched(turn, to) for turn in request.turns]
 
 
 def _vouched(turn: Turn, to: Lowering) -> Turn:
@@ -305,12 +308,12 @@ def _vouched(turn: Turn, to: Lowering) -> Turn:
     return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])
 
 
-def answers_said(request: Request, to: Lowering) -> Request:
+def answers_said(request: Request, to: Lowering) -> None:
     """No turns of the assistant that say nothing; each is a repair."""
     turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
     for _ in range(len(request.turns) - len(turns)):
         to.report.repair("turn_empty")
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 def _says(part: Part) -> bool:
@@ -329,21 +332,21 @@ def _can_search(request: Request) -> bool:
     return SEARCH_MODELS.search(request.model or "") is not None and (choice is None or choice.mode != "none")
 
 
-def search_not_chosen(request: Request, to: Lowering) -> Request:
+def search_not_chosen(request: Request, to: Lowering) -> None:
     """A choice among functions: the search is none, and a model that has it uses it in any case."""
     choice, functions = request.tool_choice, {tool.name for tool in request.tools if tool.kind != "server"}
     if choice is None or to.search is None:
-        return request
+        return
     names = tuple(name for name in choice.names if name != to.search.name or name in functions)
     if not functions:
         choice = None
     elif names != choice.names:
         to.lose("tool_choice", "names")
         choice = evolve(choice, names=names, mode=choice.mode if names else "auto")
-    return evolve(request, tool_choice=choice)
+    request.tool_choice = choice
 
 
-def options_in_fields(request: Request, to: Lowering) -> Request:
+def options_in_fields(request: Request, to: Lowering) -> None:
     """The bound of the answer, and how much to think, in the fields that the provider takes."""
     options, provider = request.options, provider_of(to.target.provider)
     bound, field, thinking = provider.max_tokens_field, provider.thinking_field, options.thinking
@@ -354,7 +357,9 @@ def options_in_fields(request: Request, to: Lowering) -> Request:
         thinking = Thinking(effort_alone(thinking, to, "budget_tokens", "summary"), native=field)
     elif thinking is not None:
         thinking = _in_object(thinking, field, to)
-    return evolve(request, options=evolve(options, native_max_tokens=bound, thinking=thinking))
+    options.native_max_tokens = bound
+    options.thinking = thinking
+    request.options = options
 
 
 def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:

@@ -83,7 +83,7 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 # -- back to items -----------------------------------------------------------------------------------------------------
 
 
-def with_items_again(request: Request, to: Lowering) -> Request:
+def with_items_again(request: Request, to: Lowering) -> None:
     """Calls that were such items in an answer, and what answers them, as items; other results without what their call says."""
     again = items_again(request.turns)
 
@@ -97,7 +97,7 @@ def with_items_again(request: Request, to: Lowering) -> Request:
                 return evolve(part, name=None)
         return part
 
-    return each_part(request, to, step)
+    each_part(request, to, step)
 
 
 def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:

@@ -131,9 +131,9 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     return {}, extras
 
 
-def parts_placed(request: Request, to: Lowering) -> Request:
+def parts_placed(request: Request, to: Lowering) -> None:
     """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
-    return each_part(request, to, _placed)
+    each_part(request, to, _placed)
 
 
 def _placed(part: Part, place: Place, to: Lowering) -> Part:
@@ -149,7 +149,7 @@ def _placed(part: Part, place: Place, to: Lowering) -> Part:
     return part
 
 
-def answers_said(request: Request, to: Lowering) -> Request:
+def answers_said(request: Request, to: Lowering) -> None:
     """No reasoning that another vendor signed, and neither unsigned reasoning nor an empty text from another dialect."""
     turns = []
     for turn in request.turns:
@@ -166,7 +166,7 @@ def answers_said(request: Request, to: Lowering) -> Request:
         for kind, name in ("turn_name", turn.name), *(("metadata", name) for name in turn.extras or ()):
             if name is not None:
                 to.lose(kind, name)
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
@@ -193,7 +193,7 @@ def _lose(run: Sequence[Part], to: Lowering) -> None:
             to.lose("reasoning_history")
 
 
-def messages_kept(request: Request, to: Lowering) -> Request:
+def messages_kept(request: Request, to: Lowering) -> None:
     """A message of the user's or the system's that is empty, or of which nothing can be said, as one of an empty text."""
 
     def is_lost(part: Part) -> bool:
@@ -207,13 +207,13 @@ def messages_kept(request: Request, to: Lowering) -> Request:
         is_message = turn.role != "assistant" and (content or not turn.parts)
         unsaid = is_message and all(map(is_lost, content))
         turns.append(evolve(turn, parts=[*turn.parts, Text("")]) if unsaid else turn)
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 # -- what the servers take: turns, tools and options -------------------------------------------------------------------
 
 
-def instructions_found(request: Request, _to: Lowering) -> Request:
+def instructions_found(request: Request, _to: Lowering) -> None:
     """The system's words as ``instructions``, if they are one plain text in front; others as items, which say their role."""
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
@@ -224,10 +224,10 @@ def instructions_found(request: Request, _to: Lowering) -> Request:
         role = turn.native_role if turn.native_role == "developer" else "system"
         return evolve(turn, native_role=None if turn is told else role)
 
-    return evolve(request, turns=[with_role(turn) for turn in request.turns])
+    request.turns = [with_role(turn) for turn in request.turns]
 
 
-def reasoning_followed(request: Request, to: Lowering) -> Request:
+def reasoning_followed(request: Request, to: Lowering) -> None:
     """No reasoning that nothing of the assistant's follows: the server refuses it."""
     turns: list[Turn] = []
     follows = False
@@ -244,16 +244,16 @@ def reasoning_followed(request: Request, to: Lowering) -> Request:
             else:
                 parts += reversed(part) if isinstance(part, list) else [part]
         turns.append(evolve(turn, parts=parts[::-1]))
-    return evolve(request, turns=turns[::-1])
+    request.turns = turns[::-1]
 
 
 def _is_item_of_reasoning(part: Part) -> bool:
     return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
 
 
-def tools_said(request: Request, to: Lowering) -> Request:
+def tools_said(request: Request, to: Lowering) -> None:
     """Tools in the form of this dialect alone: functions with a schema, and whether it is strict."""
-    return evolve(request, tools=[_tool_said(tool, to) for tool in request.tools])
+    request.tools = [_tool_said(tool, to) for tool in request.tools]
 
 
 def _tool_said(tool: Tool, to: Lowering) -> Tool:
@@ -276,40 +276,41 @@ def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
     )
 
 
-def thinking_fits(request: Request, to: Lowering) -> Request:
+def thinking_fits(request: Request, to: Lowering) -> None:
     """How much to think, as an effort."""
     thinking = request.options.thinking
     if thinking is None:
-        return request
+        return
     said = Thinking(effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
-    return evolve(request, options=evolve(request.options, thinking=said))
+    request.options.thinking = said
 
 
-def compaction_fits(request: Request, to: Lowering) -> Request:
+def compaction_fits(request: Request, to: Lowering) -> None:
     """When to make a summary of the conversation, and nothing else about it."""
     options, asked = request.options, request.options.compaction
     if asked is None or (to.own and asked.native is not None):
-        return request
+        return
     for name in ("pause", "instructions"):
         if getattr(asked, name):
             to.lose("parameter", f"compaction.{name}")
-    return evolve(request, options=evolve(options, compaction=Compaction(asked.now, asked.threshold)))
+    options.compaction = Compaction(asked.now, asked.threshold)
+    request.options = options
 
 
-def bound_fits(request: Request, to: Lowering) -> Request:
+def bound_fits(request: Request, to: Lowering) -> None:
     """A bound on the answer that is not below the server's least."""
     bound = request.options.max_tokens
     if bound is None or not 0 < bound < LEAST_TOKENS:
-        return request
+        return
     to.lose("parameter", "max_tokens")
-    return evolve(request, options=evolve(request.options, max_tokens=LEAST_TOKENS))
+    request.options.max_tokens = LEAST_TOKENS
 
 
-def input_and_sources(request: Request, to: Lowering) -> Request:
+def input_and_sources(request: Request, to: Lowering) -> None:
     """An input even where it is empty, and the pages that a search found."""
     include = [LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
     extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
-    return evolve(request, extras=extras)
+    request.extras = extras
 
 
 FOREIGN: Final = Capabilities(

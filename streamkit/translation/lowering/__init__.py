@@ -1,76 +1,97 @@
 """From what one dialect says in a request to what another can say.
 
 A request is read into the neutral conversation and lowered for the dialect that it goes to: ``FOREIGN`` is what happens to it,
-pass by pass, in order. Each pass is a function from a request to a request; what it leaves out is a counted loss, what it
-mends a repair. What the servers take is data: ``Capabilities``, which each dialect has for a model and a provider. Within one
-dialect only ``OWN`` runs: what a server refuses from its own clients, too.
+pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What the
+servers take is data: ``Capabilities``, which each dialect has for a model and a provider. Within one dialect only ``OWN`` runs:
+what a server refuses from its own clients, too.
 
 Source: dialects.md §7.3, §7.4.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Final, TypeAlias
 
-from streamkit.conversation.messages import Request
-from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, each_part
+from attrs import fields
+
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, each_part_by_type
 from streamkit.dialects.profiles import Target
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.translation.lowering import options, parts, tools, turns
 
-KNOWN: Final[tuple[PartPass, ...]] = (
-    parts.refusal_as_text,
-    parts.media,
-    parts.aside,
-    parts.signature,
-    parts.error_in_words,
-)
-WORDS: Final[tuple[PartPass, ...]] = (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words)
-OWN_PARTS: Final[tuple[PartPass, ...]] = (
-    parts.refusal_as_text,
-    parts.media,
-    parts.aside,
-    parts.signature,
-    parts.error_in_words,
-    parts.arguments,
-    parts.portable_words,
-)
+Steps: TypeAlias = Mapping[type, Sequence[PartPass]]
+#: What is done to the parts of a request of another dialect, by their types, before empty texts are left out, and after.
+KNOWN: Final[Steps] = {
+    Text: (parts.signature,),
+    Refusal: (parts.refusal_as_text,),
+    Reasoning: (parts.signature,),
+    RedactedReasoning: (parts.signature,),
+    Media: (parts.media,),
+    ToolCall: (parts.signature,),
+    ToolResult: (parts.error_in_words,),
+    Aside: (parts.aside,),
+}
+WORDS: Final[Steps] = {
+    **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
+    **dict.fromkeys((Text, Media), (parts.extras, parts.cache_mark)),
+    ToolCall: (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words),
+    ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
+}
+#: The same of a request of the dialect itself: what its servers would refuse from its own clients, too.
+OWN_PARTS: Final[Steps] = {
+    **KNOWN,
+    ToolCall: (parts.signature, parts.arguments, parts.portable_words),
+    ToolResult: (parts.error_in_words, parts.portable_words),
+}
 
 
-def native_forms_lost(request: Request, to: Lowering) -> Request:
-    """Parts without the forms that they had in another dialect."""
-    return each_part(request, to, parts.native_form)
+def native_forms_lost(request: Request, to: Lowering) -> None:
+    """Leave out the forms that parts had in another dialect."""
+    each_part_by_type(request, to, dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
 
 
-def known_parts(request: Request, to: Lowering) -> Request:
-    """Parts that the dialect has, with signatures that go back to their vendors."""
-    return each_part(request, to, *KNOWN)
+def known_parts(request: Request, to: Lowering) -> None:
+    """Leave out parts that the dialect has not, and signatures that don't go back to their vendors."""
+    each_part_by_type(request, to, KNOWN)
 
 
-def known_words(request: Request, to: Lowering) -> Request:
-    """Parts without members, marks, ids and names that the servers don't take."""
-    return each_part(request, to, *WORDS)
+def known_words(request: Request, to: Lowering) -> None:
+    """Leave out of parts the members, marks, ids and names that the servers don't take."""
+    each_part_by_type(request, to, WORDS)
 
 
-def own_parts(request: Request, to: Lowering) -> Request:
-    """Parts of which the servers would refuse something from the dialect's own clients, too."""
-    return each_part(request, to, *OWN_PARTS)
+def own_parts(request: Request, to: Lowering) -> None:
+    each_part_by_type(request, to, OWN_PARTS)
 
 
-def first(request: Request, to: Lowering) -> Request:
-    return _all(to.takes.first, request, to)
+def first(request: Request, to: Lowering) -> None:
+    _all(to.takes.first, request, to)
 
 
-def said(request: Request, to: Lowering) -> Request:
-    return _all(to.takes.said, request, to)
+def said(request: Request, to: Lowering) -> None:
+    _all(to.takes.said, request, to)
 
 
-def arranged(request: Request, to: Lowering) -> Request:
-    return _all(to.takes.arranged, request, to)
+def arranged(request: Request, to: Lowering) -> None:
+    _all(to.takes.arranged, request, to)
 
 
-def last(request: Request, to: Lowering) -> Request:
-    return _all(to.takes.last, request, to)
+def last(request: Request, to: Lowering) -> None:
+    _all(to.takes.last, request, to)
 
 
 OWN: Final[tuple[Pass, ...]] = (
@@ -143,10 +164,15 @@ FOREIGN: Final[tuple[Pass, ...]] = (
 def lower(request: Request, takes: Capabilities, target: Target, report: StreamReport) -> Request:
     """The request with nothing but what the dialect can say. Raises BadRequest for what it can't do without."""
     to = Lowering(takes, target, report, request.dialect)
-    return _all(OWN if to.own else FOREIGN, request, to)
+    lowered = Request(*_members(request))
+    lowered.options = Options(*_options(request.options))
+    _all(OWN if to.own else FOREIGN, lowered, to)
+    return lowered
 
 
-def _all(passes: tuple[Pass, ...], request: Request, to: Lowering) -> Request:
+def _all(passes: Sequence[Pass], request: Request, to: Lowering) -> None:
     for each in passes:
-        request = each(request, to)
-    return request
+        each(request, to)
+
+
+_members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))

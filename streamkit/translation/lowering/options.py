@@ -36,7 +36,7 @@ _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "freque
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
 
 
-def options_fit(request: Request, to: Lowering) -> Request:
+def options_fit(request: Request, to: Lowering) -> None:
     """The options without those that the model refuses, and the user's id and the form of the answer as they are taken."""
     takes, options = to.takes, request.options
     kept = tuple(stop for stop in options.stop if (stop.strip() if takes.is_claude else stop))[: takes.most_stops]
@@ -50,7 +50,8 @@ def options_fit(request: Request, to: Lowering) -> Request:
     if options.user is not None and takes.users is not None:
         user = options.user if takes.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
         options = evolve(options, user=to.rewrite(options.user, user, "id_rewritten"))
-    return evolve(request, options=evolve(options, output=_asked_form(options.output, to)))
+    options.output = _asked_form(options.output, to)
+    request.options = options
 
 
 def _refused(options: Options, to: Lowering) -> Iterable[str]:
@@ -93,26 +94,28 @@ def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | Non
     return evolve(output, name=to.rewrite(output.name, portable_name(output.name, PORTABLE_IDS), "name_rewritten"))
 
 
-def form_or_tools(request: Request, to: Lowering) -> Request:
+def form_or_tools(request: Request, to: Lowering) -> None:
     """Tools alone, or an answer in JSON alone, for a model that does not take both."""
     output, choice, both = request.options.output, request.tool_choice, to.takes.form_with_tools
     both = to.takes.model.form_with_tools if both is None else both
     if output is None or output.kind == "text" or both:
-        return request
+        return
     if choice is not None and choice.mode == "none":
         to.lose("tool_choice", "none")
-        return evolve(request, tools=[], tool_choice=None)
+        request.tools = []
+        request.tool_choice = None
+        return
     if not any(defines(tool, to) for tool in request.tools):
-        return request
+        return
     to.lose("parameter", "output")
-    return evolve(request, options=evolve(request.options, output=None))
+    request.options.output = None
 
 
-def marks_counted(request: Request, to: Lowering) -> Request:
+def marks_counted(request: Request, to: Lowering) -> None:
     """The latest marks on the prompt, as many as the server takes; each other mark is a loss."""
     most = to.takes.most_marks
     if most is None:
-        return request
+        return
     turns = sorted(request.turns, key=lambda turn: turn.role != "system")
     parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
     tools = [tool for tool in request.tools if tool.cache is not None]
@@ -120,13 +123,14 @@ def marks_counted(request: Request, to: Lowering) -> Request:
     marked = [*([] if barred else tools), *(each for each in parts if getattr(each, "cache", None) is not None)]
     over: list[Any] = [*barred, *marked[: max(0, len(marked) - most)]]
     if not over:
-        return request
+        return
     for each in over:
         to.lose("cache_mark", each.name if isinstance(each, Tool) else each.cache)
     dropped = {id(each) for each in over}
     tools = [evolve(tool, cache=None) if id(tool) in dropped else tool for tool in request.tools]
     turns = [evolve(turn, parts=[_unmarked(part, dropped) for part in turn.parts]) for turn in request.turns]
-    return evolve(request, tools=tools, turns=turns)
+    request.tools = tools
+    request.turns = turns
 
 
 def _inner(part: Part) -> Sequence[Part]:
@@ -143,15 +147,14 @@ def _unmarked(part: Part, dropped: set[int]) -> Part:
     return evolve(part, cache=None) if drops and isinstance(part, Text | Media | ToolCall) else part
 
 
-def one_choice(request: Request, to: Lowering) -> Request:
+def one_choice(request: Request, to: Lowering) -> None:
     """Raises BadRequest where several choices are asked for, and the API gives one."""
     choices = request.options.choices
     if "choices" not in to.takes.options and choices is not None and choices > 1:
         raise BadRequest("n", f"{to.takes.title} gives one choice, and {choices} are asked for")
-    return request
 
 
-def options_with_place(request: Request, to: Lowering) -> Request:
+def options_with_place(request: Request, to: Lowering) -> None:
     """No options that the dialect has no place for, and no tier that its server does not know."""
     takes, options = to.takes, request.options
     changes: dict[str, Any] = {}
@@ -165,10 +168,11 @@ def options_with_place(request: Request, to: Lowering) -> Request:
     if tier is not None and known is not None and "service_tier" in takes.options and tier not in known:
         to.lose("parameter", "service_tier")
         changes["service_tier"] = None
-    return evolve(request, options=evolve(options, **changes)) if changes else request
+    if changes:
+        request.options = evolve(options, **changes)
 
 
-def no_members_of_others(request: Request, to: Lowering) -> Request:
+def no_members_of_others(request: Request, to: Lowering) -> None:
     """No members of the request itself, and no names of the exchange, that only another dialect knows."""
     fit = to.takes.request_extras
     kept, rest = ({}, request.extras) if fit is None else fit(request.extras)
@@ -176,4 +180,6 @@ def no_members_of_others(request: Request, to: Lowering) -> Request:
         if has_value(said):
             to.lose("parameter", name)
     options = evolve(request.options, native_max_tokens=None)
-    return evolve(request, options=options, extras=dict(kept), exchange={})
+    request.options = options
+    request.extras = dict(kept)
+    request.exchange = {}

@@ -28,20 +28,18 @@ INPUT_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-def namespaces_lost(request: Request, to: Lowering) -> Request:
+def namespaces_lost(request: Request, to: Lowering) -> None:
     """Count the groups of tools, which only Responses has."""
     for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
         to.lose("tool_namespace", name)
-    return request
 
 
-def search_found(request: Request, to: Lowering) -> Request:
+def search_found(request: Request, to: Lowering) -> None:
     """Find the search of the web that this dialect's provider can run, too."""
     can_search = to.takes.can_search
     if can_search is not None:
         searches = [tool for tool in request.tools if tool.search is not None and not tool.search.stored_only]
         to.search = searches[0] if searches and can_search(request) else None
-    return request
 
 
 def defines(tool: Tool, to: Lowering) -> bool:
@@ -49,14 +47,14 @@ def defines(tool: Tool, to: Lowering) -> bool:
     return tool.kind != "server" or tool is to.search
 
 
-def choice_feasible(request: Request, to: Lowering) -> Request:
+def choice_feasible(request: Request, to: Lowering) -> None:
     """The choice among the tools that the dialect can define.
 
     Raises BadRequest where a tool is demanded that it can't define, or any tool where it can define none.
     """
     choice, dialect = request.tool_choice, to.takes.dialect
     if choice is None:
-        return request
+        return
     there = {tool.name for tool in request.tools if defines(tool, to)}
     missing = dict.fromkeys(tool.name for tool in request.tools if tool.name not in there)
     if choice.native is not None:  # what it names beside the request's tools is defined nowhere
@@ -68,7 +66,8 @@ def choice_feasible(request: Request, to: Lowering) -> Request:
         why = f"{dialect} can't define {quoted_all([*missing])}" if missing else "the request defines none"
         raise BadRequest("tool_choice", f"a tool must be called, and {why}")
     if not there:
-        return evolve(request, tool_choice=None)
+        request.tool_choice = None
+        return
     for name in choice.names:
         if name in missing and choice.mode != "none":
             to.lose("tool_choice", name)
@@ -76,7 +75,7 @@ def choice_feasible(request: Request, to: Lowering) -> Request:
         choice = ToolChoice("none")
     elif left != choice.names:
         choice = evolve(choice, names=left)
-    return evolve(request, tool_choice=choice)
+    request.tool_choice = choice
 
 
 def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
@@ -87,7 +86,7 @@ def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool
     return [tool for tool in tools if tool.name in names]
 
 
-def choice_narrowed(request: Request, to: Lowering) -> Request:
+def choice_narrowed(request: Request, to: Lowering) -> None:
     """A choice of some of the tools as one among those alone, for a dialect that can name one tool or none.
 
     Raises BadRequest if the target does not imitate it.
@@ -95,21 +94,22 @@ def choice_narrowed(request: Request, to: Lowering) -> Request:
     choice = request.tool_choice
     named = choice is not None and choice.mode == "required" and len(choice.names) == 1
     if to.takes.some_tools or choice is None or not choice.names or named or choice.mode == "none":
-        return request
+        return
     if not to.target.emulate:
         raise BadRequest("tool_choice", f"{to.takes.title} can't be told to choose among some of the tools only")
     to.lose("tool_choice", "names")
-    return evolve(request, tools=[*chosen_of(request.tools, choice)], tool_choice=evolve(choice, names=()))
+    request.tools = [*chosen_of(request.tools, choice)]
+    request.tool_choice = evolve(choice, names=())
 
 
-def only_callable_offered(request: Request, to: Lowering) -> Request:
+def only_callable_offered(request: Request, to: Lowering) -> None:
     """Only the tools that may be called, and no choice, for a dialect where nothing else says which.
 
     Raises BadRequest where a tool must be called, if the target does not imitate it.
     """
     choice, asked = request.tool_choice, to.takes.offered_to
     if choice is None or not asked:
-        return request
+        return
     choice = without_extras(choice, to, to.takes.choice_extras)
     if choice.mode == "required":
         if not to.target.emulate:
@@ -118,20 +118,21 @@ def only_callable_offered(request: Request, to: Lowering) -> Request:
     if choice.mode != "none" and choice.parallel is False:
         to.lose("tool_choice", "parallel")
     tools = [] if choice.mode == "none" else [*chosen_of(request.tools, choice)]
-    return evolve(request, tools=tools, tool_choice=None)
+    request.tools = tools
+    request.tool_choice = None
 
 
-def no_strict_tools(request: Request, to: Lowering) -> Request:
+def no_strict_tools(request: Request, to: Lowering) -> None:
     """No tool whose schema must be followed, where no member says so."""
     if to.takes.strict_tools:
-        return request
+        return
     for tool in request.tools:
         if tool.strict:
             to.lose("tool_strict", tool.name)
-    return evolve(request, tools=[evolve(tool, strict=None) for tool in request.tools])
+    request.tools = [evolve(tool, strict=None) for tool in request.tools]
 
 
-def tools_fit(request: Request, to: Lowering) -> Request:
+def tools_fit(request: Request, to: Lowering) -> None:
     """Tools as the dialect defines them: no other provider's, with portable names, and functions in place of custom ones."""
     tools, names = [], {}
     for tool in request.tools:
@@ -144,7 +145,8 @@ def tools_fit(request: Request, to: Lowering) -> Request:
     if choice is not None:
         made = tuple(names.get(name) or portable_tool_name(name, to) for name in choice.names)
         choice = evolve(without_extras(choice, to, to.takes.choice_extras), names=made, native=None)
-    return evolve(request, tools=tools, tool_choice=choice)
+    request.tools = tools
+    request.tool_choice = choice
 
 
 def functions_of(request: Request) -> set[str]:
@@ -158,9 +160,9 @@ def _function(tool: Tool, to: Lowering) -> Tool:
     return tool if name == tool.name else evolve(tool, name=name)
 
 
-def no_custom_tools(request: Request, to: Lowering) -> Request:
+def no_custom_tools(request: Request, to: Lowering) -> None:
     """Functions that take their input as text in place of custom tools."""
-    return evolve(request, tools=[_not_custom(tool, to) for tool in request.tools])
+    request.tools = [_not_custom(tool, to) for tool in request.tools]
 
 
 def _not_custom(tool: Tool, to: Lowering) -> Tool:
@@ -185,25 +187,26 @@ def _hosted(tool: Tool, to: Lowering) -> Tool | None:
     return evolve(tool, name=raw.get("name", tool.name), raw=raw)
 
 
-def called_tools_defined(request: Request, to: Lowering) -> Request:
+def called_tools_defined(request: Request, to: Lowering) -> None:
     """Definitions of the tools that the history calls, which some servers demand though none is offered."""
     if request.tools or not to.takes.declares_called:
-        return request
+        return
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     names = dict.fromkeys(call.name for call in calls)
     if not names:
-        return request
+        return
     for _ in names:
         to.report.repair("tool_declared")
     tools = [Tool(name, parameters={"type": "object"}) for name in names]
-    return evolve(request, tools=tools, tool_choice=ToolChoice("none"))
+    request.tools = tools
+    request.tool_choice = ToolChoice("none")
 
 
-def schemas_with_properties(request: Request, to: Lowering) -> Request:
+def schemas_with_properties(request: Request, to: Lowering) -> None:
     """Schemas of objects with ``properties``, for servers that refuse them without."""
     if not to.takes.needs_properties:
-        return request
-    return evolve(request, tools=[_with_properties(tool, to) for tool in request.tools])
+        return
+    request.tools = [_with_properties(tool, to) for tool in request.tools]
 
 
 def _with_properties(tool: Tool, to: Lowering) -> Tool:
@@ -215,8 +218,9 @@ def _with_properties(tool: Tool, to: Lowering) -> Tool:
     return evolve(tool, parameters={**schema, "properties": {}})
 
 
-def no_choice_among_none(request: Request, _to: Lowering) -> Request:
+def no_choice_among_none(request: Request, _to: Lowering) -> None:
     """No choice where there is no tool, and none must be called."""
     choice = request.tool_choice
     idle = not request.tools and choice is not None and choice.mode != "required"
-    return evolve(request, tool_choice=None) if idle else request
+    if idle:
+        request.tool_choice = None

@@ -30,12 +30,12 @@ CLOSING: Final = "(Go on from where your last message ends, without repeating it
 # -- what is said ------------------------------------------------------------------------------------------------------
 
 
-def readable(request: Request, to: Lowering) -> Request:
+def readable(request: Request, to: Lowering) -> None:
     """Text for parts of the user and the system that only one dialect has a form for, though they have text.
 
     Raises BadRequest for an unknown part of theirs: without it the model would answer something else.
     """
-    return evolve(request, turns=[_readable(turn, to) for turn in request.turns])
+    request.turns = [_readable(turn, to) for turn in request.turns]
 
 
 def _readable(turn: Turn, to: Lowering) -> Turn:
@@ -67,7 +67,7 @@ def _as_text(part: Part, to: Lowering) -> Part:
     return part
 
 
-def telling(request: Request, to: Lowering) -> Request:
+def telling(request: Request, to: Lowering) -> None:
     """No blank texts that say nothing beside a turn's calls, media and results, and no turn of a blank system."""
     turns = []
     for turn in request.turns:
@@ -78,7 +78,7 @@ def telling(request: Request, to: Lowering) -> Request:
         parts = _telling(parts, to, all_blank=turn.role != "system")
         if parts or not turn.parts:
             turns.append(evolve(turn, parts=parts))
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> list[P]:
@@ -98,7 +98,7 @@ def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> lis
     return kept
 
 
-def no_silent_turns(request: Request, to: Lowering) -> Request:
+def no_silent_turns(request: Request, to: Lowering) -> None:
     """No turns that would be no message: empty ones, and ones with parts of one dialect alone.
 
     Where no other turn but the system's is left, all stay: the writer decides what such a request is.
@@ -107,7 +107,7 @@ def no_silent_turns(request: Request, to: Lowering) -> Request:
     for turn in request.turns:
         (silent if all(isinstance(part, Aside) for part in turn.parts) else kept).append(turn)
     if all(turn.role == "system" for turn in kept):
-        return request
+        return
     for turn in silent:
         without_extras(turn, to)
         for part in turn.parts:
@@ -115,28 +115,28 @@ def no_silent_turns(request: Request, to: Lowering) -> Request:
                 to.lose(part.kind, part.type)
         if not turn.parts:
             to.report.repair("turn_empty")
-    return evolve(request, turns=kept)
+    request.turns = kept
 
 
-def turns_counted(request: Request, to: Lowering) -> Request:
+def turns_counted(request: Request, to: Lowering) -> None:
     """Count turns without parts, and names of turns that have no place, which go."""
     for turn in request.turns:
         if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
     if to.takes.turn_names or all(turn.name is None for turn in request.turns):
-        return request
+        return
     for turn in request.turns:
         if turn.name is not None:
             to.lose("turn_name", turn.name)
-    return evolve(request, turns=[evolve(turn, name=None) for turn in request.turns])
+    request.turns = [evolve(turn, name=None) for turn in request.turns]
 
 
-def no_made_ids(request: Request, to: Lowering) -> Request:
+def no_made_ids(request: Request, to: Lowering) -> None:
     """Calls and their results without the ids that the dialect's own reader made, where calls need none."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id for call in calls if call.id_made}
     if to.takes.needs_ids or not made:
-        return request
+        return
 
     def unmade(part: Part, _place: Place, _to: Lowering) -> Part:
         match part:
@@ -146,17 +146,17 @@ def no_made_ids(request: Request, to: Lowering) -> Request:
                 return evolve(part, call_id="")
         return part
 
-    return each_part(request, to, unmade)
+    each_part(request, to, unmade)
 
 
-def no_blank_texts(request: Request, to: Lowering) -> Request:
+def no_blank_texts(request: Request, to: Lowering) -> None:
     """No texts that the server refuses as blank."""
     if to.takes.blank_texts == "all":
-        return request
-    return evolve(request, turns=[evolve(turn, parts=without_blank_texts(turn.parts, to)) for turn in request.turns])
+        return
+    request.turns = [evolve(turn, parts=without_blank_texts(turn.parts, to)) for turn in request.turns]
 
 
-def answerable(request: Request, to: Lowering) -> Request:
+def answerable(request: Request, to: Lowering) -> None:
     """A turn of the user after an assistant's text, for a model that does not continue that text.
 
     Raises BadRequest if the target refuses such a history.
@@ -164,9 +164,9 @@ def answerable(request: Request, to: Lowering) -> Request:
     turns = request.turns
     last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
     if to.takes.model.prefill or last is None or last.role != "assistant":
-        return request
+        return
     if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_has_text, last.parts)):
-        return request
+        return
     if to.target.assistant_last == "refuse":
         raise BadRequest(
             "messages",
@@ -174,38 +174,36 @@ def answerable(request: Request, to: Lowering) -> Request:
             "assistant_last = 'bridge' adds a turn",
         )
     to.report.repair("turn_added")
-    return evolve(request, turns=[*turns, Turn("user", [Text(CLOSING)])])
+    request.turns = [*turns, Turn("user", [Text(CLOSING)])]
 
 
 def _has_text(part: Part) -> bool:
     return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 
-def continuable(request: Request, to: Lowering) -> Request:
+def continuable(request: Request, to: Lowering) -> None:
     """No white space at the end of an assistant's text that Claude is to go on with: it refuses that."""
     turns = request.turns
     last = turns[-1].parts[-1] if turns and turns[-1].parts else None
     if not to.takes.is_claude or not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
-        return request
+        return
     text = last.text.rstrip()
     if text == last.text:
-        return request
+        return
     to.report.repair("space_trimmed")
-    return evolve(
-        request, turns=[*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
-    )
+    request.turns = [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
 
-def no_extras(request: Request, to: Lowering) -> Request:
+def no_extras(request: Request, to: Lowering) -> None:
     """No members of turns that only another dialect knows."""
-    return evolve(request, turns=[without_extras(turn, to) for turn in request.turns])
+    request.turns = [without_extras(turn, to) for turn in request.turns]
 
 
-def no_native_roles(request: Request, to: Lowering) -> Request:
+def no_native_roles(request: Request, to: Lowering) -> None:
     """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
     if to.takes.native_roles:
-        return request
-    return evolve(request, turns=[evolve(turn, native_role=None, native_ids=()) for turn in request.turns])
+        return
+    request.turns = [evolve(turn, native_role=None, native_ids=()) for turn in request.turns]
 
 
 # -- their order -------------------------------------------------------------------------------------------------------
@@ -215,25 +213,26 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
-def no_empty_answers(request: Request, to: Lowering) -> Request:
+def no_empty_answers(request: Request, to: Lowering) -> None:
     """No turns of the assistant of which nothing is left, where those of others are messages."""
     if to.takes.empty_answers:
-        return request
+        return
     kept = [turn for turn in request.turns if turn.parts or turn.role != "assistant"]
     for _ in range(len(request.turns) - len(kept)):
         to.report.repair("turn_empty")
-    return evolve(request, turns=kept)
+    request.turns = kept
 
 
-def no_empty_turns(request: Request, to: Lowering) -> Request:
+def no_empty_turns(request: Request, to: Lowering) -> None:
     """No turns of which nothing is left."""
-    return request if to.takes.empty_turns else evolve(request, turns=[turn for turn in request.turns if turn.parts])
+    if not (to.takes.empty_turns):
+        request.turns = [turn for turn in request.turns if turn.parts]
 
 
-def system_in_place(request: Request, to: Lowering) -> Request:
+def system_in_place(request: Request, to: Lowering) -> None:
     """The system's words where the server takes them; others of the system go to those in front."""
     if to.takes.system == "anywhere":
-        return request
+        return
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     placed: list[Turn] = []
     for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role == "assistant"):
@@ -247,13 +246,13 @@ def system_in_place(request: Request, to: Lowering) -> Request:
                 to.lose("system_place")
                 leading.append(turn)
         placed += [*others, *behind]
-    return evolve(request, turns=[*leading, *placed])
+    request.turns = [*leading, *placed]
 
 
-def neighbours_joined(request: Request, to: Lowering) -> Request:
+def neighbours_joined(request: Request, to: Lowering) -> None:
     """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
     if not to.takes.alternate:
-        return request
+        return
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     turns = []
     for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role):
@@ -266,25 +265,27 @@ def neighbours_joined(request: Request, to: Lowering) -> Request:
         members = {name: value for turn in same for name, value in (turn.extras or {}).items()}
         parts = [part for turn in same for part in turn.parts]
         turns.append(evolve(same[0], parts=parts, extras=members or None))
-    return evolve(request, turns=[*leading, *turns])
+    request.turns = [*leading, *turns]
 
 
-def results_placed(request: Request, to: Lowering) -> Request:
+def results_placed(request: Request, to: Lowering) -> None:
     """The results of tools where the server wants them."""
     match to.takes.results:
         case "anywhere":
-            return request
+            return
         case "first":
-            return _results_first(request, to)
+            _results_first(request, to)
+            return
         case "apart":
-            return evolve(request, turns=[apart for turn in request.turns for apart in _results_apart(turn, to)])
-    return _results_behind_calls(request, to)
+            request.turns = [apart for turn in request.turns for apart in _results_apart(turn, to)]
+            return
+    _results_behind_calls(request, to)
 
 
-def _results_first(request: Request, to: Lowering) -> Request:
+def _results_first(request: Request, to: Lowering) -> None:
     """All results between two turns of the assistant in front of the first turn of the user."""
     if not any(is_result(part) for turn in request.turns for part in turn.parts):
-        return request
+        return
     turns: list[Turn] = []
     for is_answer, run in groupby(request.turns, key=lambda turn: turn.role == "assistant"):
         between = [*run]
@@ -300,7 +301,7 @@ def _results_first(request: Request, to: Lowering) -> Request:
             between = [evolve(turn, parts=[part for part in turn.parts if not is_result(part)]) for turn in between]
             between[first] = evolve(between[first], parts=[*results, *between[first].parts])
         turns += [turn for turn in between if turn.parts]
-    return evolve(request, turns=turns)
+    request.turns = turns
 
 
 def _results_apart(turn: Turn, to: Lowering) -> list[Turn]:
@@ -313,7 +314,7 @@ def _results_apart(turn: Turn, to: Lowering) -> list[Turn]:
     return [Turn("user", results), evolve(turn, parts=[part for part in turn.parts if not is_result(part)])]
 
 
-def _results_behind_calls(request: Request, to: Lowering) -> Request:
+def _results_behind_calls(request: Request, to: Lowering) -> None:
     """Turns of results right behind the assistant's that called."""
     placed: list[Turn] = []
     others: list[Turn] = []
@@ -327,36 +328,36 @@ def _results_behind_calls(request: Request, to: Lowering) -> Request:
         if turn.role == "assistant":
             placed += others
             others = []
-    return evolve(request, turns=placed + others)
+    request.turns = placed + others
 
 
-def user_speaks(request: Request, to: Lowering) -> Request:
+def user_speaks(request: Request, to: Lowering) -> None:
     """A turn of the user's where the server needs one: the system's words, where nobody else speaks.
 
     Raises BadRequest where there are none, or where the target wants such a request refused.
     """
     member, title = to.takes.needs_user, to.takes.title
     if not member or any(turn.role != "system" for turn in request.turns):
-        return request
+        return
     if not to.target.emulate or not request.turns:
         word = to.takes.needs_word or member.removesuffix("s")
         raise BadRequest(member, f"{title} needs a {word} of the user, beside what the system says")
     to.lose("system_place")
-    return evolve(request, turns=[Turn("user", [part for turn in request.turns for part in turn.parts])])
+    request.turns = [Turn("user", [part for turn in request.turns for part in turn.parts])]
 
 
-def user_speaks_first(request: Request, to: Lowering) -> Request:
+def user_speaks_first(request: Request, to: Lowering) -> None:
     """A short turn of the user's in front of an assistant who speaks first, for a dialect that wants the user to.
 
     Raises BadRequest if the target refuses such a history.
     """
     number = next((number for number, turn in enumerate(request.turns) if turn.role != "system"), None)
     if not to.takes.user_first or number is None or request.turns[number].role != "assistant":
-        return request
+        return
     if to.target.assistant_first == "refuse":
         raise BadRequest(
             to.takes.needs_user, "the user must speak first; assistant_first = 'bridge' puts a turn in front"
         )
     to.report.repair("turn_added")
     turns = request.turns
-    return evolve(request, turns=[*turns[:number], Turn("user", [Text(OPENING)]), *turns[number:]])
+    request.turns = [*turns[:number], Turn("user", [Text(OPENING)]), *turns[number:]]

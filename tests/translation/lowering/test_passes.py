@@ -79,7 +79,8 @@ def lowered(row: Row) -> tuple[Request, StreamReport]:
     to = Lowering(takes, Target(**row.target), StreamReport(), "theirs")
     request = Request("theirs", **row.given)
     to.search = next((tool for tool in request.tools if tool.search is not None), None) if takes.search else None
-    return row.through(request, to), to.report
+    row.through(request, to)
+    return request, to.report
 
 
 def of_part(step: PartPass) -> Pass:
