@@ -18,7 +18,7 @@ from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker, Violation
-from streamkit.dialects.lowering import Capabilities
+from streamkit.dialects.lowering import TellsCapabilities
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.quirks.changes import Change
@@ -75,8 +75,8 @@ class Bodies:
     decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
     #: None for a dialect whose answers are always streams, and whose bodies are errors.
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
-    #: What the servers take of a request: ``encode_request`` gets it lowered to that. None: it gets every request as it is.
-    capabilities: Callable[[Request, Provider | None], Capabilities] | None = None
+    #: What the servers take: ``encode_request`` gets requests lowered to that. None: it gets every request as it is.
+    capabilities: TellsCapabilities | None = None
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class Bodies:
         writer: Any,
         decoder: type[FrameDecoder],
         response_writer: type[ResponseWriter],
-        capabilities: Callable[[Request, Provider | None], Capabilities] | None = None,
+        capabilities: TellsCapabilities | None = None,
     ) -> Bodies:
         """Those of a dialect whose readers and writers derive from the shared ones."""
         return cls(

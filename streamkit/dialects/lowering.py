@@ -124,6 +124,10 @@ class Capabilities:
     last: tuple[Pass, ...] = ()
 
 
+#: What the servers take of a request, by the dialect that it was read in, the name of its model, and the provider.
+TellsCapabilities: TypeAlias = Callable[[str, "str | None", "Provider | None"], Capabilities]
+
+
 @define
 class Lowering:
     """One request on its way to a server."""

@@ -55,8 +55,8 @@ class Prefill:
     """
 
     #: Members of the message that say so, and of the request.
-    message: Mapping[str, Any] = field(factory=dict)
-    request: Mapping[str, Any] = field(factory=dict)
+    message: Mapping[str, Any] = field(factory=dict, hash=False)
+    request: Mapping[str, Any] = field(factory=dict, hash=False)
 
     def add_to(self, body: dict[str, Any]) -> None:
         """Say it in a request whose last message is the assistant's."""
@@ -76,9 +76,9 @@ class Provider:
     name: str
     title: str
     #: Repairs that this provider is known to need, and how they come about.
-    habits: Mapping[str, str] = field(factory=dict)
+    habits: Mapping[str, str] = field(factory=dict, hash=False)
     #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
-    adds: Mapping[str, str] = field(factory=dict)
+    adds: Mapping[str, str] = field(factory=dict, hash=False)
     #: How it wants a key, if not as its dialect's other providers do (``Endpoint.auth``).
     auth: str = ""
     #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.

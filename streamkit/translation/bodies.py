@@ -104,7 +104,7 @@ def encode_request(
         assistant_last=assistant_last if prefill is None else "refuse",
     )
     if bodies.capabilities is not None:
-        request = lower(request, bodies.capabilities(request, provider), target, report)
+        request = lower(request, bodies.capabilities, target, report)
     body = bodies.encode_request(request, target, report)
     if prefill is not None:
         prefill.add_to(body)

@@ -96,7 +96,7 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     turns = [Turn("user", [Text("…")]), Turn("assistant", [answered]), Turn("user", [result])]
     request, target, report = Request("", "", turns), Target(), StreamReport()
     if bodies.capabilities is not None:
-        request = lower(request, bodies.capabilities(request, None), target, report)
+        request = lower(request, bodies.capabilities, target, report)
     return _last(bodies.encode_request(request, target, report))
 
 

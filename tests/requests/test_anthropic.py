@@ -917,7 +917,7 @@ def test_an_older_version_takes_sampling_parameters(temperature, written, names)
     assert bodies is not None
     request = foreign(options=Options(5, temperature, 0.9, 3))
     assert bodies.capabilities is not None
-    lowered = lower(request, bodies.capabilities(request, target.provider), target, report)
+    lowered = lower(request, bodies.capabilities, target, report)
     found = bodies.encode_request(lowered, target, report)
     assert {name: found[name] for name in ("temperature", "top_p", "top_k") if name in found} == written
     assert report.lost == [("parameter", name) for name in names]

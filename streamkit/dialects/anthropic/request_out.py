@@ -241,11 +241,11 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    if request.dialect == FOREIGN.dialect:
-        return evolve(OWN, ids=FOREIGN.ids) if "claude" in (request.model or "").lower() else OWN
-    model = model_for(request.model, provider, UNKNOWN_CLAUDE, EFFORTS)
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
+        return evolve(OWN, ids=FOREIGN.ids) if "claude" in (name or "").lower() else OWN
+    model = model_for(name, provider, UNKNOWN_CLAUDE, EFFORTS)
     sampling = SAMPLING if version_of(provider) < WITHOUT_SAMPLING else ()
     return evolve(
         FOREIGN, model=model, most_marks=MOST_MARKS if model.cache_marks else 0, options=FOREIGN.options.union(sampling)

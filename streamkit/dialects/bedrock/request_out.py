@@ -225,7 +225,7 @@ def documents_told(request: Request, to: Lowering) -> None:
 def thinking_of_model(request: Request, to: Lowering) -> None:
     """How much to think: Claude's own members, or an effort for any other model."""
     thinking = request.options.thinking
-    if thinking is None or _is_claude(request):
+    if thinking is None or _is_claude(to.source, request.model):
         thinking_fits(request, to)
         return
     to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
@@ -257,7 +257,7 @@ def choice_has_tools(request: Request, _to: Lowering) -> None:
 def parallel_of_claude(request: Request, to: Lowering) -> None:
     """Whether several calls may come, which only Claude can be told."""
     choice = request.tool_choice
-    if choice is None or choice.parallel is None or _is_claude(request) or not request.tools:
+    if choice is None or choice.parallel is None or _is_claude(to.source, request.model) or not request.tools:
         return
     to.lose("tool_choice", "parallel")
     request.tool_choice = evolve(choice, parallel=None)
@@ -315,15 +315,14 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    name = request.model
-    if request.dialect == FOREIGN.dialect:
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
         return OWN
     model = model_for(name, provider, UNKNOWN_CLAUDE, EFFORTS)
     nameless = name is not None and NAMELESS.search(name) is not None
     unknown = name is not None and not nameless and model is UNKNOWN_CLAUDE
-    claude = _is_claude(request)
+    claude = _is_claude(source, name)
     return evolve(
         FOREIGN,
         model=model,
@@ -333,10 +332,9 @@ def capabilities(request: Request, provider: Provider | None) -> Capabilities:
     )
 
 
-def _is_claude(request: Request) -> bool:
+def _is_claude(source: str, name: str | None) -> bool:
     """Whether the model's own fields are Claude's, or those that the client wrote."""
-    model = request.model
-    return request.dialect == FOREIGN.dialect or (model is not None and ("anthropic" in model or "claude" in model))
+    return source == FOREIGN.dialect or (name is not None and ("anthropic" in name or "claude" in name))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -193,12 +193,12 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    if request.dialect == FOREIGN.dialect:
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
         return OWN
     most_stops = FOREIGN.most_stops if provider is None else None
-    return evolve(FOREIGN, model=model_for(request.model, provider), most_stops=most_stops)
+    return evolve(FOREIGN, model=model_for(name, provider), most_stops=most_stops)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

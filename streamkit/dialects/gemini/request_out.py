@@ -328,11 +328,11 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    if request.dialect == FOREIGN.dialect:
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
         return OWN
-    model = model_for(request.model, provider, FOREIGN.model, LEVELS | {"none"})
+    model = model_for(name, provider, FOREIGN.model, LEVELS | {"none"})
     return evolve(FOREIGN, model=model, most_stops=FOREIGN.most_stops if provider is None else None)
 
 

@@ -194,11 +194,11 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    if request.dialect == OWN.dialect:
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == OWN.dialect:
         return OWN
-    return evolve(FOREIGN, model=model_for(request.model, provider, UNKNOWN_MISTRAL, None))
+    return evolve(FOREIGN, model=model_for(name, provider, UNKNOWN_MISTRAL, None))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

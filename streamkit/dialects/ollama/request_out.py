@@ -218,9 +218,9 @@ FOREIGN: Final = Capabilities(
 OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=(results_named,), said=())
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    return OWN if request.dialect == OWN.dialect else evolve(FOREIGN, model=model_for(request.model, provider))
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    return OWN if source == OWN.dialect else evolve(FOREIGN, model=model_for(name, provider))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -418,17 +418,17 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    chat, own = provider_of(provider), request.dialect == OWN.dialect
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    chat, own = provider_of(provider), source == OWN.dialect
     words = chat.cache_marks
     marked = (Text, Media) if words else ()
     same_marks = ANTHROPIC_SPANS if words == "anthropic" else frozenset({OWN.dialect})
     if own:
         return evolve(OWN, marked=marked, same_marks=same_marks)
-    model = model_for(request.model, provider, UNKNOWN, None)
-    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, request.dialect) else 0
-    related = provider is not None and words == "openai" and request.dialect in RELATIVES
+    model = model_for(name, provider, UNKNOWN, None)
+    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, source) else 0
+    related = provider is not None and words == "openai" and source in RELATIVES
     return evolve(
         FOREIGN,
         model=model,

@@ -354,13 +354,13 @@ OWN: Final = evolve(
 )
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What the servers take of this request."""
-    if request.dialect == FOREIGN.dialect:
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
         return OWN
-    model = model_for(request.model, provider, UNKNOWN, None)
-    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, request.dialect) else 0)
-    if request.dialect not in RELATIVES:
+    model = model_for(name, provider, UNKNOWN, None)
+    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, source) else 0)
+    if source not in RELATIVES:
         return takes
     return evolve(takes, part_extras=same_extras, request_extras=partial(shared_members, verbosity_in_text=True))
 

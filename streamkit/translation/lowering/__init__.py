@@ -2,8 +2,8 @@
 
 A request is read into the neutral conversation and lowered for the dialect that it goes to: ``FOREIGN`` is what happens to it,
 pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What the
-servers take is data: ``Capabilities``, which each dialect has for a model and a provider. Within one dialect only ``OWN`` runs:
-what a server refuses from its own clients, too.
+servers take is data: ``Capabilities``, which each dialect has for a model and a provider. Within one dialect only ``OWN`` runs,
+for what a server refuses from its own clients, too.
 
 Source: dialects.md §7.3, §7.4.
 """
@@ -11,6 +11,7 @@ Source: dialects.md §7.3, §7.4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -27,8 +28,8 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, each_part_by_type
-from streamkit.dialects.profiles import Target
+from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, TellsCapabilities, each_part_by_type
+from streamkit.dialects.profiles import Provider, Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.translation.lowering import options, parts, tools, turns
@@ -161,9 +162,9 @@ FOREIGN: Final[tuple[Pass, ...]] = (
 )
 
 
-def lower(request: Request, takes: Capabilities, target: Target, report: StreamReport) -> Request:
+def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """The request with nothing but what the dialect can say. Raises BadRequest for what it can't do without."""
-    to = Lowering(takes, target, report, request.dialect)
+    to = Lowering(_told(tell, request.dialect, request.model, target.provider), target, report, request.dialect)
     lowered = Request(*_members(request))
     lowered.options = Options(*_options(request.options))
     _all(OWN if to.own else FOREIGN, lowered, to)
@@ -173,6 +174,11 @@ def lower(request: Request, takes: Capabilities, target: Target, report: StreamR
 def _all(passes: Sequence[Pass], request: Request, to: Lowering) -> None:
     for each in passes:
         each(request, to)
+
+
+@lru_cache(1024)
+def _told(tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None) -> Capabilities:
+    return tell(source, model, provider)
 
 
 _members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))

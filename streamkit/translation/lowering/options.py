@@ -42,16 +42,15 @@ def options_fit(request: Request, to: Lowering) -> None:
     kept = tuple(stop for stop in options.stop if (stop.strip() if takes.is_claude else stop))[: takes.most_stops]
     if len(kept) < len(options.stop):
         to.lose("parameter", "stop")
-    options, thinking = evolve(options, stop=kept), options.thinking
+    options.stop, thinking = kept, options.thinking
     if thinking is not None and thinking.enabled is False and thinking.effort not in {None, "none"}:
         to.lose("parameter", "thinking.effort")  # no thinking is what was asked for
-        options = evolve(options, thinking=evolve(thinking, effort=None))
-    options = _without(options, dict.fromkeys(_refused(options, to)), to)
+        options.thinking = evolve(thinking, effort=None)
+    _leave_out(options, dict.fromkeys(_refused(options, to)), to)
     if options.user is not None and takes.users is not None:
         user = options.user if takes.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
-        options = evolve(options, user=to.rewrite(options.user, user, "id_rewritten"))
+        options.user = to.rewrite(options.user, user, "id_rewritten")
     options.output = _asked_form(options.output, to)
-    request.options = options
 
 
 def _refused(options: Options, to: Lowering) -> Iterable[str]:
@@ -69,17 +68,15 @@ def _refused(options: Options, to: Lowering) -> Iterable[str]:
     return refused if model.both or options.temperature is None else (*refused, "top_p")
 
 
-def _without(options: Options, names: Iterable[str], to: Lowering) -> Options:
-    """The options without these; a default that is left out is no loss."""
-    changes: dict[str, Any] = {}
+def _leave_out(options: Options, names: Iterable[str], to: Lowering) -> None:
+    """Leave these options out; a default that is left out is no loss."""
     for name in names:
         value = getattr(options, name)
         if value is None or value == ():
             continue
-        changes[name] = () if name == "stop" else None
+        setattr(options, name, () if name == "stop" else None)
         if _DEFAULTS.get(name) != value:
             to.lose("parameter", name)
-    return evolve(options, **changes)
 
 
 def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | None:

@@ -71,6 +71,9 @@ def telling(request: Request, to: Lowering) -> None:
     """No blank texts that say nothing beside a turn's calls, media and results, and no turn of a blank system."""
     turns = []
     for turn in request.turns:
+        if not _has_blank(turn):
+            turns.append(turn)
+            continue
         parts = [
             evolve(part, parts=_telling(part.parts, to)) if isinstance(part, ToolResult) else part
             for part in turn.parts
@@ -153,7 +156,13 @@ def no_blank_texts(request: Request, to: Lowering) -> None:
     """No texts that the server refuses as blank."""
     if to.takes.blank_texts == "all":
         return
-    request.turns = [evolve(turn, parts=without_blank_texts(turn.parts, to)) for turn in request.turns]
+    request.turns = [
+        evolve(turn, parts=without_blank_texts(turn.parts, to)) if _has_blank(turn) else turn for turn in request.turns
+    ]
+
+
+def _has_blank(turn: Turn) -> bool:
+    return any(is_blank(inner) for part in turn.parts for inner in (part, *getattr(part, "parts", ())))
 
 
 def answerable(request: Request, to: Lowering) -> None:
