@@ -9,7 +9,7 @@ from streamkit.dialects.ai_sdk.http import HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.dialects.ai_sdk.quirks import QUIRKS
 from streamkit.dialects.ai_sdk.request_in import AISDKRequestReader
-from streamkit.dialects.ai_sdk.request_out import AISDKRequestWriter
+from streamkit.dialects.ai_sdk.request_out import capabilities, write
 from streamkit.dialects.ai_sdk.sources import CITATIONS, SEARCHES
 from streamkit.dialects.ai_sdk.wire import CLIENTS, TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect
@@ -26,7 +26,7 @@ DIALECT = Dialect(
     done_mark=True,
     recognises=recognises,
     # a whole body is an error: an answer has no other form than a stream
-    bodies=Bodies(AISDKRequestReader.decode_request, AISDKRequestWriter.encode_request, AISDKDecoder.decode_response),
+    bodies=Bodies(AISDKRequestReader.decode_request, write, AISDKDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     reads_stored=lambda _media, _dialect: True,  # the program at the route decides
