@@ -112,9 +112,9 @@ FOREIGN: Final = Capabilities(
 OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, options=frozenset(OPTIONS))
 
 
-def capabilities(request: Request, provider: Provider | None) -> Capabilities:
-    """What a route of the AI SDK takes of this request."""
-    return OWN if request.dialect == VENDOR else evolve(FOREIGN, model=model_for(request.model, provider))
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What a route of the AI SDK takes of a request of the dialect ``source`` for the model of that ``name``."""
+    return OWN if source == VENDOR else evolve(FOREIGN, model=model_for(name, provider))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 A request is read into the neutral conversation and lowered for the dialect that it goes to: ``FOREIGN`` is what happens to it,
 pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What the
-servers take is data: ``Capabilities``, which each dialect has for a model and a provider. Within one dialect only ``OWN`` runs,
+servers take is data: ``Capabilities``, which each dialect has for a model and a provider. In one dialect only ``OWN`` runs,
 for what a server refuses from its own clients, too.
 
 Source: dialects.md §7.3, §7.4.

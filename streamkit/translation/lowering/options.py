@@ -32,8 +32,10 @@ from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
 from streamkit.translation.lowering.tools import defines
 
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-#: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
-_NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
+#: The options that are told apart from what stands beside them: how one was written, and of which each API gives one.
+_OPTIONS: Final = tuple(
+    option.name for option in fields(Options) if option.name not in {"native_max_tokens", "choices"}
+)
 
 
 def options_fit(request: Request, to: Lowering) -> None:
@@ -154,19 +156,15 @@ def one_choice(request: Request, to: Lowering) -> None:
 def options_with_place(request: Request, to: Lowering) -> None:
     """No options that the dialect has no place for, and no tier that its server does not know."""
     takes, options = to.takes, request.options
-    changes: dict[str, Any] = {}
-    for option in fields(Options):
-        name, value = option.name, getattr(options, option.name)
-        if value is None or value == () or name in takes.options or name in {"choices", *_NOT_OPTIONS}:
-            continue
-        to.lose("parameter", name)
-        changes[name] = () if name == "stop" else None
+    for name in _OPTIONS:
+        value = getattr(options, name)
+        if value is not None and value != () and name not in takes.options:
+            to.lose("parameter", name)
+            setattr(options, name, () if name == "stop" else None)
     tier, known = options.service_tier, takes.service_tiers
-    if tier is not None and known is not None and "service_tier" in takes.options and tier not in known:
+    if tier is not None and known is not None and tier not in known:
         to.lose("parameter", "service_tier")
-        changes["service_tier"] = None
-    if changes:
-        request.options = evolve(options, **changes)
+        options.service_tier = None
 
 
 def no_members_of_others(request: Request, to: Lowering) -> None:
@@ -176,7 +174,6 @@ def no_members_of_others(request: Request, to: Lowering) -> None:
     for name, said in rest.items():
         if has_value(said):
             to.lose("parameter", name)
-    options = evolve(request.options, native_max_tokens=None)
-    request.options = options
+    request.options.native_max_tokens = None
     request.extras = dict(kept)
     request.exchange = {}
