@@ -63,7 +63,7 @@ Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
 class Bodies:
     """How a dialect's requests and whole responses are read and written, in the order of one exchange's directions.
 
-    See ``members/fields.py`` and ``bodies/request_writer.py``.
+    See ``members/fields.py`` and ``lowering.py``.
     """
 
     #: Raises BadRequest.

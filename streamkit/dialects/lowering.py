@@ -13,7 +13,18 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Extras, Media, Part, Request, Thinking, Tool, ToolResult, Turn, WebSearch
+from streamkit.conversation.messages import (
+    Extras,
+    Media,
+    Part,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -233,6 +244,14 @@ def _stepped(parts: list[Part], place: Place, to: Lowering, steps: Mapping[type,
         if new is not None:
             made.append(new)
     return parts if same else made
+
+
+def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
+    """The tools that a choice names, in their order; all where it names none, or none may be called."""
+    if choice is None or not choice.names or choice.mode == "none":
+        return tools
+    names = {*choice.names}
+    return [tool for tool in tools if tool.name in names]
 
 
 def asked_effort(thinking: Thinking | None) -> str | None:

@@ -30,13 +30,13 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.bodies.request_writer import OPENING
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_id, portable_name
 from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.lowering.turns import OPENING
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

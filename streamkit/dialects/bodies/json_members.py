@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+#: What stands between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
 #: The members of a text that has nothing beside it.
 PLAIN_TEXT: Final = frozenset({"type", "text"})
 

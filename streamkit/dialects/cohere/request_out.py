@@ -36,9 +36,8 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of

@@ -32,8 +32,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.tool_choice import chosen_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, chosen_of, each_part, model_for
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, TOOLS, VENDOR
 from streamkit.dialects.openai_chat.request_out import (

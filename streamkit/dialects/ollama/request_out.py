@@ -36,8 +36,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.bodies.tool_choice import chosen_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Provider, Target

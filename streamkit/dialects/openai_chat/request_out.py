@@ -38,9 +38,8 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.bodies.message_writer import BLANK_LINE
 from streamkit.dialects.bodies.openai_passes import (
     IDS,
     RELATIVES,

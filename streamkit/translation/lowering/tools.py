@@ -9,13 +9,13 @@ Source: dialects.md §1.8, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import evolve, fields
 
 from streamkit.conversation.messages import Request, Tool, ToolCall, ToolChoice, WebSearch
-from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.lowering import Lowering, chosen_of
 from streamkit.errors import BadRequest
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
@@ -76,14 +76,6 @@ def choice_feasible(request: Request, to: Lowering) -> None:
     elif left != choice.names:
         choice = evolve(choice, names=left)
     request.tool_choice = choice
-
-
-def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
-    """The tools that a choice names, in their order; all where it names none, or none may be called."""
-    if choice is None or not choice.names or choice.mode == "none":
-        return tools
-    names = {*choice.names}
-    return [tool for tool in tools if tool.name in names]
 
 
 def choice_narrowed(request: Request, to: Lowering) -> None:
