@@ -61,6 +61,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media of the user's or of a result, without what says how to look at them."""
     if place in {"system", "assistant"} or (media.data or media.url or media.file_id) is None:
         to.lose("media", media.kind)
         return None

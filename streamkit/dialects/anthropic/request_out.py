@@ -114,6 +114,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """An image or a document, wherever it stands."""
     if media.kind in {"image", "file"}:
         return media
     to.lose("media", media.media_type or media.kind)

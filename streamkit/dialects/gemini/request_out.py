@@ -107,6 +107,7 @@ def no_empty_end(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def no_empty_text(part: Part, place: Place, to: Lowering) -> Part | None:
+    """No empty text, except in a result."""
     return part if place == "result" else telling_text(part, place, to)
 
 

@@ -72,6 +72,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """Media that the request has or names, but for films."""
     here = media.data is not None or media.url is not None or (media.kind == "file" and media.file_id is not None)
     if media.native is not None or (here and media.kind != "video"):
         return media

@@ -76,25 +76,17 @@ def known_words(request: Request, to: Lowering) -> None:
 
 
 def own_parts(request: Request, to: Lowering) -> None:
+    """Leave out of parts what the servers would refuse from the dialect's own clients, too."""
     each_part_by_type(request, to, OWN_PARTS)
 
 
-def first(request: Request, to: Lowering) -> None:
-    _all(to.takes.first, request, to)
+def _slot(name: str) -> Pass:
+    """The pass that runs those that the dialect has of its own in this place."""
+    passes = attrgetter(name)
+    return lambda request, to: _all(passes(to.takes), request, to)
 
 
-def said(request: Request, to: Lowering) -> None:
-    _all(to.takes.said, request, to)
-
-
-def arranged(request: Request, to: Lowering) -> None:
-    _all(to.takes.arranged, request, to)
-
-
-def last(request: Request, to: Lowering) -> None:
-    _all(to.takes.last, request, to)
-
-
+first, said, arranged, last = map(_slot, ("first", "said", "arranged", "last"))
 OWN: Final[tuple[Pass, ...]] = (
     options.one_choice,
     options.marks_counted,

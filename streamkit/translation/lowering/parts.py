@@ -39,6 +39,7 @@ _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
+    """A refusal as a text, where it is no part of its own."""
     if not isinstance(part, Refusal) or to.takes.refusals:
         return part
     to.lose("refusal_as_text")
@@ -46,6 +47,7 @@ def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def media(part: Part, place: Place, to: Lowering) -> Part | None:
+    """Media as the servers take them; None for those that they don't take."""
     fit = to.takes.media
     return fit(part, place, to) if fit is not None and isinstance(part, Media) else part
 
@@ -217,11 +219,13 @@ def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def portable_call_id(call_id: str, to: Lowering) -> str:
+    """The id of a call as the servers take it."""
     ids = to.takes.ids
     return call_id if ids is None else to.rewrite(call_id, portable_id(call_id, ids), "id_rewritten")
 
 
 def portable_tool_name(name: str, to: Lowering) -> str:
+    """The name of a tool as the servers take it."""
     names = to.takes.names
     return name if names is None else to.rewrite(name, portable_name(name, names), "name_rewritten")
 

@@ -219,6 +219,7 @@ def no_native_roles(request: Request, to: Lowering) -> None:
 
 
 def is_result(part: Part) -> bool:
+    """Whether a part is the result of a tool."""
     return isinstance(part, ToolResult)
 
 
