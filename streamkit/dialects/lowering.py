@@ -116,9 +116,7 @@ class Capabilities:
     choice_extras: str = "metadata"  #: the loss that a member of another dialect's choice is
     needs_properties: bool = False  #: the schema of an object without ``properties`` is refused
     declares_called: bool = False  #: tools that the history calls must be defined
-    form_with_tools: bool | None = (
-        None  #: whether tools may be offered next to an answer in JSON; None: as the model says
-    )
+    form_with_tools: bool | None = None  #: tools may be offered next to an answer in JSON; None: as the model says
 
     # options
     #: Our options that have a place.
