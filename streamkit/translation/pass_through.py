@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, cast
 
 from attrs import frozen
@@ -115,6 +115,7 @@ class PassThrough:
         self._error_end: int | None = None  # the byte behind the provider's own error, which passes
         self._start: ResponseStarted | None = None
         self._good: Frame | None = None  # the last frame before a fault or the terminator
+        self._begun: Collection[str] | None = None  # the calls that were begun there; None: all of the decoder's
         self._reason: str | None = None  # why the stream was cut
 
     @property
@@ -202,7 +203,7 @@ class PassThrough:
         if self._stop_at is None:
             if self._error_end is not None:
                 self._stop_at = self._error_end if self._is_array else offset
-                self._error = self._error_after
+                self._error, self._begun = self._error_after, decoder.begun
             elif self._rule is not None and not frame.data.startswith(self._rule.known):
                 self._hold_against(self._rule, frame)
         begin = offset if self._half_at is None else self._half_at
@@ -278,7 +279,7 @@ class PassThrough:
         if self._is_over or self._runs_calls:
             self._stop_at, self._error = self._wait_at, failure
         elif is_unseen and (is_foreign or not speaks or self._report.terminated or self._is_array):
-            self._stop_at, self._error = begin, failure
+            self._stop_at, self._error, self._begun = begin, failure, self._decoder.begun
         else:
             self._error_end = frame.offset + len(frame.data)
             if is_unseen:
@@ -450,7 +451,8 @@ class PassThrough:
 
     def _follow(self) -> None:
         if self._good is not None:
-            self._encoder.follow(self._start, self._good, self._decoder.begun)
+            begun = self._decoder.begun if self._begun is None else self._begun
+            self._encoder.follow(self._start, self._good, begun)
 
     def _closed(self) -> bytes:
         """What ends an array of which no more passes."""

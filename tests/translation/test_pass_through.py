@@ -486,6 +486,19 @@ async def test_an_error_behind_responses_events_names_the_response_and_counts_on
         assert [error["sequence_number"], failed["sequence_number"]] == [8, 9]
 
 
+async def test_a_call_that_comes_behind_an_error_is_not_said_to_be_unanswered():
+    """AG-UI's clients want each call that they were told of answered; of this one they see nothing, in whatever reads it comes."""
+    started, call = (
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+        {"type": "TOOL_CALL_START", "toolCallName": "f", "toolCallId": "c"},
+    )
+    begun = sse(orjson.dumps(started))
+    body = begun + sse(b'{"detail":"gone"}', orjson.dumps(call))
+    for reads in ([body], [begun, body[len(begun) :]], [body[at : at + 1] for at in range(len(body))]):
+        output, _ = await passed(reads, "ag-ui")
+        assert output == begun + b'data: {"type":"RUN_ERROR","message":"gone","code":"server"}\n\n'
+
+
 AZURES = (
     b'{"choices":[{"content_filter_results":{},"delta":{"content":"%b"},"finish_reason":null,"index":0,"logprobs":null}],'
     b'"created":1,"id":"c1","model":"m1","object":"chat.completion.chunk","system_fingerprint":null,"usage":null}'
