@@ -91,7 +91,7 @@ class RequestReader:
 def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Options:
     """The options whose names in the dialect are in ``names``, by ours, and ``others``, which are read already.
 
-    ``RequestWriter.options`` writes by the same table. Raises BadRequest for a value of another type.
+    Raises BadRequest for a value of another type.
     """
     plain = {name: READERS[name](fields, theirs) for name, theirs in names.items() if name not in others}
     return Options(**plain, **others)

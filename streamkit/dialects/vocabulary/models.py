@@ -3,9 +3,9 @@
 A server refuses a whole request for one word that its model does not know, and a client that asked for another model can't
 know. A model is the first row whose ``names`` its id has, however a vendor, a cloud or a router writes it
 (``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``); versions are looked for with a
-point. Providers with other words are in ``SERVERS``. A model without a row is the writer's own default
-(``RequestWriter.unknown``), which takes what nearly all servers of the dialect take: three efforts, no word for no thinking,
-any sampling, no mark on the prompt. Only requests of another dialect are changed.
+point. Providers with other words are in ``SERVERS``. A model without a row is the dialect's own default (``UNKNOWN``, or one
+beside its writer), which takes what nearly all servers of the dialect take: three efforts, no word for no thinking, any
+sampling, no mark on the prompt. Only requests of another dialect are changed.
 
 How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
 """
