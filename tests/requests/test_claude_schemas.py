@@ -48,6 +48,7 @@ ROWS: dict[str, tuple[Any, Any, list[str], int]] = {
         {"anyOf": [{"type": "string", "description": "{maxLength: 5}"}, {"type": "null"}], "description": "d"},
         ["s.string.maxLength"], 0,
     ),
+    "a type that is none": ({"type": ["string", []]}, {"type": "string", "description": "{type: [[]]}"}, ["s.type"], 0),
     "a list of one type": ({"type": ["string"]}, {"type": "string"}, [], 0),
     "a reference alone": (
         {"$ref": "#/$defs/A", "description": "d", "$defs": {"A": {"type": "object"}}},

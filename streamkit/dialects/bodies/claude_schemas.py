@@ -129,8 +129,11 @@ def _literals(left: dict[str, Any]) -> dict[str, Any]:
 def _type_of(left: dict[str, Any]) -> Any:
     """Take the type out of the schema; where it has none, return the type that its other keywords imply."""
     kind = left.pop("type", None)
-    if isinstance(kind, list) and len(kind) == 1:
-        return kind[0]
+    if isinstance(kind, list):
+        if odd := [each for each in kind if not isinstance(each, str)]:
+            left["type"] = odd
+        kind = [each for each in kind if isinstance(each, str)]
+        return kind[0] if len(kind) == 1 else kind or None
     if kind is not None or any(isinstance(left.get(keyword), list) for keyword in UNIONS):
         return kind
     return "object" if isinstance(left.get("properties"), Mapping) else "array" if "items" in left else None

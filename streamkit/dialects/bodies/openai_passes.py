@@ -21,8 +21,6 @@ from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
 #: Ids of calls, and names of users.
 IDS: Final = re.compile(r"(?s).{1,64}")
 USERS: Final = re.compile(r"[ -~]{1,64}")
-#: The dialects of OpenAI, whose ids of files and members mean the same.
-RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: Members of a request that both have, by one name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
 #: How names of files end, by their media types, where it is another word than the type's own (``application/pdf``).
@@ -39,9 +37,9 @@ ENDINGS: Final[Mapping[str, str]] = {
 }
 
 
-def takes_marks(model: Model, source: str) -> bool:
+def takes_marks(model: Model, *, related: bool) -> bool:
     """Whether a model takes marks on the prompt. An unknown one takes those of OpenAI's own clients."""
-    return bool(model.cache_marks) or (source in RELATIVES and model is UNKNOWN)
+    return bool(model.cache_marks) or (related and model is UNKNOWN)
 
 
 def shared_members(extras: Extras, *, verbosity_in_text: bool) -> tuple[dict[str, Any], Extras]:

@@ -179,6 +179,7 @@ class CallInput:
 
     fragments: list[str] = field(factory=list)
     chars: int = 0
+    _judged: tuple[int, str | None] = (-1, None)  # how many characters there were, and what was found
 
     def append(self, fragment: str) -> None:
         """Add a fragment; an empty one adds nothing."""
@@ -188,8 +189,12 @@ class CallInput:
 
     def unparsable(self) -> str | None:
         """The text, where it is neither nothing nor one JSON object."""
-        text = "".join(self.fragments)
-        return None if self.chars > INPUT_CHARS or is_object(text) else text
+        chars, found = self._judged
+        if chars != self.chars:  # else it was said already that the call ends
+            text = "".join(self.fragments)
+            found = None if self.chars > INPUT_CHARS or is_object(text) else text
+            self._judged = self.chars, found
+        return found
 
 
 def load_json(text: bytes | str) -> Any:

@@ -42,7 +42,6 @@ from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plai
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
 from streamkit.dialects.bodies.openai_passes import (
     IDS,
-    RELATIVES,
     USERS,
     effort_alone,
     named_file,
@@ -73,6 +72,8 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
+#: Dialects of the same vendor, whose ids of files and marks mean the same.
+RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The member that lets a model search the web, and the models that take it.
 SEARCH: Final = "web_search_options"
 SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
@@ -426,7 +427,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     if own:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
-    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, source) else 0
+    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, related=source in RELATIVES) else 0
     related = provider is not None and words == "openai" and source in RELATIVES
     return evolve(
         FOREIGN,

@@ -50,7 +50,6 @@ from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, w
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
 from streamkit.dialects.bodies.openai_passes import (
     IDS,
-    RELATIVES,
     USERS,
     effort_alone,
     named_file,
@@ -81,6 +80,8 @@ from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
+#: Dialects of the same vendor, whose ids of files and marks mean the same.
+RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The search of the web, and the entry of ``include`` that asks for the pages that it found.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
@@ -359,7 +360,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     if source == FOREIGN.dialect:
         return OWN
     model = model_for(name, provider, UNKNOWN, None)
-    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, source) else 0)
+    takes = evolve(
+        FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, related=source in RELATIVES) else 0
+    )
     if source not in RELATIVES:
         return takes
     return evolve(takes, part_extras=same_extras, request_extras=partial(shared_members, verbosity_in_text=True))

@@ -24,3 +24,11 @@ def test_an_input_that_is_too_long_is_not_judged():
         text.append("x" * INPUT_CHARS)
     assert len(text.fragments) == 1
     assert text.unparsable() is None
+
+
+def test_an_input_is_judged_once_however_often_its_call_ends():
+    text = CallInput()
+    text.append('{"x":')
+    assert text.unparsable() is text.unparsable()
+    text.append("1}")
+    assert text.unparsable() is None
