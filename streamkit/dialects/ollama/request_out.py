@@ -35,7 +35,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, without_none
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
@@ -47,8 +47,6 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, shortened
 
-#: What is between texts that become one, unless they are pieces of what a model wrote.
-BLANK_LINE: Final = "\n\n"
 #: How the types of asides begin that are members of a message.
 MESSAGE: Final = "message."
 

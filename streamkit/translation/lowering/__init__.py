@@ -34,6 +34,8 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.translation.lowering import options, parts, tools, turns
 
+#: The members of a request and of its options, in the order in which these are made of them: the copy that is lowered.
+_members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
 Steps: TypeAlias = Mapping[type, Sequence[PartPass]]
 #: What is done to the parts of a request of another dialect, by their types, before empty texts are left out, and after.
 KNOWN: Final[Steps] = {
@@ -156,7 +158,7 @@ FOREIGN: Final[tuple[Pass, ...]] = (
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """The request with nothing but what the dialect can say. Raises BadRequest for what it can't do without."""
-    to = Lowering(_told(tell, request.dialect, request.model, target.provider), target, report, request.dialect)
+    to = Lowering(_capabilities(tell, request.dialect, request.model, target.provider), target, report, request.dialect)
     lowered = Request(*_members(request))
     lowered.options = Options(*_options(request.options))
     _all(OWN if to.own else FOREIGN, lowered, to)
@@ -169,8 +171,5 @@ def _all(passes: Sequence[Pass], request: Request, to: Lowering) -> None:
 
 
 @lru_cache(1024)
-def _told(tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None) -> Capabilities:
+def _capabilities(tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None) -> Capabilities:
     return tell(source, model, provider)
-
-
-_members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
