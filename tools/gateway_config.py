@@ -25,7 +25,7 @@ from streamkit.gateway.config import Responses, Resume, Server, Telemetry  # noq
 from streamkit.gateway.config_file import usual_auth  # noqa: E402
 from streamkit.gateway.keys import KeySource  # noqa: E402
 from streamkit.gateway.routing import Route, Target  # noqa: E402
-from streamkit.gateway.structure import FILE_NAMES, NOT_KEYS  # noqa: E402
+from streamkit.toml.tables import FILE_NAMES, is_no_key  # noqa: E402
 from streamkit.web.source import Timeouts  # noqa: E402
 from streamkit.web.upstream import Secret, Upstream  # noqa: E402
 from streamkit.web.upstream.value import auths  # noqa: E402
@@ -138,7 +138,7 @@ def _rows(kind: type) -> Iterator[tuple[str, ...]]:
     lines, node = source_of(kind)
     comments = {item.target.id: comment(lines, item) for item in node.body if hasattr(item, "target")}
     for field in attrs.fields(kind):
-        if (kind, field.name) in NOT_KEYS:
+        if is_no_key(field):
             continue
         place = f"{kind.__name__}.{field.name}"
         yield (
