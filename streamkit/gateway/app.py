@@ -24,8 +24,8 @@ from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record, log_record
-from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
+from streamkit.gateway.store import store_of
 from streamkit.gateway.token_counts import count
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
