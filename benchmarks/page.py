@@ -26,7 +26,6 @@ make bench-check    # has anything become slower? by counted instructions, on an
 The yardstick, called the **floor**, is `orjson.loads` of each event's payload, alone: no framing, no output.
 "3 × floor" is three times as long as that, for the same events, in the same second, on the same machine.
 
-Beside it: [field failures in other software](field-failures.md), the same streams through others.
 """
 GATEWAY = """\
 What a server costs that has sockets and HTTP: [the gateway](gateway.md).
