@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site conformance bench bench-gateway bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -59,13 +59,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/fault_matrix.py
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
-	$(BIN)/python tools/grafana.py
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
-
-house: $(VENV)/.test  ## count files, lines, parts of classes, names of dialects and imports by package into docs/explanation/house.md
-	$(BIN)/python tools/house.py --write
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
 	$(BIN)/python tools/conformance.py
