@@ -40,7 +40,7 @@ test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the
 fuzz: $(VENV)/.fuzz  ## look for inputs that break a law: make fuzz MINUTES=10 TARGET=decoders (all targets where none is named)
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(addprefix --target ,$(TARGET))
 
-mutants: $(MUTATION)/.ready  ## change one thing at a time and see whether a test fails: make mutants MODULE=tool_calls/check (all modules where none is named)
+mutants: $(MUTATION)/.ready  ## change one thing at a time and see whether a test fails: make mutants MODULE=tool_calls/check (all modules where none is named: hours)
 	$(MUTATION)/bin/python tools/mutants.py $(MODULE)
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
