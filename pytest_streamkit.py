@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # nothing of it is imported where nobody asks
 
     from aiohttp import web
 
-    from streamkit.mock import ServedMock
-    from streamkit.replayer.app import Otherwise
-    from streamkit.replayer.fixture import ReplayFixture
+    from streamkit.lab.mock import ServedMock
+    from streamkit.lab.replayer.app import Otherwise
+    from streamkit.lab.replayer.fixture import ReplayFixture
 
 RECORD = "--streamkit-record"
 ALIAS = "--record"
@@ -47,7 +47,7 @@ def streamkit_replay(request: pytest.FixtureRequest) -> Iterator[ReplayFixture]:
 
     ``url = streamkit_replay("name")``, with the options of ``ReplayFixture.__call__``.
     """
-    from streamkit.replayer.fixture import ReplayFixture  # noqa: PLC0415 - no cost to those who do not ask
+    from streamkit.lab.replayer.fixture import ReplayFixture  # noqa: PLC0415 - no cost to those who do not ask
 
     records = request.config.getoption(RECORD)
     replays = ReplayFixture(request.path.parent, record=_record if records else None)
@@ -77,11 +77,11 @@ def stage_checker(open_sources: Callable[[], int]) -> Callable[..., Awaitable[No
 
 @pytest.fixture
 def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
-    """Starts a scripted provider: ``streamkit.mock.served_mock`` with the same arguments, ``streamkit_mock([Say("Hi")])``.
+    """Starts a scripted provider: ``streamkit.lab.mock.served_mock`` with the same arguments, ``streamkit_mock([Say("Hi")])``.
 
     What it gives has ``url`` and ``verdict``. With ``clean=True`` the test fails at its end where the verdict has a fault.
     """
-    from streamkit.mock import served_mock  # noqa: PLC0415 - no cost to those who do not ask
+    from streamkit.lab.mock import served_mock  # noqa: PLC0415 - no cost to those who do not ask
 
     judged: list[ServedMock] = []
     with ExitStack() as stack:
@@ -98,11 +98,11 @@ def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
 
 
 def _record(app: web.Application, to: str, folder: Path, warn: Callable[[str], None]) -> Otherwise:
-    """What passes requests on to a provider and records them. See ``streamkit.replayer.fixture.Record``."""
+    """What passes requests on to a provider and records them. See ``streamkit.lab.replayer.fixture.Record``."""
     import asyncio  # noqa: PLC0415 - no cost to those who do not record
 
-    from streamkit.recorder.proxy import Proxy, base_url  # noqa: PLC0415
-    from streamkit.recording.recorder import Recorder  # noqa: PLC0415
+    from streamkit.lab.recorder import Proxy, base_url  # noqa: PLC0415
+    from streamkit.lab.recording.recorder import Recorder  # noqa: PLC0415
 
     recorder = Recorder(folder, warn=warn)
     proxy = Proxy(base_url(to), recorder, tell=lambda _exchanged: None)

@@ -13,7 +13,7 @@ from streamkit.gateway.config import Responses, Resume, Server, Telemetry
 from streamkit.gateway.config_file import usual_auth
 from streamkit.gateway.keys import KeySource
 from streamkit.gateway.routing import Route, Target
-from streamkit.gateway.structure import FILE_NAMES, NOT_KEYS
+from streamkit.toml.tables import FILE_NAMES, is_no_key
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.value import auths
@@ -126,7 +126,7 @@ def _rows(kind: type) -> Iterator[tuple[str, ...]]:
     lines, node = source_of(kind)
     comments = {item.target.id: comment(lines, item) for item in node.body if hasattr(item, "target")}
     for field in attrs.fields(kind):
-        if (kind, field.name) in NOT_KEYS:
+        if is_no_key(field):
             continue
         place = f"{kind.__name__}.{field.name}"
         yield (

@@ -10,9 +10,9 @@ from typing import Any
 from streamkit.cli.options import AUTO, OTHER, source_or_auto
 from streamkit.cli.streams import say, write
 from streamkit.errors import UsageError
-from streamkit.recording import SUFFIX, Recording
-from streamkit.recording.lines import lines_of
-from streamkit.recording.loading import load
+from streamkit.lab.recording import SUFFIX, Recording
+from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording.loading import load
 from streamkit.report import Status
 
 HELP = "write recordings of raw streams and of other tools' files"

@@ -18,7 +18,7 @@ from streamkit.report import Status
 from streamkit.text.printable import printable_json
 
 if TYPE_CHECKING:
-    from streamkit.doctor import Judged, Plan
+    from streamkit.lab.doctor import Judged, Plan
     from streamkit.web.upstream import Upstream
     from streamkit.web.upstream.hiding import Cut
 
@@ -85,7 +85,7 @@ def add_to(commands: Any) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Examine the server; UsageError for options that can't be, and without consent."""
-    from streamkit.doctor import plan  # noqa: PLC0415 - aiohttp, which other commands do without
+    from streamkit.lab.doctor import plan  # noqa: PLC0415 - aiohttp, which other commands do without
     from streamkit.web.upstream import redactor  # noqa: PLC0415
     from streamkit.web.upstream.addresses import address  # noqa: PLC0415
 
@@ -144,7 +144,7 @@ def _key(options: argparse.Namespace) -> str | None:
 
 def folder_for(path: str) -> Path:
     """The folder for recordings, made before anything is spent. Raises UsageError where there are some already."""
-    from streamkit.recording import SUFFIX  # noqa: PLC0415
+    from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
 
     folder = Path(path)
     try:
@@ -187,8 +187,8 @@ async def examined(
     options: argparse.Namespace, upstream: Upstream, chosen: Plan, cut: Cut, folder: Path | None
 ) -> Status:
     """Go through the probes and print what was found."""
-    from streamkit.doctor import Examination  # noqa: PLC0415
-    from streamkit.doctor.reporting import line_of, status_of  # noqa: PLC0415
+    from streamkit.lab.doctor import Examination  # noqa: PLC0415
+    from streamkit.lab.doctor.reporting import line_of, status_of  # noqa: PLC0415
     from streamkit.web.upstream import client_session  # noqa: PLC0415
 
     lines = not (options.json or options.markdown)
@@ -209,7 +209,7 @@ async def examined(
 
 
 def _report(options: argparse.Namespace, chosen: Plan, judged: Sequence[Judged], cut: Cut) -> None:
-    from streamkit.doctor.reporting import as_lines, as_markdown, as_object  # noqa: PLC0415
+    from streamkit.lab.doctor.reporting import as_lines, as_markdown, as_object  # noqa: PLC0415
 
     if options.json:
         show(printable_json(as_object(options.dialect, options.model, chosen, judged)), cut)
@@ -226,8 +226,8 @@ def show(line: str, cut: Cut) -> None:
 
 def keep(judged: Judged, path: Path, cut: Cut) -> None:
     """Save an answer as a recording; one that repeats the key is not saved. Raises SourceFailed."""
-    from streamkit.recording import SUFFIX  # noqa: PLC0415
-    from streamkit.recording.lines import lines_of  # noqa: PLC0415
+    from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
+    from streamkit.lab.recording.lines import lines_of  # noqa: PLC0415
 
     file = path.with_name(path.name + SUFFIX)
     body = judged.recording.body.decode("utf-8", "surrogateescape")

@@ -21,8 +21,8 @@ from streamkit.detect import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import NotThisDialect, SourceFailed, UsageError
 from streamkit.events import ProviderFailed, WireEvent
-from streamkit.recording import BadRecording, Recording, is_recording, may_be_recording, parse_recording
-from streamkit.recording.source import RecordedSource, failure, refusal
+from streamkit.lab.recording import BadRecording, Recording, is_recording, may_be_recording, parse_recording
+from streamkit.lab.recording.source import RecordedSource, failure, refusal
 from streamkit.report import StreamReport
 
 

@@ -21,11 +21,11 @@ from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.events import Event, ProviderFailed
 from streamkit.framing.frame import NOTHING
+from streamkit.lab.recording.lines import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import Policy
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of
-from streamkit.recording.lines import TIME_DIGITS
 from streamkit.report import Status, StreamReport, describe
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.schema import ToolSchemas

@@ -19,18 +19,16 @@ from streamkit.cli.streams import STDIN, STDIN_DESCRIPTOR, name_of, say
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
-from streamkit.gateway.listening import listening, url_of
-from streamkit.inspector.app import inspector_app, new_token, url_with
-from streamkit.inspector.captures import Captures
-from streamkit.inspector.recordings import follow
+from streamkit.lab.inspector.app import inspector_app, new_token, url_with
+from streamkit.lab.inspector.captures import Captures
+from streamkit.lab.inspector.recordings import follow
+from streamkit.lab.recording import Recording
+from streamkit.lab.server import serving
 from streamkit.read_options import ReadOptions
-from streamkit.recording import Recording
 from streamkit.report import Status, StreamReport
 
 NDJSON: Final = "application/x-ndjson"
 LOOPBACK = "127.0.0.1"
-#: Seconds after which a connection without a request is closed.
-IDLE_S = 75.0
 
 
 @define
@@ -129,10 +127,8 @@ async def show(
         return max(shown.statuses)
     token = new_token()
     try:
-        async with listening(
-            inspector_app(shown.captures, token), (LOOPBACK, port), idle_s=IDLE_S, what="the inspector"
-        ) as bound:
-            print(f"{url_with(url_of(bound), token)}\nThat address shows it; Ctrl-C ends it.", flush=True)
+        async with serving(inspector_app(shown.captures, token), (LOOPBACK, port), "the inspector") as url:
+            print(f"{url_with(url, token)}\nThat address shows it; Ctrl-C ends it.", flush=True)
             await asyncio.gather(*live)
             if list(shown.captures):
                 await asyncio.Event().wait()

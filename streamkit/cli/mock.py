@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,10 +44,6 @@ examples:
 """
 EXTRA = "a script in a file needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 PORTS = 65535
-#: What ends it.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: Seconds after which an idle connection is closed.
-IDLE_S = 75.0
 
 
 def add_to(commands: Any) -> None:
@@ -82,12 +76,12 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Serve until SIGINT or SIGTERM; the status is FAILED where the client has faults."""
+    """Serve until a signal; the status is FAILED where the client has faults."""
     # here, since other commands start sooner without it
-    from streamkit.gateway.faults import ConfigError  # noqa: PLC0415
-    from streamkit.gateway.listening import listening, url_of  # noqa: PLC0415
-    from streamkit.mock import Mock, Timing  # noqa: PLC0415
-    from streamkit.mock.serving import script_of  # noqa: PLC0415
+    from streamkit.lab.mock import Mock, Timing  # noqa: PLC0415
+    from streamkit.lab.mock.serving import script_of  # noqa: PLC0415
+    from streamkit.lab.server import serving, signalled  # noqa: PLC0415
+    from streamkit.toml.findings import ConfigError  # noqa: PLC0415
 
     if options.list_quirks:
         write("".join(f"{line}\n" for line in _quirks(options.dialect)).encode())
@@ -105,11 +99,11 @@ async def run(options: argparse.Namespace) -> Status:
     timing = Timing(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
     mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed)
     with _log_on_stderr():
-        async with listening(mock.app(), ("127.0.0.1", options.port), idle_s=IDLE_S) as bound:
-            urls = mock.urls(url_of(bound))
+        async with serving(mock.app(), ("127.0.0.1", options.port), "clients") as url:
+            urls = mock.urls(url)
             width = max(map(len, urls))
             print("base URLs:", *(f"  {name:<{width}}  {url}" for name, url in urls.items()), sep="\n", flush=True)
-            await _signal()
+            await signalled()
     verdict = mock.verdict
     print(verdict, flush=True)
     return Status.DONE if verdict.clean else Status.FAILED
@@ -117,8 +111,8 @@ async def run(options: argparse.Namespace) -> Status:
 
 def _quirks(dialect: str) -> Iterator[str]:
     """Each quirk of a dialect, or of all: its kind, what it changes, what it needs, and whose it is."""
-    from streamkit.mock.quirks import quirks_of  # noqa: PLC0415 - as in run
-    from streamkit.mock.server import ANY  # noqa: PLC0415
+    from streamkit.lab.mock.quirks import quirks_of  # noqa: PLC0415 - as in run
+    from streamkit.lab.mock.server import ANY  # noqa: PLC0415
 
     every = {name: quirks_of(name) for name in (DIALECTS if dialect == ANY else [dialect])}
     for kind in STREAM_REPAIRS:
@@ -140,14 +134,3 @@ def _log_on_stderr() -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
-
-
-async def _signal() -> None:
-    came, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, came.set)
-    try:
-        await came.wait()
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)

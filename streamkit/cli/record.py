@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import TYPE_CHECKING, Any, get_args
 
 from attrs import evolve
@@ -11,13 +12,13 @@ from streamkit.cli.options import ONE, source
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
-from streamkit.recording.directory import RecorderLimits
-from streamkit.recording.recorder import Recorder
-from streamkit.recording.request_bodies import Bodies
+from streamkit.lab.recording.directory import RecorderLimits
+from streamkit.lab.recording.recorder import Recorder
+from streamkit.lab.recording.request_bodies import Bodies
 from streamkit.report import Status
 
 if TYPE_CHECKING:
-    from streamkit.recorder.proxy import Exchanged
+    from streamkit.lab.recorder import Exchanged
 
 HELP = "record what goes over a proxy in front of a provider"
 DETAIL = f"""\
@@ -79,8 +80,9 @@ def line_of(exchanged: Exchanged) -> str:
 
 async def run(options: argparse.Namespace) -> Status:
     """Serve the proxy until a signal ends it. Raises UsageError for what can't be served or recorded."""
-    from streamkit.recorder.proxy import Proxy, base_url  # noqa: PLC0415 - a server, which others do without
-    from streamkit.recorder.serving import serve  # noqa: PLC0415
+    from streamkit.lab.recorder import Proxy, base_url  # noqa: PLC0415 - a server, which others do without
+    from streamkit.lab.server import serving, signalled  # noqa: PLC0415
+    from streamkit.web.hosts import Hosts  # noqa: PLC0415
 
     try:
         limits = evolve(DEFAULTS, file_bytes=options.max_file_bytes)
@@ -92,16 +94,20 @@ async def run(options: argparse.Namespace) -> Status:
         print(visible(line_of(exchanged)), flush=True)
 
     to = base_url(options.to)
+    recorder = Recorder(options.dir, bodies=options.bodies, limits=limits, warn=say)
     proxy = Proxy(
         to,
-        Recorder(options.dir, bodies=options.bodies, limits=limits, warn=say),
+        recorder,
         tell,
         dialect=None if dialect is None else dialect.name,
         provider="" if provider is None else provider.name,
     )
-
-    def announce(url: str) -> None:
-        print(f"streamkit records {to} into {options.dir}; ask {url} in its place. Ctrl-C ends it.", flush=True)
-
-    is_saved = await serve(proxy, (options.host, options.port), announce)
+    try:
+        app = proxy.app(Hosts((options.host,)))
+        async with serving(app, (options.host, options.port), "clients", decompress=False) as url:
+            print(f"streamkit records {to} into {options.dir}; ask {url} in its place. Ctrl-C ends it.", flush=True)
+            await signalled()
+    finally:
+        is_saved = await asyncio.to_thread(recorder.close)
+        await asyncio.sleep(0)  # what its thread told is still to be heard
     return Status.DONE if is_saved else Status.FAILED

@@ -10,8 +10,8 @@ from streamkit.cli.streams import visible
 from streamkit.report import Status
 
 if TYPE_CHECKING:
-    from streamkit.replayer.app import Outcome
-    from streamkit.replayer.loading import Loaded
+    from streamkit.lab.replayer.app import Outcome
+    from streamkit.lab.replayer.loading import Loaded
 
 HELP = "serve recordings again, as they were"
 DETAIL = """\
@@ -37,8 +37,6 @@ examples:
   streamkit replay recordings/ --ignore metadata.user_id --ignore 'messages[*].id' --once
 """
 PORT = 8090
-#: Seconds after which a connection without a request is closed.
-IDLE_S = 75.0
 
 
 def add_to(commands: Any) -> None:
@@ -76,11 +74,11 @@ def add_to(commands: Any) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Serve until it is interrupted. Raises UsageError, SourceFailed or OSError for a file that can't be read."""
-    from streamkit.gateway.listening import listening, url_of  # noqa: PLC0415 - a server, which nobody else has to load
-    from streamkit.recording.matching import pattern_in  # noqa: PLC0415
-    from streamkit.replayer.app import Replay, ReplayOptions  # noqa: PLC0415
-    from streamkit.replayer.cutting import cut_in  # noqa: PLC0415
-    from streamkit.replayer.loading import load  # noqa: PLC0415
+    from streamkit.lab.recording.matching import pattern_in  # noqa: PLC0415
+    from streamkit.lab.replayer.app import Replay, ReplayOptions  # noqa: PLC0415
+    from streamkit.lab.replayer.cutting import cut_in  # noqa: PLC0415
+    from streamkit.lab.replayer.loading import load  # noqa: PLC0415
+    from streamkit.lab.server import serving  # noqa: PLC0415 - a server, which nobody else has to load
     from streamkit.web.hosts import Hosts, is_loopback  # noqa: PLC0415
 
     settings = ReplayOptions(
@@ -93,8 +91,8 @@ async def run(options: argparse.Namespace) -> Status:
     )
     recordings = load(options.paths)
     app = Replay(recordings, settings, notify=_show).app(Hosts() if is_loopback(options.host) else None)
-    async with listening(app, (options.host, options.port), idle_s=IDLE_S, what="replay", decompress=False) as bound:
-        print(url_of(bound), *map(_described, recordings), sep="\n", flush=True)
+    async with serving(app, (options.host, options.port), "replay", decompress=False) as url:
+        print(url, *map(_described, recordings), sep="\n", flush=True)
         await asyncio.Event().wait()
     return Status.DONE
 

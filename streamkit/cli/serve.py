@@ -88,9 +88,9 @@ def run(options: argparse.Namespace) -> Status:
         from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
-        from streamkit.gateway.faults import ConfigError, Finding  # noqa: PLC0415
         from streamkit.gateway.resume import look_at_store  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
+        from streamkit.toml.findings import ConfigError, Finding  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     inspection = None if options.inspect is None else inspection_at(options.inspect, os.environ.get(KEY_VARIABLE, ""))
@@ -130,7 +130,7 @@ def inspection_at(text: str, key: str) -> Inspection:
     """
     from streamkit.gateway.config import address_in  # noqa: PLC0415
     from streamkit.gateway.serve import Inspection  # noqa: PLC0415
-    from streamkit.inspector.app import new_token  # noqa: PLC0415
+    from streamkit.lab.inspector.app import new_token  # noqa: PLC0415
     from streamkit.web.hosts import is_loopback  # noqa: PLC0415
 
     address = address_in(text)

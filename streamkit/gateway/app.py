@@ -22,14 +22,14 @@ from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory, may_go_on
 from streamkit.gateway.config import Config
 from streamkit.gateway.front_page import front_page
-from streamkit.gateway.log import log, log_record
+from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.gateway.record import Record
+from streamkit.gateway.record import Record, log_record
 from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
-from streamkit.inspector.captures import Capture, Captures
-from streamkit.recording.recorder import Recorder
+from streamkit.lab.inspector.captures import Capture, Captures
+from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Cursor, Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget

@@ -23,7 +23,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from aiohttp import ClientSession
 from attrs import define, field
@@ -33,23 +33,20 @@ from streamkit.conversation.messages import Response
 from streamkit.dialects import prefill_of
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
 from streamkit.events import ProviderFailed
-from streamkit.gateway.record import Attempt, Record
+from streamkit.gateway.record import Attempt, AttemptTrace, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
-from streamkit.recording.recorder import OpenRecording, Recorder
+from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import Exchange
 from streamkit.web.output_times import STALL_S, OutputTimes
-from streamkit.web.recording_ends import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.auth import as_gateway_failure
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
-
-if TYPE_CHECKING:  # OpenTelemetry is an extra
-    from streamkit.gateway.telemetry import AttemptSpan
 
 #: What broke the reading, as an outcome.
 OUTCOMES: Final = {
@@ -110,7 +107,7 @@ class _Trying:
     target: Target
     exchange: Exchange
     started: float
-    span: AttemptSpan | None = None
+    span: AttemptTrace | None = None
 
 
 @define

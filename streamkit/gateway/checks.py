@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from streamkit.errors import UsageError
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.faults import KeyPath, dotted
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
 from streamkit.otel.environment import SIGNALS, is_sent
+from streamkit.toml.findings import KeyPath, dotted
 from streamkit.web.cors import ANY
 from streamkit.web.hosts import is_loopback
 from streamkit.web.upstream import Upstream

@@ -17,17 +17,17 @@ from attrs import Attribute, field, frozen
 from attrs.validators import ge, gt, le
 
 from streamkit.dialects.profiles import KeepAliveForm
-from streamkit.gateway.faults import Finding, Refusal
-from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route, Target
+from streamkit.lab.recording.request_bodies import Bodies
 from streamkit.limits import MIB
 from streamkit.otel.conventions import CONTENT_CHARS, SemConv
 from streamkit.policy import POLICIES, PolicyName
-from streamkit.recording.request_bodies import Bodies
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
+from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name, is_loopback
+from streamkit.web.listening import url_of
 from streamkit.web.output_times import STALL_S
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.resume.settings import State

@@ -19,11 +19,12 @@ from streamkit.dialects import source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
-from streamkit.gateway.faults import ConfigError, Finding, KeyPath, meant
 from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
 from streamkit.gateway.routing import Route
-from streamkit.gateway.structure import converter, faults_of
-from streamkit.gateway.toml_document import TOMLDocument, parse_toml, read_toml
+from streamkit.gateway.structure import converter
+from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
+from streamkit.toml.findings import ConfigError, Finding, KeyPath, meant
+from streamkit.toml.tables import faults_of
 from streamkit.web.upstream import Auth, Upstream
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from streamkit.dialects.profiles import Profile
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed, WireEvent
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.demo_model import DELTAS, answer, dialect, recording, settings
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import encode_error
+from streamkit.lab.demo_model import DELTAS, answer, dialect, recording, settings
 from streamkit.pipeline import Pipe, pipe
 from streamkit.recipes import collect
 from streamkit.tool_calls.accumulate import accumulate_tool_calls

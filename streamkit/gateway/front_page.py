@@ -26,9 +26,9 @@ from aiohttp import web
 from attrs import frozen
 
 from streamkit.dialects import dialect_named
-from streamkit.gateway.listening import url_of
 from streamkit.text.printable import printable, printable_json
 from streamkit.web.hosts import is_host
+from streamkit.web.listening import url_of
 from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import surfaces
 

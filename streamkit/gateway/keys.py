@@ -17,8 +17,8 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.gateway.faults import Refusal
 from streamkit.text.redact import without_secrets
+from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Secret
 
 #: The longest keys are signed tokens of a few kilobytes.

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from streamkit.gateway.record import Record
 from streamkit.text.printable import printable
 from streamkit.text.redact import excerpt, redacted
 
@@ -76,9 +75,3 @@ def configure(form: Literal["json", "text"], level: str) -> None:
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.INFO, logging.getLogger().level))
-
-
-def log_record(record: Record) -> None:
-    """One line for a request that is over."""
-    level = logging.WARNING if record.status >= 500 or record.ending == "broken" else logging.INFO
-    log.log(level, "request", extra={"fields": record.document()})

@@ -31,7 +31,7 @@ from streamkit.gateway.config import Config
 from streamkit.gateway.log import log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
-from streamkit.recording.recorder import Recorder
+from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume.log import Lost
 from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts

@@ -7,20 +7,22 @@ as it came, each goes through ``logged``; and none is a label of a metric.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from logging import INFO, WARNING
+from typing import Any, Final, Protocol
 
 from attrs import define, field
 
+from streamkit.conversation.messages import Response
+from streamkit.gateway.log import log
+from streamkit.gateway.routing import Route, Target
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.identity import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
 from streamkit.text.redact import excerpt
 from streamkit.web.output_times import OutputTimes
+from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut
-
-if TYPE_CHECKING:  # OpenTelemetry is an extra
-    from streamkit.gateway.telemetry import RequestTrace
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
 DETAIL_CHARS = 500
@@ -86,6 +88,43 @@ class Attempt:
         return (output - 1) / span if output > 1 and span > 0 else None
 
 
+class AttemptTrace(Protocol):
+    """What tells OpenTelemetry of one attempt (``gateway/telemetry.py``)."""
+
+    @property
+    def copy_to(self) -> Callable[[bytes], None] | None:
+        """Is handed the reads of a stream."""
+
+    @property
+    def record_gap(self) -> Callable[[float], None] | None:
+        """Is handed the gaps between the outputs of a stream."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """For the upstream."""
+
+    def end(self, attempt: Attempt, answer: Response | None) -> None:
+        """The attempt is over; ``answer`` is there where it came whole."""
+
+
+class Trace(Protocol):
+    """What tells OpenTelemetry of one request (``gateway/telemetry.py``)."""
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """For the log."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """For the client."""
+
+    def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptTrace:
+        """An attempt with an upstream begins."""
+
+    def end(self, record: Record) -> None:
+        """The request is over, and ``record`` whole."""
+
+
 @define
 class Record:
     """Filled in while a request is answered."""
@@ -112,7 +151,7 @@ class Record:
     resumed: bool = False  #: the rest of an answer, for a client that came back
     went_on_s: float = 0.0  #: for so long the answer went on without its client
     estimated: bool = False  #: a count of tokens that is none of an upstream's
-    trace: RequestTrace | None = field(default=None, repr=False, eq=False)  #: its spans, where traces are sent
+    trace: Trace | None = field(default=None, repr=False, eq=False)  #: its spans, where traces are sent
     #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
     hide: Cut = field(default=str, repr=False, eq=False)
 
@@ -182,6 +221,12 @@ class Record:
     def logged(self, text: str, chars: int = ASKED_CHARS) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
         return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
+
+
+def log_record(record: Record) -> None:
+    """Log one line for a request that is over."""
+    level = WARNING if record.status >= 500 or record.ending == "broken" else INFO
+    log.log(level, "request", extra={"fields": record.document()})
 
 
 def _times_line(attempt: Attempt) -> dict[str, float | None]:

@@ -20,7 +20,7 @@ from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import prefill_of
-from streamkit.gateway.faults import Refusal
+from streamkit.toml.findings import Refusal
 from streamkit.web.resume.settings import Resumable
 from streamkit.web.upstream import Upstream
 

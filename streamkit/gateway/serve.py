@@ -35,17 +35,17 @@ from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, raised, streams_that_fit
-from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import Metrics, forget_live
 from streamkit.gateway.resume import store_of
 from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
-from streamkit.inspector.app import inspector_app, url_with
-from streamkit.inspector.captures import Captures
-from streamkit.recording.directory import usable_directory
+from streamkit.lab.inspector.app import inspector_app, url_with
+from streamkit.lab.inspector.captures import Captures
+from streamkit.lab.recording.directory import usable_directory
 from streamkit.resume.memory import new_boot
 from streamkit.web.hosts import Hosts, is_loopback
+from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 

@@ -1,55 +1,26 @@
-"""Tables of TOML as attrs values, by cattrs; what can't be is told with the path to it.
+"""Tables of the configuration as values: upstreams with their keys, and the targets that lead to them.
 
-Nothing is converted on the way: ``"8080"`` is no number and ``1`` no boolean. Unknown keys are refused, with the one that was
-meant. All faults of a table are found in one go. No message repeats a value, but a word of ours that was misspelt.
+No message repeats a value, but a word of ours that was misspelt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal, NewType, TypeAlias, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any, NewType
 
-import attrs
 from cattrs import Converter
-from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
-from cattrs.errors import AttributeValidationNote, BaseValidationError, ForbiddenExtraKeysError, IterableValidationNote
-from cattrs.gen import make_dict_structure_fn, override
 
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import UsageError
-from streamkit.gateway.faults import KeyPath, Refusal, meant, quoted
 from streamkit.gateway.keys import WRITTEN, KeyReader, KeySource
 from streamkit.gateway.routing import Target
 from streamkit.text.redact import without_secrets
+from streamkit.toml.findings import Refusal, meant, quoted
+from streamkit.toml.tables import SCALARS, ToldElsewhere, exactly, strict_converter, table_hook
 from streamkit.web.upstream import Secret, Upstream
 
-Hook: TypeAlias = Callable[[Any, Any], Any]
 #: The value of a header: a string, or where to read it, as a key's.
 HeaderText = NewType("HeaderText", str)
-
-#: Fields that the file calls otherwise, and those that are no keys of their table.
-FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
-NOT_KEYS: Final = frozenset({(Upstream, "name")})
-#: Numbers with fractions are seconds: a century is none that anybody waits.
-MOST: Final = 3.2e9
-SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
-
-
-class ToldElsewhere(Exception):
-    """A route leads to an upstream whose own table has the fault."""
-
-
-def strict_converter() -> Converter:
-    """What makes attrs values of tables, and knows of nothing else. ``structure`` raises what ``faults_of`` reads."""
-    made = Converter(forbid_extra_keys=True)
-    for kind, word in SCALARS.items():
-        made.register_structure_hook(kind, _exactly(kind, word))
-    made.register_structure_hook(float, _number)
-    made.register_structure_hook_func(_is_literal, _word)
-    made.register_structure_hook_factory(_is_tuple, _shaped(list, homogenous_tuple_structure_factory))
-    made.register_structure_hook_factory(is_mapping, _shaped(dict, mapping_structure_factory))
-    made.register_structure_hook_factory(attrs.has, _table_hook)
-    return made
 
 
 def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
@@ -86,92 +57,16 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
         return made.structure(value, dict[str, HeaderText])
 
     str_hook = made.get_structure_hook(str)
-    target_table = _table_hook(Target, made, {"upstream": upstream})
+    target_table = table_hook(Target, made, {"upstream": upstream})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
     made.register_structure_hook(Target, target)
-    made.register_structure_hook(Upstream, _table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
+    made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
     return made
 
 
-def keys_of(kind: type) -> list[str]:
-    """The keys of the table that becomes ``kind``."""
-    names = [field.name for field in attrs.fields(kind) if (kind, field.name) not in NOT_KEYS]
-    return [FILE_NAMES.get(name, name) for name in names]
-
-
-def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
-    """Each fault in what a structuring raised: the path from the value to it, and what it is."""
-    match error:
-        case BaseValidationError():
-            for inner in error.exceptions:
-                for path, reason in faults_of(inner):
-                    yield (*_key_of(inner), *path), reason
-        case ForbiddenExtraKeysError():
-            for name in error.extra_fields:
-                yield (name,), f"unknown key{meant(name, keys_of(error.cl))}"
-        case KeyError():
-            yield (), "is needed"
-        case Refusal():
-            yield tuple(FILE_NAMES.get(str(key), key) for key in error.at), str(error)
-        case UsageError():  # an upstream's own, which begins with the field
-            field, _, reason = str(error).partition(": ")
-            yield (() if field == "name" else (field,)), reason
-        case ValueError():  # a validator's of attrs, which begins with the field: 'port' must be >= 0: -1
-            yield (), str(error).rpartition("' ")[2]
-        case ToldElsewhere():
-            pass
-        case _:
-            raise error
-
-
-def _key_of(error: Exception) -> KeyPath:
-    """The key, or the position in an array, under which an error arose; cattrs notes it on the error."""
-    for note in getattr(error, "__notes__", ()):
-        if isinstance(note, AttributeValidationNote):
-            return (FILE_NAMES.get(note.name, note.name),)
-        if isinstance(note, IterableValidationNote):
-            return (note.index,)
-    return ()
-
-
-# -- hooks -------------------------------------------------------------------------------------------------------------
-
-
-def described(value: Any) -> str:
-    """What a value is, without saying it."""
-    words = {**SCALARS, bool: "a boolean", float: "a fraction", list: "an array", dict: "a table"}
-    return words.get(type(value), "a date or time")
-
-
-def _exactly(kind: type, word: str) -> Hook:
-    def hook(value: Any, _kind: Any) -> Any:
-        if type(value) is not kind:
-            raise Refusal(f"{word} is needed, not {described(value)}")
-        return value
-
-    return hook
-
-
-def _number(value: Any, _kind: Any) -> float:
-    if type(value) not in {int, float}:
-        raise Refusal(f"a number is needed, not {described(value)}")
-    if not -MOST < value < MOST:  # not of NaN either
-        raise Refusal("a number of seconds is needed; leave the key out for its default")
-    return float(value)
-
-
-def _word(value: Any, kind: Any) -> Any:
-    words = get_args(kind)
-    if type(value) is not str:
-        raise Refusal(f"one of {', '.join(words)} is needed, not {described(value)}")
-    if value not in words:
-        raise Refusal(f"{quoted(value)} is none of its words{meant(value, words)}")
-    return value
-
-
 def _dialect(value: Any, _kind: Any) -> str:
-    name = str(_exactly(str, SCALARS[str])(value, str))
+    name = str(exactly(str, SCALARS[str])(value, str))
     try:
         dialect, _ = source_named(name)
     except UsageError as error:
@@ -182,54 +77,3 @@ def _dialect(value: Any, _kind: Any) -> str:
     if dialect.bodies is None:
         raise Refusal(f"{quoted(name)} has no requests, so no upstream can be asked in it")
     return name
-
-
-def _is_literal(kind: Any) -> bool:
-    origin: Any = get_origin(kind)
-    return origin is Literal
-
-
-def _is_tuple(kind: Any) -> bool:
-    return get_origin(kind) is tuple
-
-
-def _shaped(shape: type, factory: Callable[[Any, Any], Hook]) -> Callable[[Any, Converter], Hook]:
-    return lambda kind, made: _only(shape, factory(kind, made))
-
-
-def _table_hook(kind: Any, made: Converter, own: Mapping[str, Hook] | None = None) -> Hook:
-    """For an attrs class; ``own``: other hooks for fields. Validators run with their fields, so that a fault has its path."""
-    attrs.resolve_types(kind)
-    overrides: dict[str, Any] = {
-        field.name: override(
-            rename=FILE_NAMES.get(field.name),
-            struct_hook=_validated(field, (own or {}).get(field.name) or made.get_structure_hook(field.type)),
-        )
-        for field in attrs.fields(kind)
-    }
-    return _only(dict, make_dict_structure_fn(kind, made, **overrides))
-
-
-def _validated(field: attrs.Attribute[Any], hook: Hook) -> Hook:
-    def validated(value: Any, kind: Any) -> Any:
-        made = hook(value, kind)
-        if field.validator is not None:
-            try:
-                field.validator(None, field, made)
-            except UsageError as error:
-                raise Refusal(str(error).removeprefix(f"{field.name}: ")) from None
-        return made
-
-    return validated
-
-
-def _only(shape: type, hook: Hook) -> Hook:
-    """``hook`` for what has the shape: strings are sequences to cattrs as well."""
-    word = described(shape())
-
-    def only(value: Any, kind: Any) -> Any:
-        if not isinstance(value, shape):
-            raise Refusal(f"{word} is needed, not {described(value)}")
-        return hook(value, kind)
-
-    return only

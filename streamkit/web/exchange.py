@@ -33,7 +33,6 @@ from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
-from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of
@@ -42,6 +41,7 @@ from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.output_times import OutputTimes
+from streamkit.web.recording import ExchangeRecording
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
@@ -76,7 +76,7 @@ class Exchange:
     path: str = ""  #: where it was asked, for a log
     trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
     copy_to: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
-    recording: OpenRecording | None = field(default=None, repr=False)  #: is told of what goes over HTTP
+    recording: ExchangeRecording | None = field(default=None, repr=False)  #: is told of what goes over HTTP
     answer: Response | None = field(default=None, repr=False)  #: where it came whole
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)

@@ -26,6 +26,8 @@ IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 ANY: Final = "*"
 #: What containers of Docker and Podman call the machine that they run on; no public name ends so (ICANN, .INTERNAL).
 CONTAINER_NAMES: Final = frozenset({"host.docker.internal", "host.containers.internal"})
+#: What browsers say where the page itself asks, or somebody who typed its address (``Sec-Fetch-Site``).
+OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{0,5})?", re.ASCII)
 _NAME: Final = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", re.ASCII)
 
@@ -86,18 +88,24 @@ def refuse_other_hosts(
             raise Refused(with_status("permission", message, 421, client_dialect(request)))
 
 
-def guarded(hosts: Hosts, server: str) -> Middleware:
+def guarded(hosts: Hosts, server: str, *, own_page: bool = False) -> Middleware:
     """Return a middleware for a server of this machine alone: refuse other names (421), and pages of other sites (403).
 
     The client gets these errors, and every Refused of a handler, in its dialect; ``server`` is what messages call the server.
+    With ``own_page``, only the server's own page and who typed its address may ask, and nobody without ``Host``.
     """
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         dialect, origin = client_dialect(request), request.headers.get("Origin")
         try:
+            named = request.headers.getall("Host", ())
+            if own_page and not (named and all(map(hosts.allows, named))):
+                raise Refused(with_status("permission", f"the {server} is not served by this name", 421, dialect))
             refuse_other_hosts(request, hosts, f"the {server}", advice="")
-            if is_foreign(origin) or (origin is None and request.headers.get("Sec-Fetch-Site") == "cross-site"):
+            sites = request.headers.getall("Sec-Fetch-Site", ())
+            is_other = not OWN_SITES.issuperset(sites) if own_page else origin is None and "cross-site" in sites
+            if is_foreign(origin) or is_other:
                 message = f"pages of the web may not use the {server}"
                 raise Refused(with_status("permission", message, 403, dialect))
             return await handler(request)

@@ -28,10 +28,9 @@ from attrs.validators import gt, optional
 
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
-from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.web.output_times import OutputTimes
-from streamkit.web.recording_ends import CLIENT_LEFT, TIMEOUT, end_of
+from streamkit.web.recording import CLIENT_LEFT, TIMEOUT, ExchangeRecording, end_of
 from streamkit.web.tap import Tap
 
 
@@ -160,7 +159,7 @@ class TimedSource:
         #: Sees what is read and what is put back.
         self.tap: Tap | None = None
         #: Is told of what is read and put back, and of the end.
-        self.recording: OpenRecording | None = None
+        self.recording: ExchangeRecording | None = None
         self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 

@@ -23,12 +23,12 @@ from streamkit.dialects.profiles import Prefill
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
-from streamkit.recording.recorder import OpenRecording
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
 from streamkit.web.budget import Hold
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.heavy import beside
+from streamkit.web.recording import ExchangeRecording
 from streamkit.web.refusals import Refused
 from streamkit.web.source import TimedSource, iter_upstream
 from streamkit.web.surfaces import Ask
@@ -63,7 +63,7 @@ async def open_answer(
     report: StreamReport,
     prefill: Prefill | None = None,
     trace_headers: Mapping[str, str] = NO_HEADERS,
-    recording: OpenRecording | None = None,
+    recording: ExchangeRecording | None = None,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 

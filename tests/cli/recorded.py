@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamkit.recording import End, Read, RecordedResponse, Recording
-from streamkit.recording.lines import lines_of
+from streamkit.lab.recording import End, Read, RecordedResponse, Recording
+from streamkit.lab.recording.lines import lines_of
 
 
 def recorded(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.recording import read_recording
+from streamkit.lab.recording import read_recording
 from tests.cli.command import DEMO, run
-from tests.recording.cassettes import cassette, entry
+from tests.lab.recording.cassettes import cassette, entry
 
 
 def converted(folder, *arguments):

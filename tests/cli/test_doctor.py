@@ -12,12 +12,12 @@ from aiohttp import web
 
 from streamkit.cli import doctor, parser
 from streamkit.cli.lint import lint
-from streamkit.doctor import plan
 from streamkit.errors import UsageError
-from streamkit.recording import read_recording
+from streamkit.lab.doctor import plan
+from streamkit.lab.recording import read_recording
 from streamkit.testing.serving import served
 from tests.cli.command import run
-from tests.doctor.servers import model_server
+from tests.lab.doctor.servers import model_server
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, said
 from tests.vectors.vector import sse
 from tests.web.serving import answering

@@ -10,9 +10,9 @@ from streamkit.cli import inputs
 from streamkit.cli.picture import STALL_S
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import StreamError
+from streamkit.lab.recording import parse_recording
+from streamkit.lab.recording.source import RecordedSource
 from streamkit.recipes import events_of
-from streamkit.recording import parse_recording
-from streamkit.recording.source import RecordedSource
 from streamkit.report import StreamReport
 from streamkit.web import output_times
 from tests.cli.command import DEMO, run, start

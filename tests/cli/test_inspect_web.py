@@ -15,8 +15,8 @@ from streamkit.cli.inspect_web import _Shown, shown_names
 from streamkit.cli.options import AUTO
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.metrics import Metrics
-from streamkit.inspector.captures import Captures
-from streamkit.inspector.playback import Feed
+from streamkit.lab.inspector.captures import Captures
+from streamkit.lab.inspector.playback import Feed
 from streamkit.read_options import DEFAULT_OPTIONS
 from tests.cli.command import DEMO, run, start
 from tests.cli.recorded import in_reads, recorded

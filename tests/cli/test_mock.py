@@ -14,7 +14,7 @@ from streamkit.cli import parser
 from streamkit.errors import UsageError
 from streamkit.report import Status
 from tests.cli.command import start
-from tests.mock.asking import chat, user
+from tests.lab.mock.asking import chat, user
 
 SCRIPT = """
 [[turn]]

@@ -18,8 +18,8 @@ from attrs import evolve
 from streamkit.cli import parser
 from streamkit.cli.record import line_of
 from streamkit.errors import UsageError
-from streamkit.recorder.proxy import Exchanged
-from streamkit.recording import read_recording
+from streamkit.lab.recorder import Exchanged
+from streamkit.lab.recording import read_recording
 from tests.cli.command import COMMAND
 
 EXCHANGED = Exchanged(

@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.command import run, start
-from tests.replayer.recordings import EVENTS, PATH, body, recording, write
+from tests.lab.replayer.recordings import EVENTS, PATH, body, recording, write
 
 
 @contextmanager

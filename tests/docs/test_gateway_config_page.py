@@ -11,7 +11,7 @@ from streamkit.gateway.config import Server
 from streamkit.gateway.config_file import parse_config, usual_auth
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import Route
-from streamkit.gateway.structure import keys_of
+from streamkit.toml.tables import keys_of
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret, Upstream
 from tests.docs.pages import ROOT

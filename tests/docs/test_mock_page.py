@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from streamkit.mock.script import Match
-from streamkit.mock.script_file import parse_script
-from streamkit.mock.steps import STEPS
-from streamkit.mock.verdict import FAULTS, LEAVE_S, NOTES, READ_TIMEOUT_S
+from streamkit.lab.mock.script import Match
+from streamkit.lab.mock.script_file import parse_script
+from streamkit.lab.mock.steps import STEPS
+from streamkit.lab.mock.verdict import FAULTS, LEAVE_S, NOTES, READ_TIMEOUT_S
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "how-to" / "mock-a-provider.md"

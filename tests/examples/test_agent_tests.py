@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.recording import SUFFIX, read_recording
+from streamkit.lab.recording import SUFFIX, read_recording
 
 PROJECT = Path(__file__).parents[2] / "examples" / "agent-tests"
 #: Connections to anything but loopback fail.

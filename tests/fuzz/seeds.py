@@ -11,14 +11,14 @@ from streamkit import decode_request, decode_response, encode_request, encode_re
 from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamkitError
+from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording
+from streamkit.lab.recording.lines import lines_of
 from streamkit.machines import Chain
-from streamkit.recording import End, Read, RecordedRequest, RecordedResponse, Recording
-from streamkit.recording.lines import lines_of
 from streamkit.report import StreamReport
 from tests.corpora import CORPORA, requests
 from tests.fuzz.targets import NAMES, WITH_BODIES
+from tests.lab.recording.cassettes import cassette, entry
 from tests.laws.running import machines, recorded
-from tests.recording.cassettes import cassette, entry
 from tests.vectors import VECTORS
 from tests.whole_answers import ANSWERING_WHOLE
 

@@ -30,15 +30,15 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
+from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording.loading import parse_any
+from streamkit.lab.recording.matching import RequestMatcher
+from streamkit.lab.recording.recording import parse_recording
+from streamkit.lab.recording.source import failure, refusal
 from streamkit.lint import Check
 from streamkit.machines import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
-from streamkit.recording.lines import lines_of
-from streamkit.recording.loading import parse_any
-from streamkit.recording.matching import RequestMatcher
-from streamkit.recording.recording import parse_recording
-from streamkit.recording.source import failure, refusal
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.check import JSONChecker, check_arguments

@@ -8,8 +8,8 @@ import pytest
 
 from streamkit.errors import UsageError
 from streamkit.gateway.config_file import parse_config
-from streamkit.gateway.faults import ConfigError
 from streamkit.gateway.keys import KEY_BYTES, KeyFile
+from streamkit.toml.findings import ConfigError
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "gateway.toml"
 CANARY = "canary-7e2f41c09"

@@ -11,8 +11,8 @@ from aiohttp import ClientSession
 from aiohttp.web_protocol import RequestHandler
 
 from streamkit.gateway import app as gateway_module
-from streamkit.gateway.listening import ACCEPTED_AT_ONCE, listening
 from streamkit.limits import MIB
+from streamkit.web.listening import ACCEPTED_AT_ONCE, listening
 from streamkit.web.surfaces import READ_BYTES
 from streamkit.web.turns import AT_ONCE
 from tests.gateway.running import asking, config_of, gateway, upstream_at

@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from streamkit.gateway.config import Config, Resume, Server, address_in, describe
-from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
+from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.hosts import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY
 from streamkit.web.upstream import Secret, Upstream

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from streamkit.gateway.config import Server, describe
 from streamkit.gateway.config_file import load_config
-from streamkit.gateway.faults import ConfigError
+from streamkit.toml.findings import ConfigError
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.configuring import CANARY, ENV, GOOD, SAMPLE, parse
-from tests.gateway.toml_documents import SEEDS, VALUES, Writer, at, paths
+from tests.toml.documents import SEEDS, VALUES, Writer, at, paths
 
 
 def test_the_least_configuration_is_all_defaults():

@@ -25,10 +25,10 @@ from streamkit.gateway.demo import (
     start_demo,
     welcome,
 )
-from streamkit.gateway.demo_model import DELTAS, recording
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.routing import Routes
 from streamkit.http_errors import decode_error
+from streamkit.lab.demo_model import DELTAS, recording
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import Status

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streamkit.gateway import descriptors
-from streamkit.gateway.listening import listening
+from streamkit.web.listening import listening
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from streamkit.gateway.config import Server
 from streamkit.gateway.demo import demo_config
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.serve import Inspection, _inspected, serve
-from streamkit.inspector.captures import Captures
-from streamkit.inspector.playback import Feed
+from streamkit.lab.inspector.captures import Captures
+from streamkit.lab.inspector.playback import Feed
 from streamkit.web.reply import Reply
 from streamkit.web.source import TimedSource, Timeouts
 from streamkit.web.upstream import Secret

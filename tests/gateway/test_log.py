@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine
 
-from streamkit.gateway.log import TALKATIVE, JSONLines, Text, log_record
-from streamkit.gateway.record import Record
+from streamkit.gateway.log import TALKATIVE, JSONLines, Text
+from streamkit.gateway.record import Record, log_record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream

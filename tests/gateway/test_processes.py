@@ -20,10 +20,10 @@ import pytest
 
 from streamkit import collect
 from streamkit.dialects import DIALECTS
-from streamkit.gateway.listening import CLOSE_S
 from streamkit.gateway.serve import MARGIN_S
 from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
+from streamkit.web.listening import CLOSE_S
 from tests.gateway.fault_matrix import CLIENTS
 from tests.gateway.processes import START_S, config_file, is_alive, serving, started
 from tests.gateway.running import asking

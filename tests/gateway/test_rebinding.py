@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from streamkit.gateway.app import gateway_app, private_app
-from streamkit.gateway.listening import listening
 from streamkit.gateway.metrics import Metrics
+from streamkit.web.listening import listening
 from streamkit.web.upstream import Upstream
 from tests.examples.browser import chromium, opened
 from tests.gateway.running import config_of

@@ -12,7 +12,7 @@ import pytest
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import describe
 from streamkit.gateway.metrics import Metrics
-from streamkit.recording import read_recording
+from streamkit.lab.recording import read_recording
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.configuring import GOOD, parse
@@ -193,7 +193,7 @@ async def test_a_client_gets_the_same_though_nothing_can_be_recorded(tmp_path, m
     def full(_descriptor, _data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("streamkit.recording.writer.os.write", full)
+    monkeypatch.setattr("streamkit.lab.recording.writer.os.write", full)
     async with EvilUpstream(good(DIALECT)) as evil:
         config = config_of([upstream_at(evil, DIALECT)], server={"record": str(tmp_path)})
         async with gateway(config) as running:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit.gateway.faults import Refusal
 from streamkit.gateway.routing import Route, Routes, Target, covers
+from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Upstream
 
 

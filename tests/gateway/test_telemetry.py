@@ -20,10 +20,10 @@ from opentelemetry.trace import SpanKind, StatusCode, set_tracer_provider
 
 from streamkit.gateway import config
 from streamkit.gateway.config_file import parse_config
-from streamkit.gateway.faults import ConfigError
 from streamkit.gateway.telemetry import Telemetry
 from streamkit.otel.conventions import CONVENTIONS
 from streamkit.otel.providers import Providers
+from streamkit.toml.findings import ConfigError
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.otel.spans import Spans

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from streamkit.gateway.listening import CLOSE_S
+from streamkit.web.listening import CLOSE_S
 from tests.gateway.processes import config_file, serving
 from tests.gateway.running import asking
 from tests.otel.collector import collecting

@@ -22,9 +22,9 @@ from streamkit.events import (
     ToolCallFinished,
     UsageReported,
 )
+from streamkit.lab.mock.answer import Answer
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
-from streamkit.mock.answer import Answer
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_response
@@ -127,7 +127,7 @@ class Said:
 
     @property
     def holds(self) -> Collection[str]:
-        """What a stream with it holds, in the words of ``streamkit/mock/quirks.py``."""
+        """What a stream with it holds, in the words of ``streamkit/lab/mock/quirks.py``."""
         names = [name for name, arguments in self.calls if arguments != "{}"]
         found = {
             "text": bool(self.text),

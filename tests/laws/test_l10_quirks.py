@@ -1,6 +1,6 @@
 """L10: a quirk makes of a conforming answer one that needs just its repair, and what the answer means stays.
 
-A quirk is what the mock does otherwise than its dialect (``streamkit/mock/quirks.py``). Here our readers read it; for the
+A quirk is what the mock does otherwise than its dialect (``streamkit/lab/mock/quirks.py``). Here our readers read it; for the
 gateway the same is asked by ``tests/gateway/test_quirks.py``.
 """
 
@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from streamkit.cli.lint import Check
 from streamkit.dialects import DIALECTS
-from streamkit.mock.quirks import KINDS, quirks_of
+from streamkit.lab.mock.quirks import KINDS, quirks_of
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import STREAM_REPAIRS, Status
 from tests.laws.quirky import ANSWERS, Said, conforming, said
@@ -26,7 +26,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "call_in_text": evolve(TOLERANT, text_calls=("hermes",)),
     "objects_split": evolve(TOLERANT, two_objects="split"),
 }
-#: Not in the bytes of a stream: tests/mock/test_quirks.py.
+#: Not in the bytes of a stream: tests/lab/mock/test_quirks.py.
 OF_THE_CONNECTION: Final = frozenset({"body_for_stream", "stream_for_body", "continued", "fault_after_end"})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from streamkit.gateway.checks import warnings
 from streamkit.gateway.config import Config, Server, describe
-from streamkit.gateway.faults import Refusal
+from streamkit.toml.findings import Refusal
 from streamkit.web.cors import is_origin
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at

@@ -41,8 +41,7 @@ from streamkit.dialects.vocabulary.error_bodies import REDIRECTED
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
-from streamkit.recording.recorder import OpenRecording
-from streamkit.web.recording_ends import CLIENT_LEFT, TIMEOUT, WHOLE
+from streamkit.web.recording import CLIENT_LEFT, TIMEOUT, WHOLE, ExchangeRecording
 from streamkit.web.source import READ_BYTES, Timeouts, because, is_reset
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
@@ -100,7 +99,7 @@ async def send(
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
     trace_headers: Mapping[str, str] = NO_HEADERS,
-    recording: OpenRecording | None = None,
+    recording: ExchangeRecording | None = None,
 ) -> ClientResponse:
     """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
 
@@ -183,7 +182,7 @@ def failed_transport(error: Exception) -> SourceFailed:
 
 
 async def error_of(
-    response: ClientResponse, source: Upstream | str, *, recording: OpenRecording | None = None
+    response: ClientResponse, source: Upstream | str, *, recording: ExchangeRecording | None = None
 ) -> ProviderFailed:
     """The error that an answer without status 200 says, and the answer closed. Of the body 64 KiB count, and 10 seconds.
 
@@ -205,7 +204,7 @@ async def error_of(
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
 
 
-async def _beginning(response: ClientResponse, recording: OpenRecording | None) -> tuple[bytes, bool]:
+async def _beginning(response: ClientResponse, recording: ExchangeRecording | None) -> tuple[bytes, bool]:
     """A body's first 64 KiB and a byte, which tells that there are more; and whether nothing broke."""
     body = bytearray()
     whole, end = True, CLIENT_LEFT

@@ -42,8 +42,7 @@ from streamkit.events import ProviderFailed
 from streamkit.framing.sse import KEEP_ALIVE
 from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.recording.recorder import OpenRecording
-from streamkit.web.recording_ends import WHOLE
+from streamkit.web.recording import WHOLE, ExchangeRecording
 from streamkit.web.source import TimedSource, because
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
@@ -83,7 +82,7 @@ async def ask(
     client_headers: Mapping[str, str] = NO_HEADERS,
     features: Mapping[str, str] = NO_HEADERS,
     trace_headers: Mapping[str, str] = NO_HEADERS,
-    recording: OpenRecording | None = None,
+    recording: ExchangeRecording | None = None,
 ) -> SocketAnswer:
     """Ask what ``body`` asks, and return once the first message is there. Whoever gets a source closes it.
 
@@ -116,7 +115,7 @@ async def _opened(
     headers: Mapping[str, str],
     body: bytes,
     started: float,
-    recording: OpenRecording | None,
+    recording: ExchangeRecording | None,
 ) -> SocketAnswer:
     handshake = _Handshake()
     try:
@@ -202,7 +201,7 @@ def _handshaking(session: ClientSession, upstream: Upstream, handshake: _Handsha
 
 
 async def _not_switched(
-    response: ClientResponse, upstream: Upstream, recording: OpenRecording | None
+    response: ClientResponse, upstream: Upstream, recording: ExchangeRecording | None
 ) -> ProviderFailed:
     """What an answer says that did not open the socket; it is closed."""
     failed = await error_of(response, upstream, recording=recording)

@@ -80,7 +80,7 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Upstream:
     """One place that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
-    name: str
+    name: str = field(metadata={"no_key": True})  # a configuration has it as the name of the table
     #: A dialect, or a provider that speaks one (``"deepseek"``).
     dialect: str
     #: As the provider's own client takes it: ``"https://api.openai.com/v1"``.

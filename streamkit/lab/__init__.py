@@ -1,0 +1,1 @@
+"""Test tools: record, replay, mock, doctor and inspector, and the demo model."""

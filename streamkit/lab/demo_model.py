@@ -1,0 +1,262 @@
+"""What the demo model says: which recording answers a request, and what of it is replaced.
+
+The recordings are streams as providers write them. Replaced is only what must fit the request: the model's name, ids, counts,
+the calls with their arguments, and what the client's tools said.
+
+Offered tools are called, unless the client has just sent results: these are read back, so that a tool loop ends. A required
+call is made in any case. A token is a delta, or a word of a prompt.
+
+Sampling options and ``stop`` change nothing, and only functions are called. Several choices are an error, and so is a schema
+for which no value can be made up.
+
+Source: dialects.md §1.1, §1.2, §1.3.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise, takewhile
+from typing import Any, Final
+
+import orjson
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    OutputFormat,
+    Reasoning,
+    Refusal,
+    Request,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from streamkit.dialects import dialect_named
+from streamkit.errors import BadRequest
+from streamkit.events import (
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TextDelta,
+    ToolCallDelta,
+    UsageReported,
+    WireEvent,
+)
+from streamkit.lab.minimal_value import NoValue, minimal_object
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.machines import Chain
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import random_id
+from streamkit.text.quoting import quoted, shortened
+
+#: In the recording of an answer to results, what stands for them.
+RESULTS: Final = "{results}"
+#: Of a result, this much is read back.
+EXCERPT_CHARS: Final = 80
+FRAGMENT_CHARS: Final = 4
+DELTAS: Final = (ReasoningDelta, TextDelta, ToolCallDelta)
+WORD: Final = re.compile(r"\s*\S+")
+
+
+@cache
+def settings() -> dict[str, Any]:
+    """What is said of the demo beside its recordings: the dialect, and commands that ask it."""
+    return tomllib.loads(files("streamkit.lab").joinpath("demo_recordings", "demo.toml").read_text("utf-8"))
+
+
+def dialect() -> str:
+    """What the demo model speaks."""
+    return str(settings()["dialect"])
+
+
+@cache
+def recording(name: str) -> tuple[WireEvent, ...]:
+    """The events of a bundled recording. Raises StreamError for one that is broken."""
+    spoken, report = dialect_named(dialect()), StreamReport()
+    machines = Chain(spoken.parser(DEFAULT_LIMITS, report), spoken.decoder(DEFAULT_LIMITS, report))
+    body = files("streamkit.lab").joinpath("demo_recordings", f"{name}.sse").read_bytes()
+    events = (*machines.feed(body), *machines.finish())
+    if machines.fault is not None:
+        raise machines.fault
+    return events
+
+
+def answer(
+    request: Request,
+    *,
+    reasons: bool,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> list[WireEvent]:
+    """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be.
+
+    ``make_id`` takes the prefix of an id, ``clock`` gives seconds since the epoch: fixed ones give the same events again.
+    """
+    _check(request)
+    events = _reply_events(request)
+    if not reasons:
+        events = [event for event in events if not isinstance(event, ReasoningDelta)]
+    events = _bounded(events, request.options.max_tokens)
+    ids = {event.index: make_id("call_") for event in events if isinstance(event, ToolCallDelta)}
+    for number, event in enumerate(events):
+        match event:
+            case ResponseStarted():
+                events[number] = ResponseStarted(make_id("chatcmpl-"), request.model, int(clock()), event.vendor)
+            case ToolCallDelta() if event.id:
+                events[number] = evolve(event, id=ids[event.index])
+            case UsageReported():
+                events[number] = _usage(request, events)
+    return events
+
+
+def _check(request: Request) -> None:
+    if not request.model:
+        raise BadRequest("model", "the name of a model is needed")
+    if (request.options.choices or 1) != 1:
+        raise BadRequest("n", f"the demo model gives one choice, not {request.options.choices}")
+    most = request.options.max_tokens
+    if most is not None and most < 1:
+        raise BadRequest(request.options.native_max_tokens or "max_tokens", f"at least 1 is needed, not {most}")
+
+
+def _reply_events(request: Request) -> list[WireEvent]:
+    choice = request.tool_choice or ToolChoice()
+    offered, results, output = _offered(request, choice), _results(request), request.options.output
+    if offered and (choice.mode == "required" or not results):
+        most = 1 if choice.parallel is False else 2
+        return list(_calling([(request.tools[number].name, _arguments(request, number)) for number in offered[:most]]))
+    if output is not None and output.kind != "text":
+        return list(_writing(_document(output)))
+    return list(_reading_back(results) if results else recording("text"))
+
+
+def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]:
+    """The events up to so many tokens. A call of which no argument was said by then had not begun."""
+    tokens = [event for event in events if isinstance(event, DELTAS)]
+    if max_tokens is None or len(tokens) <= max_tokens:
+        return events
+    begun = {event.index for event in tokens[:max_tokens] if isinstance(event, ToolCallDelta) and event.arguments}
+    bounded: list[WireEvent] = []
+    for event in events:
+        if isinstance(event, DELTAS):
+            max_tokens -= 1
+            if max_tokens >= 0 and not (isinstance(event, ToolCallDelta) and event.index not in begun):
+                bounded.append(event)
+        else:
+            bounded.append(StopReasonSeen("length", "length") if isinstance(event, StopReasonSeen) else event)
+    return bounded
+
+
+def _usage(request: Request, events: list[WireEvent]) -> UsageReported:
+    tokens = Counter(type(event) for event in events if isinstance(event, DELTAS))
+    read, output = sum(len(text.split()) for text in texts(request)), tokens.total()
+    return UsageReported(
+        input_total=read, output_total=output, output_reasoning=tokens[ReasoningDelta], total=read + output
+    )
+
+
+def texts(request: Request) -> Iterator[str]:
+    """All texts of the conversation: what is said, thought and called, and what tools said."""
+    for turn in request.turns:
+        for part in turn.parts:
+            match part:
+                case Text() | Reasoning() | Refusal() | ToolResult():
+                    yield part.text
+                case ToolCall():
+                    yield part.arguments
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def _offered(request: Request, choice: ToolChoice) -> list[int]:
+    """The numbers of the tools that may be called. Raises BadRequest for a choice that can't be made."""
+    names = {tool.name: number for number, tool in enumerate(request.tools) if tool.kind == "function"}
+    unknown = [name for name in choice.names if name not in names]
+    if unknown:
+        raise BadRequest("tool_choice", f"no function that is offered is called {quoted(unknown[0])}")
+    if choice.mode == "required" and not names:
+        raise BadRequest("tool_choice", "a call is required, and no function is offered")
+    if choice.mode == "none":
+        return []
+    return [number for name, number in names.items() if not choice.names or name in choice.names]
+
+
+def _arguments(request: Request, number: int) -> str:
+    try:
+        return orjson.dumps(minimal_object(request.tools[number].parameters or {})).decode()
+    except NoValue as error:
+        raise BadRequest(f"tools[{number}].function.parameters", f"no call can be made up: {error}") from error
+
+
+def _calling(calls: list[tuple[str, str]]) -> Iterator[WireEvent]:
+    """The recording of two calls with other names and arguments: each cut into as many fragments as there were."""
+    recorded = recording("calls")
+    count = Counter(event.index for event in recorded if isinstance(event, ToolCallDelta) and event.arguments)
+    names = {index: name for index, (name, _) in enumerate(calls)}
+    fragments = {index: iter(_pieces(text, count[index])) for index, (_, text) in enumerate(calls)}
+    for event in recorded:
+        if not isinstance(event, ToolCallDelta):
+            yield event
+        elif event.index in names:
+            if event.name:
+                yield evolve(event, name=names[event.index])
+            elif fragment := next(fragments[event.index]):
+                yield evolve(event, arguments=fragment)
+
+
+def _pieces(text: str, count: int) -> list[str]:
+    """The text in so many pieces of the same length, some of them empty where it is short."""
+    ends = [len(text) * number // count for number in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _results(request: Request) -> list[str]:
+    """What the tools said since the model last spoke."""
+    names = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
+    latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
+    results = [part for turn in reversed([*latest]) for part in turn.parts if isinstance(part, ToolResult)]
+    return [f"{names.get(result.call_id) or 'a tool'} said {_excerpt(result.text)}" for result in results]
+
+
+def _excerpt(text: str) -> str:
+    squeezed = " ".join(text.split())
+    if not squeezed:
+        return "nothing that is text"
+    return f"“{shortened(squeezed, EXCERPT_CHARS)}”"
+
+
+def _reading_back(results: list[str]) -> Iterator[WireEvent]:
+    for event in recording("results"):
+        if isinstance(event, TextDelta) and event.text.strip() == RESULTS:
+            yield from (TextDelta(word) for word in WORD.findall(f" {', '.join(results)}."))
+        else:
+            yield event
+
+
+def _writing(document: str) -> Iterator[WireEvent]:
+    """The recording of a text with another text: a document in fragments, which has no words."""
+    pieces = [document[start : start + FRAGMENT_CHARS] for start in range(0, len(document), FRAGMENT_CHARS)]
+    for event in recording("text"):
+        if not isinstance(event, TextDelta):
+            yield event
+        elif pieces:
+            yield from map(TextDelta, pieces)
+            pieces = []
+
+
+def _document(output: OutputFormat) -> str:
+    """The JSON text that the request asks for."""
+    try:
+        return orjson.dumps(minimal_object(output.schema) if output.kind == "schema" else {"answer": "demo"}).decode()
+    except NoValue as error:
+        raise BadRequest("response_format.json_schema.schema", f"no answer can be made up: {error}") from error

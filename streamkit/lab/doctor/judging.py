@@ -1,0 +1,291 @@
+"""An answer judged: by the grammar of its dialect, and by what it was to be.
+
+The grammar is ``streamkit/lint.py``'s; ``findings.py`` has what no grammar shows. Whether a server stops when its client
+leaves can't be seen, so that an answer that was left has no verdict but that of its beginning.
+
+Source: observe.md O33, F52 to F55.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from typing import Final, get_args
+
+from attrs import evolve, field, frozen
+
+from streamkit.conversation.messages import Response
+from streamkit.dialects import source_named
+from streamkit.dialects.base import Dialect
+from streamkit.errors import StreamError
+from streamkit.events import ProviderFailed
+from streamkit.http_errors import decode_error
+from streamkit.lab.doctor.exchange import Exchange
+from streamkit.lab.doctor.findings import (
+    BODY_TYPE,
+    IN_TEXT,
+    Finding,
+    advice_for,
+    content_type_of,
+    of_content_type,
+    of_difference,
+    of_end,
+    of_reads,
+    of_refusal,
+    of_repair,
+    of_what_it_says,
+    shown,
+)
+from streamkit.lab.doctor.probes import Probe
+from streamkit.lab.recording import Read, Recording
+from streamkit.lint import Check
+from streamkit.policy import TOLERANT, TextCalls
+from streamkit.read_options import ReadOptions
+from streamkit.recipes import collect
+from streamkit.report import Status, StreamReport, describe
+from streamkit.translation.bodies import decode_response
+
+#: From best to worst: one answer that is broken outweighs all that would be repaired.
+WORSE: Final = (Status.DONE, Status.WOULD_BE_REPAIRED, Status.FAILED, Status.NOT_THIS_DIALECT)
+
+_LOOKING: Final = evolve(TOLERANT, think_tags="on", text_calls=get_args(TextCalls))
+
+
+@frozen(kw_only=True)
+class Timing:
+    """When an answer came, in seconds since the request; None where nothing came."""
+
+    headers_s: float | None
+    first_s: float | None
+    last_s: float | None
+    greatest_gap_s: float | None  #: between two reads
+    reads: int
+    frames: int  #: of a stream: events, lines or messages
+
+
+@frozen(kw_only=True)
+class Judged:
+    """One answer, and what was found."""
+
+    probe: Probe
+    exchange: Exchange
+    status: Status  #: one of ``WORSE``
+    timing: Timing
+    findings: tuple[Finding, ...] = ()
+    check: Check | None = None  #: of a stream
+    response: Response | None = field(default=None, repr=False)  #: what it says, where it could be read
+    failed: ProviderFailed | None = None  #: the error that the server answered with
+    ends: bool = False  #: nothing more is to be sent: what follows would come to the same
+
+    @property
+    def recording(self) -> Recording:
+        return self.exchange.recording
+
+
+async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, keyed: bool) -> Judged:
+    """Judge an answer. ``first``: it is the first of the examination; ``keyed``: a key was sent. Raises UsageError."""
+    named, _ = source_named(dialect)
+    recording = exchange.recording
+    response_line = recording.response
+    if response_line is None:
+        return _unanswered(probe, exchange)
+    if response_line.status != 200:
+        failed = decode_error(response_line.status, recording.body, dialect, exchange.headers)
+        if probe.way == "spoiled":
+            findings = list(of_refusal(named, failed, exchange))
+            return _judged(probe, exchange, findings, failed=failed)
+        return _refused(probe, exchange, failed, first=first, keyed=keyed)
+    if probe.way == "spoiled":
+        accepted = Finding.error(
+            "bad_request",
+            "a request whose conversation is a number was answered with status 200",
+            "answer 400 to what can't be read: clients take any 200 for an answer of the model",
+        )
+        return _judged(probe, exchange, (accepted,))
+    if not probe.streams:
+        return await _whole(probe, exchange, named, dialect)
+    return await _stream(probe, exchange, named, dialect)
+
+
+def compared(streamed: Judged, whole: Judged) -> Judged:
+    """The judgement of the whole answer, with what differs from the streamed one to the same request."""
+    one, other = streamed.response, whole.response
+    if one is None or other is None:
+        return whole
+    return evolve(whole, findings=(*whole.findings, *of_difference(one, other)))
+
+
+# -- no answer of the model ----------------------------------------------------------------------------------------------
+
+
+def _unanswered(probe: Probe, exchange: Exchange) -> Judged:
+    message = "there is no answer" if exchange.failed is None else str(exchange.failed)
+    finding = Finding.error(
+        "no_answer", message, "look whether the server is up, and whether scheme, host and port of the URL are right"
+    )
+    return _judged(probe, exchange, (finding,), worst=Status.FAILED, ends=True)
+
+
+def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first: bool, keyed: bool) -> Judged:
+    """Another status than 200 where an answer was due."""
+    status = failed.http_status or 0
+    ends = first or 300 <= status < 400 or status in {401, 403, 404, 429}
+    advice = advice_for(status, exchange, keyed=keyed)
+    if probe.length and status == 400:
+        finding = Finding.note(
+            "length",
+            f"an answer of {probe.request.options.max_tokens} tokens is refused: {shown(failed.message)}",
+            "nothing, where the dialect has a least bound; clients that count tokens so will fail",
+        )
+        return _judged(probe, exchange, (finding,), failed=failed)
+    finding = Finding.error("status", f"status {status}: {shown(failed.message)}", advice)
+    return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
+
+
+# -- whole answers and streams -------------------------------------------------------------------------------------------
+
+
+async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:
+    findings = list(of_content_type(BODY_TYPE, exchange))
+    report = StreamReport()
+    response: Response | None = None
+    try:
+        if content_type_of(exchange) == named.media_type:
+            response = await collect(_bodies(exchange.recording.reads), dialect, report=report)
+            report.repair("stream_for_body")
+        else:
+            response = decode_response(exchange.recording.body, dialect, report=report)
+    except StreamError as error:
+        reason = describe(error)
+    else:
+        reason = _why_not_clean(response)
+    findings += of_end(exchange, whole=not reason)
+    if response is None or reason:
+        findings.append(
+            Finding.error(
+                "whole", reason, "answer `stream: false` with one whole JSON object, and errors with their status"
+            )
+        )
+        return _judged(probe, exchange, findings, response=response, worst=Status.FAILED)
+    findings += [of_repair(kind) for kind in report.repairs]
+    findings += of_what_it_says(probe, response)
+    return _judged(probe, exchange, findings, response=response)
+
+
+def _why_not_clean(response: Response) -> str:
+    if response.error is not None:
+        return f"the answer has status 200 and is an error: {shown(response.error.message)}"
+    return "" if response.clean else "the answer has no reason for its end"
+
+
+async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:
+    recording = exchange.recording
+    check = Check(named.name)
+    for read in recording.reads:
+        check.feed(read.data)
+    findings = list(of_content_type(named.media_type, exchange))
+    if probe.way == "left":  # how much of it came by then is chance
+        return _judged(probe, exchange, findings, frames=check.report.frames)
+    if recording.ending == "client_left":  # by us, so that its end says nothing of the server
+        findings += of_end(exchange, whole=False)
+        clean = not check.report.repairs and all(violation.severity == "note" for violation in check.violations)
+        status = Status.DONE if clean else Status.WOULD_BE_REPAIRED
+        return _judged(probe, exchange, findings, frames=check.report.frames, check=check, worst=status)
+    if (body := _body_for_stream(exchange, dialect)) is not None:
+        findings += [*of_end(exchange, whole=True), of_repair("body_for_stream"), *of_what_it_says(probe, body)]
+        return _judged(probe, exchange, findings, response=body)
+    if exchange.failed is not None:
+        check.break_off(exchange.failed)
+    status = check.finish()
+    frames = check.report.frames
+    if status is Status.NOT_THIS_DIALECT:
+        found = Finding.error(
+            "dialect",
+            describe(check.fault) if check.fault is not None else "the answer has another dialect",
+            "name the dialect that the server speaks",
+        )
+        return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
+    response = await collect(_bodies(recording.reads), dialect)
+    findings += of_end(exchange, whole=response.clean)
+    if response.error is not None:  # which may be well said, so that no rule is broken
+        status = Status.FAILED
+        findings.append(
+            Finding.error(
+                "error", f"the stream ends in an error: {shown(response.error.message)}", "look into the server's log"
+            )
+        )
+    elif response.clean:
+        findings += of_what_it_says(probe, response)
+        findings += [of_repair(kind) for kind in await _in_text(probe, recording, dialect)]
+    if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
+        findings += of_reads(recording.reads, frames)
+    return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
+
+
+def _body_for_stream(exchange: Exchange, dialect: str) -> Response | None:
+    """The whole answer that came where a stream was asked for; None: it is none."""
+    body = exchange.recording.body
+    if content_type_of(exchange) != BODY_TYPE or not body.lstrip().startswith(b"{"):
+        return None
+    try:
+        response = decode_response(body, dialect)
+    except StreamError:
+        return None
+    return response if response.clean else None
+
+
+async def _in_text(probe: Probe, recording: Recording, dialect: str) -> list[str]:
+    """The kinds of repair of a reader that looks for thinking and calls in the text, which others take for what was said."""
+    options = ReadOptions(policy=_LOOKING, tools=probe.request.tools or None)
+    report = StreamReport()
+    await collect(_bodies(recording.reads), dialect, options, report=report)
+    return [kind for kind in IN_TEXT if report.repairs[kind]]
+
+
+async def _bodies(reads: Sequence[Read]) -> AsyncIterator[bytes]:
+    for read in reads:
+        yield read.data
+
+
+# -- the verdict ---------------------------------------------------------------------------------------------------------
+
+
+def _judged(
+    probe: Probe,
+    exchange: Exchange,
+    findings: Sequence[Finding],
+    *,
+    worst: Status = Status.DONE,
+    frames: int = 0,
+    check: Check | None = None,
+    response: Response | None = None,
+    failed: ProviderFailed | None = None,
+    ends: bool = False,
+) -> Judged:
+    """``worst`` is the status that the answer has without the findings."""
+    if any(finding.severity == "error" for finding in findings):
+        worst = max(worst, Status.WOULD_BE_REPAIRED, key=WORSE.index)
+    return Judged(
+        probe=probe,
+        exchange=exchange,
+        status=worst,
+        timing=_timing(exchange.recording, frames),
+        findings=tuple(findings),
+        check=check,
+        response=response,
+        failed=failed,
+        ends=ends,
+    )
+
+
+def _timing(recording: Recording, frames: int) -> Timing:
+    reads = recording.reads
+    gaps = [later.t - earlier.t for earlier, later in pairwise(reads)]
+    return Timing(
+        headers_s=None if recording.response is None else recording.response.t,
+        first_s=reads[0].t if reads else None,
+        last_s=reads[-1].t if reads else None,
+        greatest_gap_s=max(gaps, default=None),
+        reads=len(reads),
+        frames=frames,
+    )

@@ -1,0 +1,183 @@
+"""What was found, written down: as an object for programs, in Markdown for an issue, and as lines for people.
+
+None of them names the host. The model's name is there, and of what it said no more than a rule quotes. ``lint`` of a kept
+stream gives the same violations and repairs.
+
+Source: observe.md O33, O34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, Final
+
+from attrs import asdict
+
+from streamkit.lab.doctor.findings import Finding
+from streamkit.lab.doctor.judging import WORSE, Judged
+from streamkit.lab.doctor.probes import Plan
+from streamkit.lint import VERDICTS, Found, members_of, sentence
+from streamkit.report import Status
+
+#: Of a stream that is left, the one thing that can be said.
+NOT_OBSERVABLE: Final = (
+    "left at its first read; whether the server then stops can't be seen from outside: look at its own metrics"
+)
+_NOT_THIS_DIALECT: Final = "not this dialect"
+
+
+def status_of(judged: Sequence[Judged]) -> Status:
+    """The worst of all answers."""
+    return max((each.status for each in judged), key=WORSE.index, default=Status.DONE)
+
+
+def verdict_of(status: Status) -> str:
+    """What a status is called."""
+    return _NOT_THIS_DIALECT if status is Status.NOT_THIS_DIALECT else VERDICTS.get(status, "broken")
+
+
+def as_object(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> dict[str, Any]:
+    """All that was found, as JSON values."""
+    return {
+        "streamkit": version("streamkit-llm"),
+        "dialect": dialect,
+        "model": model,
+        "verdict": verdict_of(status_of(judged)),
+        "requests": len(judged),
+        "most_tokens": plan.tokens,
+        "left_out": dict(plan.left_out),
+        "probes": [_probe_object(each) for each in judged],
+    }
+
+
+def _probe_object(judged: Judged) -> dict[str, Any]:
+    recording, check, response = judged.recording, judged.check, judged.response
+    answer: dict[str, Any] = {
+        "probe": judged.probe.name,
+        "verdict": verdict_of(judged.status),
+        "status": None if recording.response is None else recording.response.status,
+        "end": recording.ending,
+        "bytes": len(recording.body),
+        **asdict(judged.timing),
+    }
+    if response is not None:
+        usage = response.usage
+        answer |= {
+            "stop_reason": response.choices[0].stop_reason if response.choices else None,
+            "calls": [call.verdict.kind if call.verdict is not None else None for call in response.tool_calls],
+            "input_tokens": None if usage is None else usage.input_total,
+            "output_tokens": None if usage is None else usage.output_total,
+        }
+    if check is not None:
+        answer |= members_of(check)
+    return {**answer, "findings": [asdict(finding) for finding in judged.findings]}
+
+
+def line_of(judged: Judged) -> str:
+    """One answer in a line, without what is wrong with it."""
+    return f"{judged.probe.name:<9} {verdict_of(judged.status):<11} {_facts(judged)}"
+
+
+def _facts(judged: Judged) -> str:
+    recording, timing, response = judged.recording, judged.timing, judged.response
+    if recording.response is None:
+        return "no answer"
+    if recording.response.status != 200 or judged.probe.way == "spoiled":
+        return f"status {recording.response.status}" + (f", {judged.failed.type}" if judged.failed is not None else "")
+    if judged.probe.way == "left":
+        return NOT_OBSERVABLE
+    facts = [_arrival(judged)]
+    if timing.first_s is not None:
+        facts.append(f"first after {timing.first_s:.2f} s")
+    if timing.greatest_gap_s is not None:
+        facts.append(f"greatest gap {timing.greatest_gap_s:.2f} s")
+    if response is not None:
+        if response.tool_calls:
+            facts.append(_several(len(response.tool_calls), "call"))
+        if response.choices and response.choices[0].stop_reason:
+            facts.append(f"stop reason {response.choices[0].stop_reason}")
+        if response.usage is not None:
+            facts.append(f"{_count(response.usage.input_total)} + {_count(response.usage.output_total)} tokens")
+    return ", ".join(facts)
+
+
+def _arrival(judged: Judged) -> str:
+    timing = judged.timing
+    reads = _several(timing.reads, "read")
+    return f"{_several(timing.frames, 'event')} in {reads}" if judged.probe.streams else reads
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _count(tokens: int | None) -> str:
+    return "?" if tokens is None else str(tokens)
+
+
+def found_lines(judged: Sequence[Judged]) -> Iterator[tuple[str, str]]:
+    """What is wrong, the same thing once: a line with the answers that it was found in, and what it means or what to do."""
+    rules: dict[object, list[tuple[str, Found]]] = {}
+    findings: dict[object, list[tuple[str, Finding]]] = {}
+    for each in judged:
+        for found in () if each.check is None else each.check.found:
+            rules.setdefault(found.kind, []).append((each.probe.name, found))
+        for finding in each.findings:
+            key = finding.rule, finding.severity, finding.advice
+            findings.setdefault(key, []).append((each.probe.name, finding))
+    for group in rules.values():
+        probe, first = group[0]
+        place = f"{probe}, byte {first.offset}" + (f", frame {first.frame}" if first.frame >= 0 else "")
+        yield f"{_names(group)}: {first.what} ({place}{_more(group)})", sentence(first.explanation)
+    for others in findings.values():
+        _, finding = others[0]
+        yield f"{_names(others)}: {finding.severity} {finding.rule}: {finding.message}", finding.advice
+
+
+def _names(group: Sequence[tuple[str, object]]) -> str:
+    return ", ".join(dict.fromkeys(name for name, _ in group))
+
+
+def _more(group: Sequence[object]) -> str:
+    return f"; {len(group)} in all" if len(group) > 1 else ""
+
+
+def as_lines(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> Iterator[str]:
+    """What is behind the lines of the answers: what is wrong, what was left out, and the verdict."""
+    for what, meaning in found_lines(judged):
+        yield f"  {what}"
+        yield f"    {meaning}"
+    for name, reason in plan.left_out.items():
+        yield f"  {name}: left out: {reason}"
+    yield f"{dialect}, {model}: {verdict_of(status_of(judged))}"
+
+
+def as_markdown(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> Iterator[str]:
+    """A report to paste into an issue, in lines. What came over the wire stands in code spans."""
+    yield f"### {_code(dialect)}, model {_code(model)}: {verdict_of(status_of(judged))}"
+    yield ""
+    yield f"`streamkit doctor` {version('streamkit-llm')}, {len(judged)} requests."
+    yield ""
+    yield "| request | verdict | answer |"
+    yield "| --- | --- | --- |"
+    for each in judged:
+        yield f"| {each.probe.name}: {each.probe.title} | {verdict_of(each.status)} | {_facts(each)} |"
+    for name, reason in plan.left_out.items():
+        yield f"| {name} | left out | {_cell(reason)} |"
+    yield ""
+    for what, meaning in found_lines(judged):
+        yield f"- {_code(what)}"
+        yield f"  {_cell(meaning)}"
+
+
+_ESCAPED: Final[Mapping[int, str]] = {ord(mark): f"\\{mark}" for mark in "\\`*_[]<>|#~"}
+
+
+def _cell(text: str) -> str:
+    return text.translate(_ESCAPED)
+
+
+def _code(text: str) -> str:
+    """A code span that no backtick in the text ends (CommonMark §6.1)."""
+    return f"`` {text} ``" if "`" in text and "``" not in text else f"`{text.replace('`', chr(39))}`"

@@ -1,0 +1,82 @@
+"""Recordings as captures. Raw bytes of a file have no times: they are shown frame by frame, over bytes.
+
+Source: observe.md O38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from typing import Final
+
+from streamkit.dialects import source_named
+from streamkit.errors import SourceFailed
+from streamkit.lab.inspector.captures import Capture
+from streamkit.lab.inspector.reading import Reading
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.pipeline import close_each
+from streamkit.read_options import ReadOptions
+from streamkit.report import Status, StreamReport
+
+#: How a stream ended, in a word for the list.
+ENDINGS: Final[Mapping[Status, str]] = {
+    Status.DONE: "whole",
+    Status.CUT: "cut",
+    Status.FAILED: "failed",
+    Status.PROVIDER_ERROR: "error",
+    Status.NOT_THIS_DIALECT: "other dialect",
+}
+
+
+async def follow(
+    source: AsyncIterable[bytes],
+    capture: Capture,
+    dialect: str,
+    options: ReadOptions,
+    *,
+    upstream: str = "",
+    whole: bool = False,
+) -> None:
+    """Put all of ``source`` into ``capture``, as it comes; in one that is not timed, each frame for itself.
+
+    ``upstream`` is who answered, if not the file, and ``whole`` says that it is a whole response.
+
+    The source is closed. Raises what it raises, unless the stream was whole before, and UsageError for an unknown name.
+    """
+    reading = Reading(dialect, options, whole=whole)
+    capture.attempt(upstream or capture.about.get("file", ""), dialect, options, whole=whole)
+    chunks = source if capture.timed or whole else frames(source, dialect)
+    try:
+        try:
+            async for chunk in chunks:
+                capture.read(chunk)
+                reading.feed(chunk)
+        except SourceFailed as error:
+            if not reading.report.terminated:
+                capture.end({"ending": ENDINGS[Status.FAILED], "error": str(error)})
+                raise
+        reading.finish()
+        capture.end({"ending": ENDINGS[reading.report.status]})
+    finally:
+        if capture.ended is None:
+            capture.end({"ending": ENDINGS[Status.FAILED]})
+        await close_each(chunks, source)
+
+
+async def frames(source: AsyncIterable[bytes], dialect: str) -> AsyncGenerator[bytes, None]:
+    """The bytes of each frame of ``dialect``; together they are those of the source. Raises what it raises."""
+    parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
+    held, begin = b"", 0  # what is not yielded yet, and with which byte that begins
+    failed = None
+    try:
+        async for chunk in source:
+            held += chunk
+            for frame in parser.feed(chunk):
+                if frame.offset > begin:
+                    yield held[: frame.offset - begin]
+                    held, begin = held[frame.offset - begin :], frame.offset
+    except SourceFailed as error:
+        failed = error
+    if held:
+        yield held
+    if failed is not None:
+        raise failed

@@ -1,0 +1,33 @@
+"""A scripted provider in any dialect, with a verdict on its client. See docs/how-to/mock-a-provider.md."""
+
+from streamkit.lab.mock.script import Match, Script, Turn
+from streamkit.lab.mock.server import Mock
+from streamkit.lab.mock.serving import ServedMock, served_mock
+from streamkit.lab.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Think, Usage, Wait
+from streamkit.lab.mock.verdict import ClientVerdict, Finding
+from streamkit.lab.mock.writing import Timing
+
+__all__ = [
+    "Call",
+    "ClientVerdict",
+    "Comment",
+    "Cut",
+    "Error",
+    "Finding",
+    "Match",
+    "Mock",
+    "Raw",
+    "Reset",
+    "Say",
+    "Script",
+    "ServedMock",
+    "Stall",
+    "Status",
+    "Stop",
+    "Think",
+    "Timing",
+    "Turn",
+    "Usage",
+    "Wait",
+    "served_mock",
+]

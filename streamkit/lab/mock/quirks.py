@@ -1,0 +1,241 @@
+"""Quirks: what a conforming answer becomes where a provider does otherwise, so that a reader has to repair just that.
+
+There is one for each kind of repair that a stream can need (``STREAM_REPAIRS``), named as the repair. Most change the frames
+of a stream, and stand with their dialect (``dialects/base.py``, ``Dialect.quirks``); those of this module change the form of
+an answer or its end, whatever the dialect. For an answer that lacks what a quirk changes an equal one is returned. Nothing is
+random.
+
+Source: observe.md O31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from itertools import count, pairwise
+from typing import Final, Literal, TypeAlias
+
+from attrs import asdict, evolve, field, frozen
+
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Response
+from streamkit.conversation.replay import replay
+from streamkit.dialects import dialect_named
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.quirks.changes import Change
+from streamkit.errors import UsageError
+from streamkit.events import TextDelta
+from streamkit.lab.mock.answer import Answer
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.recipes import reading_machine
+from streamkit.report import STREAM_REPAIRS, StreamReport
+from streamkit.text.quoting import quoted_all
+from streamkit.translation.bodies import decode_response, encode_response
+
+#: What an answer may hold. ``call``: one with arguments; ``calls``: at least two. ``no call``: text, and a natural stop.
+#: ``custom call``: a call of a custom tool, as a function of one text ``input``. ``length``: a stop at the limit of tokens.
+#: ``end``: a stop, and no error.
+Need: TypeAlias = Literal[
+    "stream", "body", "text", "reasoning", "call", "calls", "no call", "custom call", "usage", "length", "error", "end"
+]
+
+
+@frozen
+class Meaning:
+    """What a quirk does, whatever the dialect."""
+
+    what: str  #: what is changed, in a sentence
+    needs: tuple[Need, ...] = ("stream",)  #: an answer that holds all of them is changed
+    #: Other kinds of repair that this one never comes without.
+    also: tuple[str, ...] = ()
+    #: What of a reader's settings must be so that it repairs this, as a gateway's configuration says it.
+    reader: str = ""
+
+
+@frozen(kw_only=True)
+class Quirk(Meaning):
+    """One deviation of a provider of one dialect."""
+
+    kind: str  #: of the repair, a key of ``STREAM_REPAIRS``
+    #: The answer with the deviation; the same answer where it lacks what is needed.
+    apply: Callable[[Answer], Answer] = field(repr=False)
+
+
+KINDS: Final[Mapping[str, Meaning]] = {
+    # framing
+    "sse_field_unknown": Meaning("a line with a field that the standard does not know stands before the first event"),
+    "sse_error_field": Meaning("the error comes in an `error:` field instead of `data:`", ("stream", "text", "error")),
+    "sse_bare_json": Meaning("the error comes without its `data:`", ("stream", "text", "error")),
+    "body_for_stream": Meaning("the whole answer comes as one JSON body", ("stream", "end")),
+    "stream_for_body": Meaning("the answer comes as a stream though a whole one was asked for", ("body",)),
+    "continued": Meaning("the connection closes behind the first text", ("stream", "text"), reader='`on_cut = "continue"`'),
+    "array_unclosed": Meaning("the stream comes as an array that is never closed"),
+    "comment_as_data": Meaning("a comment comes as data behind the first event"),
+    "last_event_unterminated": Meaning("what ends the last event is left out"),
+    "event_name_missing": Meaning("no event has its `event:` line"),
+    "event_type_missing": Meaning("no payload says its type", ("stream", "end")),
+    "invalid_utf8": Meaning("a byte that is no UTF-8 stands behind the first text", ("stream", "text")),
+    "lone_surrogate": Meaning("half of a surrogate pair stands behind the first text", ("stream", "text")),
+    "character_cut": Meaning("a character comes behind the first text in two halves", ("stream", "text")),
+    "number_out_of_range": Meaning("a number of 401 digits stands in a payload", ("stream", "text")),
+    # decoding
+    "payload_no_object": Meaning("a payload `null` comes behind the first frame"),
+    "payload_in_list": Meaning("a payload comes as the only one of a list", ("stream", "text", "end")),
+    "field_invalid": Meaning("a field has a value of another type", ("stream", "text", "usage", "end")),
+    "error_shape": Meaning("the error comes in another form", ("stream", "error")),
+    "calls_unanswered": Meaning("no call before the error is given its result", ("stream", "call", "error")),
+    "foreign_terminator": Meaning("`[DONE]` comes behind the end"),
+    "choice_index_missing": Meaning("no choice has its index"),
+    "index_invalid": Meaning("indices come as text", ("stream", "text", "call")),
+    "boolean_invalid": Meaning("truth values come as text", ("stream", "reasoning")),
+    "delta_missing": Meaning("a choice without a delta comes before the first text", ("stream", "text")),
+    "thinking_in_text": Meaning(
+        "reasoning comes in the text, between `<think>` and `</think>`", ("stream", "reasoning"), reader='`think_tags = "on"`'
+    ),
+    "call_in_text": Meaning(
+        "calls come in the text, between `<tool_call>` and `</tool_call>`",
+        ("stream", "call"), reader='`text_calls = ["hermes"]`'
+    ),
+    "text_as_object": Meaning("a text comes as an object with it", ("stream", "text", "reasoning")),
+    "list_missing": Meaning("the only object of a list comes without the list", ("stream", "call", "usage", "end")),
+    "list_unasked": Meaning("an object comes as the only one of a list", ("stream", "text", "call")),
+    "object_missing": Meaning("an object comes as the text in it", ("stream", "text", "reasoning")),
+    "content_as_list": Meaning("the text comes as a list of parts", ("stream", "text")),
+    "said_twice": Meaning("calls or texts come in two members that mean the same", ("stream", "text", "call")),
+    "arguments_not_text": Meaning("the arguments of a call come as an object", ("stream", "call")),
+    "arguments_not_object": Meaning("the arguments of a call come as text", ("stream", "call")),
+    "block_unopened": Meaning("the start of a text is left out, or what ends it comes twice", ("stream", "text", "end")),
+    "block_unclosed": Meaning("what ends the last block or call is left out", ("stream", "text", "calls", "end")),
+    "block_mismatch": Meaning("a text comes in a block of another kind", ("stream", "text", "reasoning", "call")),
+    "block_reopened": Meaning("the start of a block or call comes twice", ("stream", "text", "call")),
+    "response_bare": Meaning("the members of a response stand in its events themselves"),
+    "response_restarted": Meaning("the start of the response comes twice"),
+    # identity of tool calls
+    "identity_blank": Meaning("the id of a call is blank, or each of its fragments has a blank one", ("stream", "call")),
+    "index_missing": Meaning("calls or blocks have no index", ("stream", "text", "call")),
+    "index_reused": Meaning("all calls or blocks have one index", ("stream", "reasoning", "calls")),
+    "index_changed": Meaning("the start of a call has another index than its fragments", ("stream", "call")),
+    "id_missing": Meaning("no call has an id", ("stream", "call")),
+    "id_repeated": Meaning("each fragment of a call has its id", ("stream", "call")),
+    "id_changed": Meaning("the first fragment of a call has another id", ("stream", "call")),
+    "id_duplicate": Meaning("all calls have one id", ("stream", "calls")),
+    "id_late": Meaning("a call has no id before its last fragment", ("stream", "call"), also=("id_missing",)),
+    "name_repeated": Meaning("each fragment of a call has its name", ("stream", "call")),
+    "name_pieces": Meaning("the name of a call comes in two pieces", ("stream", "call")),
+    "name_changed": Meaning("a later fragment of a call has another name", ("stream", "call")),
+    "objects_split": Meaning(
+        "the arguments of the second call come behind those of the first, without an id or a name",
+        ("stream", "calls"), also=("id_missing",), reader='`policy = "lenient"`',
+    ),
+    "call_ghost": Meaning("one more call comes, with neither a name nor arguments", ("stream", "call")),
+    "call_nameless": Meaning("the first call has no name", ("stream", "call")),
+    # arguments
+    "arguments_repeated": Meaning("the whole arguments of a call, or a whole call, come once more", ("stream", "call", "end")),
+    "arguments_cumulative": Meaning("each fragment of a call says all its arguments so far", ("stream", "call")),
+    "arguments_replaced": Meaning("a call comes with other arguments first", ("stream", "call", "end")),
+    "empty_object_prefix": Meaning("`{}` comes before the arguments of a call", ("stream", "call")),
+    "fragments_missing": Meaning("the last delta is left out of a text that comes whole behind", ("stream", "no call")),
+    "whole_differs": Meaning("the whole text behind the deltas is another one", ("stream", "no call")),
+    "whole_misplaced": Meaning("the whole text behind the deltas has another number", ("stream", "text", "end")),
+    "text_repeated": Meaning("a text comes with the start of its block too, or with the end", ("stream", "text", "end")),
+    "arguments_late": Meaning("a fragment of a call comes behind its end", ("stream", "call", "end")),
+    "arguments_gap": Meaning("the arguments come in parts, which leave out places of an array", ("stream", "call")),
+    "arguments_out_of_order": Meaning("the arguments come in parts, one of which goes back", ("stream", "call")),
+    "custom_input_bare": Meaning(
+        "the arguments of a custom tool are its text alone", ("stream", "custom call"), reader="a custom tool in the request"
+    ),
+    # the end
+    "stop_with_calls": Meaning("the stop reason is the natural one, behind calls", ("stream", "call", "end")),
+    "stop_unknown_with_calls": Meaning("the stop reason is a word that nobody knows, behind calls", ("stream", "call", "end")),
+    "calls_without_call": Meaning("the stop reason says that there are calls, and there is none", ("stream", "no call")),
+    "stop_reason_foreign": Meaning("the stop reason is another dialect's word", ("stream", "length")),
+    "stop_conflict": Meaning("a weaker stop reason comes first", ("stream", "length")),
+    "finish_derived": Meaning("no stop reason comes", ("stream", "call", "end")),
+    "terminal_renamed": Meaning("the last event is `response.done`", ("stream", "no call")),
+    "after_error": Meaning("more content comes behind the error", ("stream", "text", "error")),
+    "fault_after_end": Meaning("the connection is reset behind the end", ("stream", "end")),
+    "after_end": Meaning("more content comes behind the end", ("stream", "text", "end")),
+}  # fmt: skip
+
+
+def quirks_of(dialect: str) -> Mapping[str, Quirk]:
+    """The quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``.
+
+    Raises UsageError for a dialect that there is not, and for one of a plugin that has a quirk for what is no repair.
+    """
+    named = dialect_named(dialect)
+    if unknown := named.quirks.keys() - STREAM_REPAIRS.keys():
+        raise UsageError(f"{named.name} has quirks that no repair is named as: {quoted_all(sorted(unknown))}")
+    changes = {**_ANSWERS, **{kind: _of_frames(change) for kind, change in named.quirks.items()}}
+    if not named.answers_whole or named.frame_end == b"\n":
+        del changes["body_for_stream"]  # one line of JSON is a stream, too
+    if not named.answers_whole:
+        del changes["stream_for_body"]
+    return {
+        kind: Quirk(kind=kind, apply=changes[kind], **asdict(KINDS[kind])) for kind in STREAM_REPAIRS if kind in changes
+    }
+
+
+def _of_frames(change: Change) -> Callable[[Answer], Answer]:
+    def apply(answer: Answer) -> Answer:
+        return evolve(answer, frames=change(answer.frames)) if answer.streamed else answer
+
+    return apply
+
+
+# -- the form of an answer and its end ---------------------------------------------------------------------------------
+
+
+def _as_body(answer: Answer) -> Answer:
+    """The stream as one body that says the same."""
+    if not answer.streamed or not (whole := _read(answer)).clean:
+        return answer
+    body = encode_response(whole, answer.dialect, report=StreamReport())
+    return evolve(answer, frames=(body,), content_type="application/json", streamed=False)
+
+
+def _as_stream(answer: Answer) -> Answer:
+    """The body as a stream that says the same."""
+    if answer.streamed or answer.status != HTTPStatus.OK:
+        return answer
+    named = dialect_named(answer.dialect)
+    whole = decode_response(answer.body, answer.dialect)
+    numbers = count()
+    encoding = Encoding(make_id=lambda prefix: f"{prefix}{next(numbers)}", clock=lambda: whole.created or 0)
+    encoder = named.encoder(encoding, StreamReport())
+    written = [encoder.feed([event]) for event in replay(whole)]
+    body = b"".join([*written, encoder.finish()])
+    parser = named.parser(DEFAULT_LIMITS, StreamReport())
+    places = [frame.offset for frame in [*parser.feed(body), *parser.finish()]]
+    frames = tuple(body[begin:end] for begin, end in pairwise([*places, len(body)]))
+    return evolve(answer, frames=frames, content_type=named.media_type, streamed=True)
+
+
+def _cut_in_text(answer: Answer) -> Answer:
+    """The stream up to its first text, where the connection closes."""
+    reading = reading_machine(answer.dialect)
+    for number, frame in enumerate(answer.frames if answer.streamed else (), 1):
+        if any(isinstance(event, TextDelta) for event in reading.feed(frame)):
+            return evolve(answer, frames=answer.frames[:number], end="cut")
+    return answer
+
+
+def _reset_behind_end(answer: Answer) -> Answer:
+    """The stream, and behind its end a connection that is reset."""
+    return evolve(answer, end="reset") if answer.streamed and _read(answer).clean else answer
+
+
+def _read(answer: Answer) -> Response:
+    collector = Collector(answer.dialect, StreamReport())
+    reading = reading_machine(answer.dialect)
+    for events in reading.feed(answer.body), reading.finish():
+        collector.feed(events)
+    return collector.finish()
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Answer], Answer]]] = {
+    "body_for_stream": _as_body,
+    "stream_for_body": _as_stream,
+    "continued": _cut_in_text,
+    "fault_after_end": _reset_behind_end,
+}

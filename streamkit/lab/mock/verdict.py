@@ -1,0 +1,297 @@
+"""What the mock says of its client: which faults it saw, each with the request that shows it.
+
+Theory: a server sees requests, how long a connection stays, and nothing else. So each fault is something that a later request
+says or a connection that stays; a client that ends without another request can't be judged. ``FAULTS`` defines them.
+
+Requests belong together by their conversation: the dialect and what its user said first.
+
+Source: observe.md O32, facts 46 and 51.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import define, field, frozen
+
+from streamkit.conversation.messages import Request, ToolCall, ToolResult
+from streamkit.conversation.messages import Turn as Message
+from streamkit.errors import StreamError
+from streamkit.events import ProviderFailed, TextDelta, ToolCallFinished, ToolCallStarted
+from streamkit.http_errors import is_retryable
+from streamkit.lab.mock.answer import Answer
+from streamkit.lab.mock.script import answers_in, first_said, text_of
+from streamkit.lab.mock.writing import Written
+from streamkit.machines import Chain
+from streamkit.recipes import reading_stages
+from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_response
+
+FaultKind: TypeAlias = Literal[
+    "truncated_stream_accepted",
+    "unfinished_call_answered",
+    "retry_after_ignored",
+    "bad_request_retried",
+    "no_read_timeout",
+    "left_late",
+]
+FAULTS: Final[Mapping[FaultKind, str]] = {
+    "truncated_stream_accepted": "what came of an answer that broke off or failed stands as an answer in a later request",
+    "unfinished_call_answered": "a later request has the result of a call that was never finished",
+    "retry_after_ignored": "the same was asked again before the time that Retry-After named",
+    "bad_request_retried": "the very same request came again after an error that no repetition helps (400, 401, 404 …)",
+    "no_read_timeout": "the client was still connected when a stall had lasted for its bound",
+    "left_late": "the client was still connected so long after the stream's own terminator, while the body stayed open",
+}
+NoteKind: TypeAlias = Literal["not_retried", "out_of_turns"]
+NOTES: Final[Mapping[NoteKind, str]] = {
+    "not_retried": "an error that may pass (429, 503 …) was followed by no other request of the conversation",
+    "out_of_turns": "a request came for which the script has no turn left, and got an error",
+}
+#: Seconds of a stall that a client may take before it leaves, where the script says nothing else.
+READ_TIMEOUT_S: Final = 60.0
+#: The same behind the end of a stream.
+LEAVE_S: Final = 5.0
+#: Clocks and timers are not exact: asking so many seconds early is no fault.
+EARLY_S: Final = 0.05
+#: Conversations that are watched, and requests of each; older ones are forgotten.
+CONVERSATIONS, EXCHANGES = 1000, 100
+#: Faults that are kept, and as many notes; older ones are forgotten.
+FINDINGS: Final = 1000
+
+
+@frozen
+class Finding:
+    """A fault of the client, or a note, and the request that shows it (the first is 1)."""
+
+    kind: FaultKind | NoteKind
+    request: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: request {self.request}: {self.message}"
+
+
+@frozen(kw_only=True)
+class ClientVerdict:
+    """What was seen of the client so far. ``notes`` are no faults."""
+
+    requests: int
+    faults: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether no fault was seen."""
+        return not self.faults
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as JSON values, as ``GET /verdict`` gives it."""
+        found = {
+            name: [{"kind": each.kind, "request": each.request, "message": each.message} for each in findings]
+            for name, findings in (("faults", self.faults), ("notes", self.notes))
+        }
+        return {"clean": self.clean, "requests": self.requests, **found}
+
+    def __str__(self) -> str:
+        count = "1 request" if self.requests == 1 else f"{self.requests} requests"
+        head = f"verdict on the client: {'clean' if self.clean else 'not clean'}, {count}"
+        return "\n".join([head, *(f"fault: {each}" for each in self.faults), *(f"note: {each}" for each in self.notes)])
+
+
+@frozen
+class ReadCall:
+    """A call that a client saw, and whether it saw its end."""
+
+    id: str
+    name: str
+    finished: bool
+    id_made: bool = False  #: the wire gave no id
+
+
+@frozen(kw_only=True)
+class ReadAnswer:
+    """What a client can read of an answer, and whether that is all of one."""
+
+    text: str
+    calls: tuple[ReadCall, ...]
+    whole: bool
+
+
+def read_answer(answer: Answer) -> ReadAnswer | None:
+    """What an answer says, by the machines that read any provider; None for a body that can't be read."""
+    report = StreamReport()
+    if not answer.streamed:
+        return _read_whole(answer, report)
+    reading = Chain(*(stage.make(report) for stage in reading_stages(answer.dialect)))
+    events = [*reading.feed(answer.body), *reading.finish()]
+    ended = {event.id for event in events if isinstance(event, ToolCallFinished) and event.ended}
+    return ReadAnswer(
+        text="".join(event.text for event in events if isinstance(event, TextDelta)),
+        calls=tuple(
+            ReadCall(event.id, event.name, event.id in ended, event.id_made)
+            for event in events
+            if isinstance(event, ToolCallStarted)
+        ),
+        whole=report.clean is True and reading.fault is None,
+    )
+
+
+def _read_whole(answer: Answer, report: StreamReport) -> ReadAnswer | None:
+    try:
+        response = decode_response(answer.body, answer.dialect, report=report)
+    except StreamError:
+        return None
+    calls = tuple(ReadCall(call.id, call.name, call.ended, call.id_made) for call in response.tool_calls)
+    return ReadAnswer(text=response.text, calls=calls, whole=response.clean)
+
+
+@define(kw_only=True)
+class Exchange:
+    """A request, and what of its answer matters to later ones."""
+
+    number: int
+    depth: int  #: how many answers of the model its history has
+    digest: bytes = field(repr=False)
+    failed: ProviderFailed | None = None
+    read: ReadAnswer | None = None
+    sent_at: float | None = None  #: when the latest bytes of its answer were sent, by the watch's clock
+    followed: bool = False  #: whether the conversation went on
+    judged: bool = False  #: whether a fault was found of what the client made of its answer
+
+
+@define
+class Conversation:
+    """What is known of one conversation."""
+
+    exchanges: deque[Exchange] = field(factory=lambda: deque(maxlen=EXCHANGES))
+    #: The numbers of the turns that it had.
+    had: set[int] = field(factory=set)
+    depth: int = 0  #: of its latest request
+
+
+class Watch:
+    """Watches one client, or many. ``clock`` gives seconds, and is called at each request and at the end of each answer."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._requests = 0
+        self._faults: deque[Finding] = deque(maxlen=FINDINGS)
+        self._notes: deque[Finding] = deque(maxlen=FINDINGS)
+        self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+
+    @property
+    def verdict(self) -> ClientVerdict:
+        notes = [*self._notes, *self._not_retried()]
+        return ClientVerdict(requests=self._requests, faults=tuple(self._faults), notes=tuple(notes))
+
+    def ask(self, request: Request, digest: bytes) -> tuple[Conversation, Exchange]:
+        """Judge a request by what its conversation had before, and give its place there. ``digest`` tells equal requests."""
+        self._requests += 1
+        exchange = Exchange(number=self._requests, depth=len(answers_in(request)), digest=digest)
+        key = (request.dialect, first_said(request))
+        conversation = self._conversations.pop(key, None)
+        if conversation is None or exchange.depth < conversation.depth:
+            conversation = Conversation()
+        self._conversations[key] = conversation
+        if len(self._conversations) > CONVERSATIONS:
+            self._conversations.popitem(last=False)
+        conversation.depth = exchange.depth
+        for earlier in conversation.exchanges:
+            self._judge_repetition(earlier, exchange)
+            self._judge_history(earlier, exchange, request, conversation)
+            earlier.followed = earlier.followed or earlier.sent_at is not None
+        conversation.exchanges.append(exchange)
+        return conversation, exchange
+
+    def answer(self, exchange: Exchange, written: Written) -> None:
+        """An answer is about to be sent."""
+        exchange.failed, exchange.read = written.failed, read_answer(written.answer)
+
+    def out_of_turns(self, exchange: Exchange) -> None:
+        self._notes.append(Finding("out_of_turns", exchange.number, "the script has no turn left for it"))
+
+    def stayed(self, exchange: Exchange, seconds: float) -> None:
+        """The client is still there, and nothing came for so long."""
+        if exchange.read is not None and exchange.read.whole:
+            message = f"still connected {seconds:g} s after the end of the stream"
+            self._faults.append(Finding("left_late", exchange.number, message))
+        else:
+            message = f"still connected after {seconds:g} s of silence"
+            self._faults.append(Finding("no_read_timeout", exchange.number, message))
+
+    # -- what a request says of the answers before it ------------------------------------------------------------------
+
+    def _judge_repetition(self, earlier: Exchange, now: Exchange) -> None:
+        failed, sent_at = earlier.failed, earlier.sent_at
+        if failed is None or sent_at is None or earlier.judged:
+            return
+        if not is_retryable(failed):
+            if now.digest == earlier.digest:
+                message = f"the same as request {earlier.number}, which got status {failed.http_status}"
+                self._found("bad_request_retried", earlier, now, message)
+        elif failed.retry_after_s is not None:
+            waited = self.clock() - sent_at
+            if waited < failed.retry_after_s - EARLY_S:
+                after = f"{waited:.2f} s after request {earlier.number}"
+                message = f"asked {after}, whose Retry-After was {failed.retry_after_s:g} s"
+                self._found("retry_after_ignored", earlier, now, message)
+
+    def _judge_history(self, earlier: Exchange, now: Exchange, request: Request, conversation: Conversation) -> None:
+        read = earlier.read
+        if read is None or read.whole or earlier.judged or now.depth <= earlier.depth:
+            return
+        if request.turns[-1].role == "assistant" and now.depth == earlier.depth + 1:
+            return  # the client asks to go on with what it has
+        history = answers_in(request)[earlier.depth]
+        instead = [
+            each.read
+            for each in conversation.exchanges
+            if each.depth == earlier.depth and each.read is not None and each.read.whole
+        ]
+        if any(_says(history, whole) for whole in instead):
+            return
+        answered = {part.call_id for turn in request.turns for part in turn.parts if isinstance(part, ToolResult)}
+        for call in read.calls:
+            if not call.finished and any(_is_call(part, call) and part.id in answered for part in _calls(history)):
+                message = f"has a result of the call {call.id}, of which request {earlier.number} got only a part"
+                self._found("unfinished_call_answered", earlier, now, message)
+                return
+        if _says(history, read):
+            message = f"its history has what request {earlier.number} got of an answer that broke off"
+            self._found("truncated_stream_accepted", earlier, now, message)
+
+    def _found(self, kind: FaultKind, earlier: Exchange, now: Exchange, message: str) -> None:
+        earlier.judged = True
+        self._faults.append(Finding(kind, now.number, message))
+
+    def _not_retried(self) -> Iterator[Finding]:
+        for conversation in list(self._conversations.values()):
+            for each in list(conversation.exchanges):
+                if (
+                    each.failed is not None
+                    and each.sent_at is not None
+                    and is_retryable(each.failed)
+                    and not each.followed
+                ):
+                    message = f"status {each.failed.http_status} may pass, and nothing followed"
+                    yield Finding("not_retried", each.number, message)
+
+
+def _calls(turns: list[Message]) -> list[ToolCall]:
+    return [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
+
+
+def _is_call(part: ToolCall, call: ReadCall) -> bool:
+    """Whether a call of the history is that one; without an id on the wire it is known by its name."""
+    return part.id == call.id or ((part.id_made or call.id_made) and part.name == call.name)
+
+
+def _says(turns: list[Message], read: ReadAnswer) -> bool:
+    """Whether an answer in a history is the one that was read: its text, or one of its calls."""
+    text = "".join(text_of(turn) for turn in turns).strip()
+    if text and text == read.text.strip():
+        return True
+    return any(_is_call(part, call) for part in _calls(turns) for call in read.calls)

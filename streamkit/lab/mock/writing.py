@@ -1,0 +1,374 @@
+"""Steps to the bytes of one answer, by the encoders that write to clients of the gateway.
+
+The steps become events, which go through the machines that read any provider. Time is data: seconds of silence before a
+frame. Ids and jitter come from one seeded source, and the clock stands still: the same seed and request give the same bytes.
+
+A whole answer waits as long as its steps do together. Raw bytes in front of what is said stand in front of the body, others
+behind it, and of what breaks off half of the body is sent.
+
+Source: observe.md O31.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Request
+from streamkit.dialects import dialect_named, keep_alive
+from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding
+from streamkit.events import (
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    UsageReported,
+    WireEvent,
+)
+from streamkit.http_errors import encode_error
+from streamkit.lab.demo_model import DELTAS, texts
+from streamkit.lab.mock.answer import Answer, AnswerEnd
+from streamkit.lab.mock.steps import (
+    SPOKEN,
+    Call,
+    Comment,
+    Cut,
+    Error,
+    Raw,
+    Reset,
+    Say,
+    Stall,
+    Status,
+    Step,
+    Stop,
+    Think,
+    Usage,
+    Wait,
+    not_negative,
+)
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.machines import Chain
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import BASE62
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from streamkit.translation.bodies import encode_response
+from streamkit.web.refusals import with_status
+
+#: The time of every answer: 2026-01-01T00:00:00Z.
+CREATED: Final = 1_767_225_600
+#: Argument text comes in fragments of so many characters.
+FRAGMENT_CHARS: Final = 8
+#: Two tokens are between so many times the mean apart.
+JITTER: Final = (0.5, 1.5)
+#: Characters of a made id, behind its prefix.
+ID_CHARS: Final = 22
+#: Words, each with the blanks before it.
+_WORD: Final = re.compile(r"\s*\S+|\s+\Z")
+_SSE: Final = "text/event-stream"
+_JSON: Final = "application/json"
+
+
+@frozen(kw_only=True)
+class Timing:
+    """How fast the mock speaks. Tokens are words, and fragments of arguments."""
+
+    #: Seconds before the first token.
+    first_token_s: float = field(default=0.0, validator=not_negative)
+    #: Tokens a second behind it; 0: as fast as possible.
+    tokens_per_s: float = field(default=0.0, validator=not_negative)
+    #: A factor for these and every ``wait``: 2 is twice as fast, 0 never waits.
+    speed: float = field(default=1.0, validator=not_negative)
+
+
+AT_ONCE: Final = Timing()
+
+
+@frozen(kw_only=True)
+class Written:
+    """An answer, and what the verdict on its client is to know of it."""
+
+    answer: Answer
+    #: The HTTP error that it is; None: it is none.
+    failed: ProviderFailed | None = None
+    #: The silence at its end, if it stalls.
+    stall: Stall | None = None
+    #: What the dialect could not carry, by kind.
+    losses: Counter[str] = field(factory=Counter)
+
+
+class Writer:
+    """Writes one answer to ``request``. Raises UsageError for a dialect that is not known."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        streamed: bool,
+        as_array: bool = False,
+        timing: Timing = AT_ONCE,
+        source: random.Random,
+    ) -> None:
+        self._request, self._streamed, self._timing, self._source = request, streamed, timing, source
+        self._dialect = dialect_named(request.dialect)
+        surface = self._dialect.http.surface
+        array = None if surface is None or not as_array else surface.array
+        self._headers = {} if surface is None or surface.chat is None else surface.chat.headers
+        self._array = None if array is None else array.writer(DEFAULT_LIMITS)
+        self._report = StreamReport()
+        self._reading = Chain(
+            ToolCallAccumulator(report=self._report, make_id=self.make_id), JSONChecker(report=self._report)
+        )
+        self._encoding = self._how_to_write()
+        self._encoder = self._dialect.encoder(self._encoding, self._report)
+        self._collector = Collector(self._dialect.name, self._report)
+        self._frames: list[bytes] = []
+        self._waits: dict[int, float] = {}
+        self._tokens: Counter[type] = Counter()
+        self._kind: type | None = None  # of the block that is being written
+        self._block = self._calls = 0
+        self._raw_before: int | None = None  # of a whole answer: how many raw pieces stand in front of the body
+        self._started = self._has_usage = self._over = False
+
+    def _how_to_write(self) -> Encoding:
+        on_request = self._streamed and self._dialect.usage_on_request
+        profile = evolve(
+            DEFAULT_PROFILE,
+            include_usage=self._request.stream_usage is True or not on_request,
+            model=self._request.model or "",
+            settings=self._dialect.settings(self._request),
+        )
+        return Encoding(profile=profile, make_id=self.make_id, clock=lambda: CREATED)
+
+    def make_id(self, prefix: str) -> str:
+        """An id that the seed makes."""
+        return prefix + "".join(self._source.choices(BASE62, k=ID_CHARS))
+
+    # -- the two ways to an answer -------------------------------------------------------------------------------------
+
+    def events(self, events: Iterable[WireEvent]) -> Written:
+        """The answer that says these events, up to its terminator."""
+        for event in events:
+            self._paced(event)
+        self._end()
+        return self._written("whole")
+
+    def steps(self, steps: Sequence[Step]) -> Written:
+        """The answer that takes these steps (``Turn`` checks that they can be one)."""
+        end: AnswerEnd = "whole"
+        stall: Stall | None = None
+        is_spoken = any(isinstance(step, SPOKEN) for step in steps)
+        for step in steps:
+            match step:
+                case Wait():
+                    self._wait(step.seconds)
+                case Status():
+                    return self.refused(_failure_of(step, self._dialect.name))
+                case Error() if not self._streamed:
+                    return self.refused(ProviderFailed(step.kind, step.message))
+                case Raw():
+                    self._put(step.data)
+                case Comment():
+                    self._put(self._comment(step.text))
+                case Cut():
+                    end = "cut" if step.how == "connection" else "whole"
+                case Reset():
+                    end = "reset"
+                case Stall():
+                    end, stall = "stalled", step
+                case _:
+                    if self._streamed and not self._started:
+                        self._start(next((step for step in steps if isinstance(step, Usage)), None))
+                    self._say(step)
+        breaks_off = isinstance(steps[-1], Cut | Reset | Stall)
+        if is_spoken and not self._over and not (breaks_off and self._streamed):
+            self._say(Stop("tool_calls" if self._calls else "stop"))
+        return self._written(end, stall, breaks_off=breaks_off)
+
+    def _written(self, end: AnswerEnd, stall: Stall | None = None, *, breaks_off: bool = False) -> Written:
+        if not self._streamed:
+            self._put_body(breaks_off=breaks_off)
+        elif self._array is not None and self._over and (closing := self._array.finish()):
+            self._frames.append(closing)
+        media_type = self._dialect.media_type if self._streamed and self._array is None else _JSON
+        answer = Answer(
+            dialect=self._dialect.name,
+            frames=tuple(self._frames),
+            content_type=media_type,
+            streamed=self._streamed,
+            end=end,
+            headers=self._headers if self._streamed else {},
+            waits_s=dict(self._waits),
+        )
+        return Written(answer=answer, stall=stall, losses=self._report.losses)
+
+    def refused(self, failed: ProviderFailed) -> Written:
+        """An HTTP error, after what was waited for."""
+        status, headers, body = encode_error(failed, self._dialect.name)
+        content_type = headers.pop("content-type")
+        answer = Answer(
+            dialect=self._dialect.name,
+            frames=(body,),
+            content_type=content_type,
+            streamed=False,
+            status=status,
+            headers=headers,
+            waits_s={0: sum(self._waits.values())},
+        )
+        return Written(answer=answer, failed=evolve(failed, http_status=status))
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+
+    def _start(self, usage: Usage | None) -> None:
+        """What was read is known from the start: dialects that have a place for it there tell it."""
+        read = UsageReported(input_total=self._read_words() if usage is None else usage.input)
+        self._started = True
+        self._feed([ResponseStarted(None, self._request.model, CREATED, usage=read), ChoiceStarted()])
+
+    def _say(self, step: Step) -> None:
+        match step:
+            case Say() | Think():
+                self._begin(type(step))
+                delta = TextDelta if isinstance(step, Say) else ReasoningDelta
+                for word in _WORD.findall(step.text):
+                    self._paced(delta(word, block=self._block))
+            case Call():
+                self._call(step)
+            case Usage():
+                self._has_usage = True
+                counted = UsageReported(
+                    input_total=step.input,
+                    input_cached=step.cached,
+                    input_cache_write=step.cache_write,
+                    output_total=step.output,
+                    output_reasoning=step.reasoning,
+                    total=None if step.input is None or step.output is None else step.input + step.output,
+                )
+                self._feed([counted])
+            case Error():
+                self._feed([ProviderFailed(step.kind, step.message)])
+                self._end()
+            case Stop():
+                usage = [] if self._has_usage else [self._count()]
+                self._feed([StopReasonSeen(step.reason, step.reason), *usage, TerminatorSeen()])
+                self._end()
+
+    def _begin(self, kind: type) -> None:
+        """A text, reasoning or call begins a block of its own, unless it goes on with the same kind."""
+        if self._kind is not None and kind is not self._kind:
+            self._block += 1
+        self._kind = kind
+
+    def _call(self, step: Call) -> None:
+        self._begin(Call)
+        index = self._calls
+        self._calls += 1
+        self._paced(ToolCallDelta(index, step.id or self.make_id("call_"), step.name, ""))
+        for start in range(0, len(step.text), FRAGMENT_CHARS):
+            self._paced(ToolCallDelta(index, arguments=step.text[start : start + FRAGMENT_CHARS]))
+        if step.finished:
+            self._feed([ToolCallEnded(index)])
+
+    def _count(self) -> UsageReported:
+        read, output = self._read_words(), self._tokens.total()
+        thought = self._tokens[ReasoningDelta]
+        return UsageReported(
+            input_total=read, input_cached=0, output_total=output, output_reasoning=thought, total=read + output
+        )
+
+    def _read_words(self) -> int:
+        return sum(len(text.split()) for text in texts(self._request))
+
+    # -- where it goes -------------------------------------------------------------------------------------------------
+
+    def _paced(self, event: WireEvent) -> None:
+        """Write an event, a token of it at the pace of tokens."""
+        if isinstance(event, DELTAS):
+            gap = self._timing.first_token_s
+            if self._tokens:
+                gap = self._source.uniform(*JITTER) / self._timing.tokens_per_s if self._timing.tokens_per_s else 0.0
+            self._tokens[type(event)] += 1
+            self._wait(gap)
+        self._feed([event])
+
+    def _wait(self, seconds: float) -> None:
+        if self._timing.speed and seconds:
+            place = len(self._frames)
+            self._waits[place] = self._waits.get(place, 0.0) + seconds / self._timing.speed
+
+    def _feed(self, events: list[WireEvent]) -> None:
+        self._take(self._reading.feed(events))
+
+    def _end(self) -> None:
+        self._take(self._reading.finish())
+        self._over = True
+        if self._streamed and (last := self._encoder.finish()):
+            self._put_stream(last)
+
+    def _take(self, events: list[Any]) -> None:
+        if self._reading.fault is not None:
+            raise self._reading.fault
+        if not events:
+            return
+        if not self._streamed:
+            if self._raw_before is None:
+                self._raw_before = len(self._frames)
+            self._collector.feed(events)
+        elif written := self._encoder.feed(events):
+            self._put_stream(written)
+        if self._encoder.fault is not None:
+            raise self._encoder.fault
+
+    def _put_stream(self, chunk: bytes) -> None:
+        """Whole frames, as the encoder wrote them, one by one."""
+        frames = self._dialect.parser(DEFAULT_LIMITS, StreamReport()).feed(chunk)
+        starts = [0, *(frame.offset for frame in frames[1:]), len(chunk)]
+        for start, end in pairwise(starts):
+            frame = chunk[start:end]
+            self._put(frame if self._array is None else self._array.feed(frame))
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._frames.append(data)
+
+    def _comment(self, text: str) -> bytes:
+        if not self._streamed:
+            return b""
+        if text and self._dialect.media_type == _SSE and self._array is None:
+            return f": {text}\n\n".encode()
+        return b"" if self._array is not None else keep_alive(self._dialect.name)
+
+    def _put_body(self, *, breaks_off: bool) -> None:
+        """The body where it belongs among the raw bytes, and one wait in front of it all."""
+        body = b""
+        if self._over:
+            body = encode_response(
+                self._collector.finish(),
+                self._dialect.name,
+                profile=self._encoding.profile,
+                report=self._report,
+                make_id=self.make_id,
+                clock=self._encoding.clock,
+            )
+        before = self._raw_before or 0
+        whole = b"".join([*self._frames[:before], body, *self._frames[before:]])
+        whole = whole[: len(whole) // 2] if breaks_off else whole
+        self._frames = [whole] if whole else []
+        self._waits = {0: sum(self._waits.values())}
+
+
+def _failure_of(step: Status, dialect: str) -> ProviderFailed:
+    failed = with_status(step.error_type, step.message, step.status, dialect)
+    return evolve(failed, retry_after_s=None if step.retry_after is None else float(step.retry_after))

@@ -1,0 +1,234 @@
+"""Fixtures of aimock as recordings: what a model is to say, and at which pace.
+
+A fixture has the meaning of an answer and none of its bytes, which this package's own encoder writes here in the dialect that
+is asked: the recording is not exact. It has no request, since a fixture says only which requests it answers (``match``).
+
+Times are those that aimock recorded, or its ``streamingProfile`` without the jitter, or its ``latency``, in milliseconds;
+each is the delay of one piece of the encoder's. Chaos, which is drawn by lot, is left out. What is no answer of a chat
+(embeddings, images, sounds) is refused, with its place in the file.
+
+Source: observe.md F45, F46, O30; the types and the documentation in @copilotkit/aimock 1.43.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import accumulate, count
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+import orjson
+from attrs import evolve
+
+from streamkit.conversation.messages import Choice, Part, Reasoning, Response, Text, ToolCall
+from streamkit.conversation.replay import replay
+from streamkit.dialects import source_named
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.profiles import Encoding
+from streamkit.errors import UsageError
+from streamkit.events import Event, ReasoningDelta, StopReason, TextDelta, ToolCallArguments, UsageReported
+from streamkit.http_errors import decode_error, encode_error
+from streamkit.lab.recording.lines import sha256_of
+from streamkit.lab.recording.recording import End, Read, RecordedResponse, Recording, readable
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted_all
+from streamkit.tool_calls.check import check_json
+
+#: Characters of a piece of text or arguments, where the fixture does not say.
+CHUNK_CHARS: Final = 20
+#: How a failure without a status is answered.
+STATUS: Final = 500
+#: With this one comes a time to wait, of a second if nothing else is said.
+RATE_LIMITED: Final = 429
+#: What the counts of tokens are called there, each by its providers' names.
+_INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+_TOTAL: Final = ("total_tokens", "totalTokenCount")
+_SAID: Final = frozenset({"content", "toolCalls", "blocks"})
+
+
+def is_aimock(content: bytes) -> bool:
+    """Whether a file has fixtures: an object with a list of that name."""
+    if not content.lstrip().startswith(b"{"):
+        return False
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and isinstance(document.get("fixtures"), list)
+
+
+def parse_aimock(content: bytes, *, name: str, dialect: str) -> list[Recording]:
+    """The fixtures of a file as answers in ``dialect``; ``name`` is what messages call the file.
+
+    Raises BadRecording with the place in the file, and UsageError for an unknown dialect, or none.
+    """
+    if not dialect:
+        raise UsageError(
+            f"{name}: fixtures of aimock say what is meant, and in no dialect: name the one to write them in"
+        )
+    named = source_named(dialect)[0]
+    recordings = []
+    for number, entry in enumerate(json.loads(content)["fixtures"]):
+        place = f"fixtures[{number}]"
+        with readable(name, None, place):
+            recording = _recording(entry, named)
+        recordings.append(evolve(recording, id=f"{Path(name).stem}-{number}"))
+    return recordings
+
+
+def _recording(entry: dict[str, Any], dialect: Dialect) -> Recording:
+    response = entry["response"]
+    if isinstance(response.get("error"), dict):
+        return _refusal(response, dialect)
+    if not _SAID & response.keys():
+        raise ValueError(f"it is no answer of a chat: it has {quoted_all(sorted(response))}")
+    delays = _delays(entry)
+    chunk_chars = max(1, int(entry.get("chunkSize") or CHUNK_CHARS))
+    pieces = _pieces(_meant(response, dialect), dialect, chunk_chars)
+    times = accumulate(next(delays) for _ in pieces)
+    reads = [Read(t, piece) for t, piece in zip(times, pieces, strict=True)]
+    kept, end = _cut(reads, entry)
+    body = b"".join(read.data for read in kept)
+    return Recording(
+        id="",
+        dialect=dialect.name,
+        exact=False,
+        response=RecordedResponse(t=0.0, status=200, headers={"content-type": dialect.media_type}),
+        reads=tuple(kept),
+        end=evolve(end, reads=len(kept), bytes=len(body), sha256=sha256_of(body)),
+    )
+
+
+def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
+    """An error instead of an answer, as the dialect's providers say it."""
+    status = int(response.get("status") or STATUS)
+    wait = response.get("retryAfter", 1 if status == RATE_LIMITED else None)
+    headers = {} if wait is None else {"retry-after": str(wait)}
+    failed = decode_error(status, orjson.dumps({"error": response["error"]}), dialect.name, headers)
+    written = encode_error(failed, dialect.name)
+    return Recording(
+        id="",
+        dialect=dialect.name,
+        exact=False,
+        response=RecordedResponse(
+            t=0.0, status=status, headers={name.lower(): text for name, text in written.headers.items()}
+        ),
+        reads=(Read(0.0, written.body),),
+        end=End(t=0.0, kind="whole", reads=1, bytes=len(written.body), sha256=sha256_of(written.body)),
+    )
+
+
+# -- what it means -----------------------------------------------------------------------------------------------------
+
+
+def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
+    parts: list[Part] = []
+    if response.get("reasoning"):
+        parts.append(Reasoning(str(response["reasoning"])))
+    if response.get("blocks"):
+        for block in response["blocks"]:
+            parts.append(_spoken(block["text"], parts) if block["type"] == "text" else _call(block, parts))
+    else:
+        if response.get("content"):
+            parts.append(_spoken(response["content"], parts))
+        for call in response.get("toolCalls") or ():
+            parts.append(_call(call, parts))
+    calls = any(isinstance(part, ToolCall) for part in parts)
+    native = str(response.get("finishReason") or ("tool_calls" if calls else "stop"))
+    reason = cast("StopReason", native) if native in get_args(StopReason) else "other"
+    return Response(
+        dialect=dialect.name,
+        id=response.get("id"),
+        model=response.get("model"),
+        created=int(response.get("created") or 0),
+        choices=[Choice(parts=parts, stop_reason=reason, native_stop_reason=native)],
+        usage=_usage(response.get("usage")),
+        clean=True,
+    )
+
+
+def _spoken(content: Any, before: list[Part]) -> Text:
+    return Text(_text(content), block=len(before))
+
+
+def _call(call: dict[str, Any], before: list[Part]) -> ToolCall:
+    index = sum(isinstance(part, ToolCall) for part in before)
+    return ToolCall(index, str(call.get("id") or f"call_{index + 1}"), str(call["name"]), _text(call["arguments"]))
+
+
+def _text(value: Any) -> str:
+    """A text, or a value as the text of its JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _usage(usage: dict[str, Any] | None) -> UsageReported | None:
+    if not usage:
+        return None
+    input_total, output_total, total = (
+        next((int(usage[name]) for name in names if name in usage), None) for names in (_INPUT, _OUTPUT, _TOTAL)
+    )
+    if total is None and input_total is not None and output_total is not None:
+        total = input_total + output_total
+    return UsageReported(input_total, output_total=output_total, total=total)
+
+
+# -- how it comes ------------------------------------------------------------------------------------------------------
+
+
+def _pieces(response: Response, dialect: Dialect, chunk_chars: int) -> list[bytes]:
+    """What the encoder writes of each event, with texts in pieces. Made ids are numbers, the same each time."""
+    numbers = count(1)
+    encoding = Encoding(make_id=lambda prefix: f"{prefix}{next(numbers)}", clock=lambda: 0.0)
+    report = StreamReport()
+    encoder = dialect.encoder(encoding, report)
+    checked = check_json().make(report).feed(replay(response))
+    written = [encoder.feed([event]) for whole in checked for event in _cut_up(whole, chunk_chars)]
+    return [piece for piece in (*written, encoder.finish()) if piece]
+
+
+def _cut_up(event: Event, chars: int) -> Iterator[Event]:
+    match event:
+        case TextDelta() | ReasoningDelta():
+            yield from (evolve(event, text=event.text[at : at + chars]) for at in range(0, len(event.text), chars))
+        case ToolCallArguments():
+            text = event.fragment
+            yield from (evolve(event, fragment=text[at : at + chars]) for at in range(0, len(text), chars))
+        case _:
+            yield event
+
+
+def _delays(entry: dict[str, Any]) -> Iterator[float]:
+    """The seconds before each piece."""
+    profile, recorded = entry.get("streamingProfile") or {}, entry.get("recordedTimings")
+    latency = _seconds(entry.get("latency"))
+    if profile:
+        each = 1 / float(profile["tps"]) if profile.get("tps") else latency
+        first, between = _seconds(profile["ttft"]) if "ttft" in profile else each, []
+    elif recorded:
+        first, between = _seconds(recorded.get("ttftMs")), [*map(_seconds, recorded.get("interChunkDelaysMs") or ())]
+        each = sum(between) / len(between) if between else 0.0
+    else:
+        first, between, each = latency, [], latency
+    yield first
+    yield from between
+    while True:
+        yield each
+
+
+def _seconds(milliseconds: Any) -> float:
+    seconds = float(milliseconds or 0) / 1000
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+def _cut(reads: list[Read], entry: dict[str, Any]) -> tuple[list[Read], End]:
+    """The reads that come, and how it ends: a fixture may have a stream break off behind a piece, or at a time."""
+    pieces, milliseconds = entry.get("truncateAfterChunks"), entry.get("disconnectAfterMs")
+    kept = reads if pieces is None else reads[: int(pieces)]
+    if milliseconds is not None:
+        kept = [read for read in kept if read.t <= _seconds(milliseconds)]
+    is_cut = len(kept) < len(reads)
+    t = _seconds(milliseconds) if is_cut and milliseconds is not None else kept[-1].t if kept else 0.0
+    return kept, End(t=t, kind="cut" if is_cut else "whole")

@@ -1,0 +1,206 @@
+"""Which recordings answer a request, and where the nearest one differs from a request that none answers.
+
+A request matches exactly by method, path and the bytes of its body, and canonically where both bodies are JSON that says the
+same: the order of members and blanks mean nothing, numbers are compared by their text (``1.0`` is not ``1``), and ignored
+paths are passed over. A recorded path may then begin with that of the provider's base URL. Keys in a query are passed over
+either way. A body that was not kept is compared by its sum, and one of which nothing is known matches an empty one.
+
+The nearest recording is the one with the fewest differences, of several the first.
+
+Source: observe.md O28.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from attrs import frozen
+
+from streamkit.errors import UsageError
+from streamkit.lab.recording.headers import kept_target
+from streamkit.lab.recording.lines import sha256_of
+from streamkit.lab.recording.recording import RecordedRequest
+from streamkit.text.quoting import QUOTED_CHARS, quoted, quoted_all, steps
+
+#: Where a value stands in JSON: names of members, and positions from 0.
+Path: TypeAlias = tuple[str | int, ...]
+#: The same as a pattern: None stands for any position.
+Pattern: TypeAlias = tuple[str | int | None, ...]
+
+_PATTERN: Final = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[(?:[0-9]{1,9}|\*)\])*+")
+_STEP: Final = re.compile(r"\[(\*|[0-9]+)\]|([^.\[\]]+)")
+#: Behind so many characters that two texts share, both are shown from shortly before the place where they differ.
+_SHARED_CHARS: Final = QUOTED_CHARS // 2
+_CONTEXT_CHARS: Final = 10
+_ABSENT: Final = object()
+
+
+def pattern_in(text: str) -> Pattern:
+    """The pattern that ``metadata.user_id`` or ``messages[*].id`` says. Raises UsageError for what is none."""
+    if _PATTERN.fullmatch(text) is None:
+        raise UsageError(f"no path in a JSON body: {quoted(text)}; metadata.user_id and messages[*].id are some")
+    found = (step.groups() for step in _STEP.finditer(text))
+    return tuple(name or (None if position == "*" else int(position)) for position, name in found)
+
+
+class Difference(NamedTuple):
+    """Where two bodies differ."""
+
+    path: Path
+    asked: Any  #: ``_ABSENT`` where there is nothing
+    recorded: Any
+
+    def __str__(self) -> str:
+        """A line: ``messages[2].content: 'a' is asked, 'b' was recorded``."""
+        asked, recorded = self.asked, self.recorded
+        if isinstance(asked, str) and isinstance(recorded, str):
+            asked, recorded = _from_where_they_differ(asked, recorded)
+        return f"{steps(self.path).lstrip('.') or 'body'}: {_shown(asked)} is asked, {_shown(recorded)} was recorded"
+
+
+class Miss(NamedTuple):
+    """Why no recording answers a request."""
+
+    reason: str
+    nearest: int | None = None  #: the recording that the reason is about, by its position
+
+
+class RequestMatcher:
+    """Recorded requests, among which those are found that a request matches."""
+
+    def __init__(
+        self, requests: Sequence[RecordedRequest], *, exact: bool = False, ignored: Iterable[Pattern] = ()
+    ) -> None:
+        self._exact, self._ignored = exact, tuple(ignored)
+        self._recorded = [_Comparable.of(request) for request in requests]
+
+    def matches(self, request: RecordedRequest) -> list[int]:
+        """The positions of the requests that this one matches."""
+        asked = _Comparable.of(request)
+        return [number for number, recorded in self._alike(asked) if self._is_match(asked, recorded)]
+
+    def explain(self, request: RecordedRequest) -> Miss:
+        """Why a request matches none."""
+        asked = _Comparable.of(request)
+        alike = list(self._alike(asked))
+        if not alike:
+            there = sorted({f"{recorded.method} {recorded.path}" for recorded in self._recorded})
+            return Miss(f"what is recorded was asked as {quoted_all(there)}")
+        nearest, fewest = alike[0][0], self._differences(asked, alike[0][1])
+        for number, recorded in alike[1:]:
+            found = self._differences(asked, recorded, len(fewest))
+            if len(found) < len(fewest):
+                nearest, fewest = number, found
+        if fewest:
+            return Miss(str(fewest[0]), nearest)
+        if self._exact and self._recorded[nearest].value is not _ABSENT:
+            return Miss(
+                "the body says the same as the recorded one in other bytes, and an exact match is wanted", nearest
+            )
+        size, body = len(asked.body or b""), self._recorded[nearest].body
+        other = "one that was not kept" if body is None else f"one of {len(body):,} bytes"
+        return Miss(f"a body of {size:,} bytes is asked, and {other} was recorded", nearest)
+
+    def _alike(self, asked: _Comparable) -> Iterator[tuple[int, _Comparable]]:
+        return (
+            (number, recorded)
+            for number, recorded in enumerate(self._recorded)
+            if recorded.method == asked.method
+            if recorded.path == asked.path or (not self._exact and recorded.path.endswith(asked.path))
+        )
+
+    def _is_match(self, asked: _Comparable, recorded: _Comparable) -> bool:
+        if asked.sha256 == recorded.sha256:
+            return True
+        if self._exact or asked.value is _ABSENT or recorded.value is _ABSENT:
+            return False
+        return not self._differences(asked, recorded, 1)
+
+    def _differences(self, asked: _Comparable, recorded: _Comparable, at_most: int | None = None) -> list[Difference]:
+        if asked.value is _ABSENT or recorded.value is _ABSENT:
+            return []
+        return list(islice(differences(asked.value, recorded.value, self._ignored), at_most))
+
+
+def differences(asked: Any, recorded: Any, ignored: Sequence[Pattern] = ()) -> Iterator[Difference]:
+    """Where two JSON values differ, in the order of the first; of a value that only one of them has, the place alone."""
+    waiting: list[Difference] = [Difference((), asked, recorded)]
+    while waiting:
+        path, one, other = found = waiting.pop()
+        if ignored and any(_fits(pattern, path) for pattern in ignored):
+            continue
+        if isinstance(one, dict) and isinstance(other, dict):
+            names = [*one, *(name for name in other if name not in one)]
+            waiting += [
+                Difference((*path, name), one.get(name, _ABSENT), other.get(name, _ABSENT)) for name in reversed(names)
+            ]
+        elif isinstance(one, list) and isinstance(other, list):
+            pairs = [*enumerate(zip_longest(one, other, fillvalue=_ABSENT))]
+            waiting += [Difference((*path, number), *pair) for number, pair in reversed(pairs)]
+        elif isinstance(one, dict | list) or isinstance(other, dict | list) or one != other:
+            yield found
+
+
+@frozen
+class _Comparable:
+    """A request with what is compared of it."""
+
+    method: str
+    path: str
+    body: bytes | None
+    sha256: str
+    value: Any  #: of a JSON body; ``_ABSENT`` of any other
+
+    @classmethod
+    def of(cls, request: RecordedRequest) -> _Comparable:
+        body = request.body
+        sha256 = request.body_sha256 or sha256_of(body or b"")
+        return cls(request.method, _without_keys(request.path), body, sha256, _value(body))
+
+
+@frozen(repr=False)
+class _Number:
+    """A number of JSON, which is its text."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _value(body: bytes | None) -> Any:
+    if body is None:
+        return _ABSENT
+    try:
+        return json.loads(body, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    except (ValueError, RecursionError):  # what is no JSON, or nested too deep to be read, is compared by its bytes
+        return _ABSENT
+
+
+def _without_keys(target: str) -> str:
+    """A path with its query, in which the order of names means nothing."""
+    path, mark, query = kept_target(target)[0].partition("?")
+    return f"{path}{mark}{'&'.join(sorted(query.split('&')))}"
+
+
+def _fits(pattern: Pattern, path: Path) -> bool:
+    return len(pattern) == len(path) and all(
+        isinstance(step, int) if wanted is None else wanted == step for wanted, step in zip(pattern, path, strict=True)
+    )
+
+
+def _from_where_they_differ(asked: str, recorded: str) -> tuple[str, str]:
+    pairs = enumerate(zip(asked, recorded, strict=False))
+    shared = next((number for number, (one, other) in pairs if one != other), min(len(asked), len(recorded)))
+    if shared < _SHARED_CHARS:
+        return asked, recorded
+    at = shared - _CONTEXT_CHARS
+    return f"…{asked[at:]}", f"…{recorded[at:]}"
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is _ABSENT else quoted(value)

@@ -1,0 +1,102 @@
+"""A recording as a source: its reads as they were cut, then what ended it.
+
+What broke the answer when it was recorded breaks the source, in the words of a live one, so that whoever reads it reports what
+they would have then. Nothing is waited for: ``now`` says when the read that was taken last had come.
+
+Source: observe.md O29.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streamkit.errors import (
+    ConnectTimeout,
+    FirstByteTimeout,
+    IdleTimeout,
+    Interrupted,
+    SourceFailed,
+    TimedOut,
+    TotalTimeout,
+)
+from streamkit.events import ProviderFailed
+from streamkit.http_errors import decode_error
+from streamkit.lab.recording.recording import Recording
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+
+#: The only status that an answer of a model has; any other is an error.
+OK: Final = 200
+_BROKE: Final = "the connection to the upstream broke"
+_FAILURES: Final = {
+    "cut": _BROKE,
+    "reset": f"{_BROKE}: Connection reset by peer",
+    "client_left": "the client left before the answer ended",
+    "unreachable": "no connection to the upstream could be made",
+    "truncated_by_recorder": "the recording ends before the answer did: it would have been too large",
+    "withheld": "the recording ends before the answer did: a key came next",
+}
+_TIMEOUTS: Final[dict[str, type[TimedOut]]] = {
+    "connect": ConnectTimeout,
+    "first_byte": FirstByteTimeout,
+    "idle": IdleTimeout,
+    "total": TotalTimeout,
+}
+
+
+class RecordedSource:
+    """An async iterator over the reads of a recording. Raises ``failure`` behind the last one, if there is any.
+
+    Where a client left behind the terminator, which the ``report`` of the pipe tells, it had all of the answer. Of a recording
+    that lacks reads none is given: the rest is an answer that nobody gave.
+    """
+
+    def __init__(self, recording: Recording, report: StreamReport | None = None) -> None:
+        self.now = 0.0  #: when the last read that was taken had come, in seconds since the request was sent
+        self.ended_at: float | None = None  #: the same of the end, once it was reached
+        self._recording = recording
+        self._report = report
+        self._reads = iter(() if recording.end is not None and recording.end.dropped else recording.reads)
+
+    def __aiter__(self) -> RecordedSource:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for read in self._reads:
+            self.now = read.t
+            return read.data
+        recording, report = self._recording, self._report
+        self.ended_at = self.now if recording.end is None else max(self.now, recording.end.t)
+        failed = failure(recording)
+        if failed is None or (recording.ending == "client_left" and report is not None and report.terminated):
+            raise StopAsyncIteration
+        raise failed
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def failure(recording: Recording) -> SourceFailed | None:
+    """What ended an answer that is not whole, as a live source raises it: one of the timeouts, or SourceFailed."""
+    end = recording.end
+    if end is None:
+        return SourceFailed("the recording has no end: its recorder was stopped")
+    if end.dropped:
+        return SourceFailed(f"the recording lacks {end.dropped:,} reads, which came faster than they could be kept")
+    if end.kind == "whole":
+        return None
+    if end.kind == "shut_down":
+        return Interrupted("the server was shutting down")
+    kind, _, which = end.kind.partition(":")
+    if kind == "timeout" and which in _TIMEOUTS:
+        last = recording.reads[-1].t if which == "idle" and recording.reads else 0.0
+        return _TIMEOUTS[which](float(f"{end.t - last:.3g}"))
+    return SourceFailed(_FAILURES.get(end.kind) or f"the recording ends with {quoted(end.kind)}")
+
+
+def refusal(recording: Recording, dialect: str) -> ProviderFailed | None:
+    """The error that stands instead of an answer, where the status is not 200. Raises UsageError for an unknown dialect."""
+    response = recording.response
+    if response is None or response.status == OK:
+        return None
+    return decode_error(response.status, recording.body, dialect, response.headers)

@@ -1,0 +1,101 @@
+"""The bytes of a recorded answer in other reads than they came in. A piece comes when its last byte came.
+
+Where events are wanted of an answer that is of no dialect, a list of models say, its reads stay as they were.
+
+Source: observe.md O27.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from streamkit.detect import Detector
+from streamkit.dialects import source_named
+from streamkit.errors import NotThisDialect, UsageError
+from streamkit.lab.recording import Read, Recording
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.report import StreamReport
+from streamkit.testing.cuts import cut_at
+from streamkit.text.quoting import quoted
+
+Kind: TypeAlias = Literal["reads", "events", "bytes", "random"]
+#: The longest piece of a random cut, in bytes.
+RANDOM_BYTES: Final = 64
+_NUMBERED: Final = re.compile(r"(bytes|random)=([0-9]{1,9})")
+_LINE: Final = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
+
+
+@frozen
+class Cut:
+    """Where an answer is cut: where its reads ended, behind each event, into pieces of so many bytes, or at random."""
+
+    kind: Kind = "reads"
+    number: int = 0  #: bytes of a piece; the seed of a random cut
+
+
+def cut_in(text: str) -> Cut:
+    """What ``reads``, ``events``, ``bytes=N`` or ``random=SEED`` says. Raises UsageError for anything else."""
+    if text in {"reads", "events"}:
+        return Cut("events" if text == "events" else "reads")
+    found = _NUMBERED.fullmatch(text)
+    if found is None or found[0] == "bytes=0":
+        raise UsageError(f"an answer is cut by reads, events, bytes=N or random=SEED, not by {quoted(text)}")
+    return Cut("bytes" if found[1] == "bytes" else "random", int(found[2]))
+
+
+def cut_reads(recording: Recording, cut: Cut) -> list[Read]:
+    """The reads of a recording, or its bytes cut otherwise; none is empty."""
+    reads = [read for read in recording.reads if read.data]
+    if cut.kind == "reads" or not reads:
+        return reads
+    body = recording.body
+    ends = list(accumulate(len(read.data) for read in reads))
+    if cut.kind == "events":
+        dialect = recording.dialect or _detected(body)
+        if dialect is None:
+            return reads
+        places = _event_ends(body, dialect)
+    else:
+        places = _places(len(body), cut)
+    pieces = cut_at(body, places)
+    return [
+        Read(reads[bisect_left(ends, end)].t, piece)
+        for piece, end in zip(pieces, accumulate(map(len, pieces)), strict=True)
+    ]
+
+
+def _places(size: int, cut: Cut) -> list[int]:
+    if cut.kind == "bytes":
+        return list(range(cut.number, size, cut.number))
+    chosen = random.Random(cut.number)  # noqa: S311 - reproducible, nothing secret
+    places, at = [], chosen.randint(1, RANDOM_BYTES)
+    while at < size:
+        places.append(at)
+        at += chosen.randint(1, RANDOM_BYTES)
+    return places
+
+
+def _event_ends(body: bytes, dialect: str) -> list[int]:
+    """Behind each frame and each comment, blank lines included; what the parser can't read stays in one piece."""
+    parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
+    places: set[int] = set()
+    for line in _LINE.findall(body):
+        places.update(frame.offset for frame in parser.feed(line))
+        places.add(parser.boundary)
+        if parser.fault is not None:
+            break
+    return sorted(place for place in places if 0 < place < len(body) and body[place] not in b"\r\n")
+
+
+def _detected(body: bytes) -> str | None:
+    detector = Detector()
+    try:
+        return detector.feed(body) or detector.finish()
+    except NotThisDialect:
+        return None

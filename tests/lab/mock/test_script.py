@@ -1,0 +1,120 @@
+"""Which turn answers a request, and which steps can be a turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkit.conversation.messages import Text, ToolCall, ToolResult
+from streamkit.conversation.messages import Turn as Message
+from streamkit.errors import UsageError
+from streamkit.lab.mock.script import Match, Script, Turn, answers_in, first_said, last_said
+from streamkit.lab.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Wait
+from tests.lab.mock.asking import WEATHER, request
+
+AFTER_A_CALL = [
+    Message("user", [Text("Weather?")]),
+    Message("assistant", [Text("Let me look.")]),
+    Message("assistant", [ToolCall(0, "call_1", "weather", "{}")]),
+    Message("user", [ToolResult("call_1", [Text("rain")])]),
+]
+
+
+def asked(*turns: Message, **members):
+    found = request(**members)
+    found.turns = [*turns] or found.turns
+    return found
+
+
+def served(script: Script, *requests):
+    """The numbers of the turns that answer these requests of one conversation."""
+    had: set[int] = set()
+    numbers = []
+    for each in requests:
+        number = script.next(each, had)
+        numbers.append(number)
+        had.update(() if number is None else {number})
+    return numbers
+
+
+def test_steps_alone_are_the_only_turn():
+    assert Script([Say("a"), Wait(1)]) == Script([Turn([Say("a"), Wait(1)])])
+
+
+def test_turns_are_had_in_order_and_once():
+    script = Script([Turn([Say("a")]), Turn([Say("b")])])
+    assert served(script, *[request()] * 3) == [0, 1, None]
+
+
+def test_a_script_may_begin_again():
+    script = Script([Turn([Say("a")]), Turn([Say("b")])], repeat=True)
+    assert served(script, *[request()] * 5) == [0, 1, 0, 1, 0]
+
+
+def test_the_first_turn_that_fits_answers():
+    script = Script(
+        [Turn([Say("a")], Match(text="tea")), Turn([Say("b")], Match(tool="weather")), Turn([Say("c")], Match(turn=2))]
+    )
+    assert served(script, request("coffee")) == [None]
+    assert served(script, request("green tea", tools=[WEATHER])) == [0]
+    assert served(script, request("coffee", tools=[WEATHER])) == [1]
+    assert served(script, asked(*AFTER_A_CALL)) == [2]
+
+
+def test_all_of_a_match_must_hold():
+    match = Match(text="tea", turn=2)
+    assert not match.fits(request("tea"))
+    assert not Match(text="Weather", turn=1).fits(asked(*AFTER_A_CALL))
+
+
+def test_an_answer_in_several_messages_is_one():
+    assert [len(answer) for answer in answers_in(asked(*AFTER_A_CALL))] == [2]
+
+
+def test_results_of_tools_are_nothing_that_the_user_said():
+    assert (first_said(asked(*AFTER_A_CALL)), last_said(asked(*AFTER_A_CALL))) == ("Weather?", "Weather?")
+
+
+OPEN = Call("f", "{}", finished=False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ([], "at least one"),
+        ([Cut(), Say("x")], "nothing can follow cut, and step 2 does"),
+        ([Say("x"), Error(), Stop()], "nothing can follow error, and step 3 does"),
+        ([Status(429), Say("x")], "nothing but wait stands beside"),
+        ([Status(429), Status(500)], "nothing but wait stands beside"),
+        ([OPEN], "nothing follows this one"),
+        ([OPEN, Say("x")], "step 2 is none of it"),
+        ([Stop(), Say("x")], "say stands behind stop"),
+        ([Stop(), Stop()], "stop stands behind stop"),
+    ],
+    ids=str,
+)
+def test_steps_that_are_no_answer_are_refused(steps, reason):
+    with pytest.raises(UsageError, match=reason):
+        Turn(steps)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Wait(1), Status(503)],
+        [OPEN, Wait(1), Cut()],
+        [OPEN, Reset()],
+        [OPEN, Error()],
+        [Say("x"), Stop(), Raw("x"), Comment(), Wait(1), Stall()],
+        [Raw("x")],
+        [Stall()],
+    ],
+    ids=str,
+)
+def test_other_steps_are_an_answer(steps):
+    assert Turn(steps).steps == tuple(steps)
+
+
+@pytest.mark.parametrize(("turns", "reason"), [([], "at least one"), ([Say("x"), Turn([Say("y")])], "not both")])
+def test_a_script_that_cannot_be_is_refused(turns, reason):
+    with pytest.raises(UsageError, match=reason):
+        Script(turns)
