@@ -14,6 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from statistics import mean
 
@@ -23,8 +24,6 @@ from radon.visitors import Function
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-
-from tools.references import references  # noqa: E402 - after the path is set
 
 #: So many equal lines in a row count as duplicated.
 EQUAL_LINES = 6
@@ -133,7 +132,7 @@ def report(root: Path, most: int) -> Iterator[str]:
     yield f"\nnames that several modules define: {len(names)}; most: " + ", ".join(
         f"{name} {count}" for name, count in names.most_common(most)
     )
-    cited = list(references(root))
+    cited = list(import_module("tools.references").references(root))
     lost = [str(reference) for reference in cited if reference.fault]
     of_docs = sum(reference.file.startswith("docs/") for reference in cited)
     yield f"references: {len(cited):,}, of the docs {of_docs:,}; lead nowhere: {len(lost)}"

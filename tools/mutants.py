@@ -15,6 +15,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mutmut import __main__ as mutmut
+from mutmut.configuration import config
+from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+
 ROOT = Path(__file__).resolve().parents[1]
 ACCUMULATED = [
     f"tests/tool_calls/test_{name}.py"
@@ -43,11 +48,6 @@ TESTS = {
 
 def run(module: str, workers: int) -> None:
     """Try the mutants of one module, and print those that survived."""
-    from mutmut import __main__ as mutmut  # noqa: PLC0415 (it reads pyproject.toml of the working directory)
-    from mutmut.configuration import config  # noqa: PLC0415
-    from mutmut.mutation.data import SourceFileMutationData  # noqa: PLC0415
-    from mutmut.mutation.diff_apply import get_diff_for_mutant  # noqa: PLC0415
-
     path = Path("streamkit", f"{module}.py")
     config().only_mutate = [str(path)]
     config().pytest_add_cli_args = ["-m", "not exhaustive", "-p", "no:xdist"]
