@@ -17,6 +17,7 @@ import orjson
 from attrs import define, field, frozen
 
 from streamkit.dialects.linting.explain import COMMON_HINTS, Hints
+from streamkit.dialects.members.known import Event
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.text.quoting import shortened
@@ -106,6 +107,12 @@ class GrammarChecker:
         if self.frame.event != kind:
             self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", severity)
         return kind
+
+    def judge(self, event: Event | None, document: dict[str, Any]) -> None:
+        """Judge an event by the method that its dialect's table names; of an event without one nothing is claimed."""
+        judge = None if event is None else getattr(self, event.method, None)
+        if judge is not None:
+            judge(document)
 
     def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
         """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
