@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Final
 import orjson
 from attrs import define
 
-from streamkit.dialects.anthropic.decode import MEMBERS as NATIVE_MEMBERS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.bedrock.images import IMAGE, read_image
 from streamkit.dialects.bedrock.wire import (
@@ -40,7 +39,7 @@ from streamkit.dialects.bedrock.wire import (
     decode_usage,
     exception_of,
 )
-from streamkit.dialects.members.known import EVENT, KEPT, Members, kept
+from streamkit.dialects.members.known import EVENT, Members
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.error_bodies import message_in
@@ -60,25 +59,6 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.failed_turns import FAILING
 
-#: What is read of each message; blocks that only Bedrock understands are kept whole.
-OF_EVENTS: Mapping[str, Members] = {
-    "messageStart": KEPT,
-    "contentBlockStart": Members("contentBlockIndex", PADDING, start=Members("toolUse")),
-    "contentBlockDelta": Members("contentBlockIndex", PADDING, delta=kept(toolUse=Members("input"))),
-    "contentBlockStop": Members("contentBlockIndex", PADDING),
-    "messageStop": Members("stopReason", "additionalModelResponseFields", PADDING),
-    "metadata": KEPT,
-    KEEP_ALIVE: Members(PADDING),
-}
-#: The method that reads each message.
-READERS: Mapping[str, str] = {
-    "messageStart": "_message_start",
-    "contentBlockStart": "_block_start",
-    "contentBlockDelta": "_block_delta",
-    "contentBlockStop": "_block_stop",
-    "messageStop": "_message_stop",
-    "metadata": "_metadata",
-}
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
     "text": "text",
@@ -116,7 +96,7 @@ class NativeDecoder(AnthropicDecoder):
     """Anthropic's decoder for events that come through InvokeModel."""
 
     dialect = "bedrock"
-    members: ClassVar = {kind: members.also(METRICS) for kind, members in NATIVE_MEMBERS.items()}
+    members: ClassVar = {kind: members.also(METRICS) for kind, members in AnthropicDecoder.members.items()}
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
@@ -140,15 +120,15 @@ class BedrockDecoder(BlockDecoder[Block]):
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
-        elif event in READERS and self._native is None:
+        elif event in EVENTS and self._native is None:
             document = self.load(frame)
             if document is not None:
                 self.recognised = True
-                reader = getattr(self, READERS[event])
+                reader = getattr(self, EVENTS[event].method)
                 if self._stopped and event != "metadata":
                     self.behind_end(reader, document)
                 else:
-                    self.read_and_keep(reader, document, OF_EVENTS[event], f"{event}.")
+                    self.read_and_keep(reader, document, EVENTS[event].members, f"{event}.")
                 self.read_error(document)
         elif event == CHUNK and not self._started:
             self._chunk(frame)
@@ -156,7 +136,7 @@ class BedrockDecoder(BlockDecoder[Block]):
             self._failed(frame)
         elif event == KEEP_ALIVE:
             if self._started and (document := self.load(frame)) is not None:
-                self.keep_unread(document, OF_EVENTS[KEEP_ALIVE], where=f"{KEEP_ALIVE}.")
+                self.keep_unread(document, Members(PADDING), where=f"{KEEP_ALIVE}.")
         elif not self.recognised:
             self.foreign_frame()
         elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):

@@ -12,14 +12,13 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.wire import only_member
+from streamkit.dialects.bedrock.wire import CHUNK, EVENTS, only_member
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -128,14 +127,6 @@ class BedrockLinter(GrammarChecker):
         self._native: AnthropicLinter | None = None
         self._open: _Block | None = None
         self._next_index = 0
-        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "messageStart": self._message_start,
-            "contentBlockStart": self._block_start,
-            "contentBlockDelta": self._block_delta,
-            "contentBlockStop": self._block_stop,
-            "messageStop": self._message_stop,
-            "metadata": self._metadata,
-        }
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -167,8 +158,8 @@ class BedrockLinter(GrammarChecker):
             self.broken("headers", f":message-type is {shown(kind)}, :event-type {shown(event)}")
         if frame.headers.get(":content-type") != "application/json":
             self.broken("content_type", f":content-type is {shown(frame.headers.get(':content-type'))}", "note")
-        chunk, handler = frame.event == "chunk", self._handlers.get(frame.event)
-        if (chunk and self._started) or (handler is not None and self._native is not None):
+        chunk, known = frame.event == CHUNK, frame.event in EVENTS
+        if (chunk and self._started) or (known and self._native is not None):
             self.broken("kind", f"{shown(frame.event)} among events of the other kind")
             return
         document = self.load(frame)
@@ -176,13 +167,13 @@ class BedrockLinter(GrammarChecker):
             return
         if chunk:
             self._chunk(document)
-        elif handler is not None:
+        elif known:
             if not self._started and frame.event != "messageStart":
                 self.broken("message_start", f"{shown(frame.event)} before messageStart", "note")
             self._started = True
             if self._stopped and frame.event != "metadata":
                 self.broken("after_stop", f"{shown(frame.event)} after messageStop")
-            handler(document)
+            self.judge(EVENTS[frame.event], document)
 
     def _exception(self, frame: Frame) -> None:
         self._failed = True
