@@ -72,10 +72,11 @@ KEPT: Final = kept()
 
 @frozen
 class Event:
-    """An event of a dialect. Its decoder reads it, and its checker judges it, by a method of the same name."""
+    """An event of a dialect. Its decoder reads it by the ``method``, and its checker judges it by one of the same name."""
 
     method: str
     members: Members  #: what the decoder reads of it
+    needs: tuple[str, ...] = ()  #: members without which readers refuse it: each is text
 
 
 def of_events(common: tuple[str, ...], **events: Members) -> Mapping[str, Members]:
