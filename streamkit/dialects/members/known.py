@@ -7,7 +7,6 @@ the rest. ``Event`` is the row of one event in a dialect's table ``EVENTS``, whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -77,8 +76,3 @@ class Event:
     method: str
     members: Members  #: what the decoder reads of it
     needs: tuple[str, ...] = ()  #: members without which readers refuse it: each is text
-
-
-def of_events(common: tuple[str, ...], **events: Members) -> Mapping[str, Members]:
-    """Descriptions of events, all of which may have the ``common`` names."""
-    return {name: members.also(*common) for name, members in events.items()}
