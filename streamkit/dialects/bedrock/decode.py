@@ -14,8 +14,7 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define
@@ -24,6 +23,7 @@ from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.bedrock.images import IMAGE, read_image
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
+    DELTAS,
     ERROR,
     EVENTS,
     EXCEPTION,
@@ -33,6 +33,7 @@ from streamkit.dialects.bedrock.wire import (
     METADATA,
     METRICS,
     PADDING,
+    REASONING,
     SIGNER,
     STOP_REASONS,
     VENDOR,
@@ -59,17 +60,9 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.failed_turns import FAILING
 
-#: The member of each delta that streamkit reads, and the kind of block that it belongs into.
-MEMBERS: Final[Mapping[str, str]] = {
-    "text": "text",
-    "citation": "text",
-    "reasoningContent": "reasoning",
-    "toolUse": "toolUse",
-}
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
-REASONING = ("text", "signature", "redactedContent")
 #: Members of a start, or of a delta, of the tools that the provider runs itself.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
@@ -207,7 +200,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         for member, value in delta.items():
             if value is None:
                 continue
-            belongs = MEMBERS.get(member)
+            belongs = DELTAS.get(member)
             if belongs is None and block is None:
                 self._aside(document, self._open_raw(index, delta))
                 return

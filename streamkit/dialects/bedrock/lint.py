@@ -18,7 +18,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.wire import CHUNK, EVENTS, only_member
+from streamkit.dialects.bedrock.wire import CHUNK, DELTAS, EVENTS, REASONING, only_member
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -99,8 +99,6 @@ HINTS: Hints = {
     "native": NATIVE,
     NO_RULE: NATIVE_HINTS[NO_RULE],
 }
-#: The deltas that are judged, and the kinds of their blocks: what only the vendor understands is let through.
-DELTAS = frozenset({"text", "citation", "reasoningContent", "toolUse"})
 
 
 @define
@@ -279,7 +277,7 @@ class BedrockLinter(GrammarChecker):
                 return
             block = self._begin(document, kind)
         block.kind = block.kind or kind
-        if member not in DELTAS or block.kind not in DELTAS:
+        if member not in DELTAS or block.kind not in DELTAS:  # what only the vendor understands is let through
             return
         if block.kind != kind:
             self.broken("delta", f"{member} in a block of {block.kind}")
@@ -303,7 +301,7 @@ class BedrockLinter(GrammarChecker):
         member, value = only_member(delta)
         if not member:
             self.broken("delta", f"reasoningContent is {shown(delta)}")
-        elif member in {"text", "signature", "redactedContent"}:
+        elif member in REASONING:
             self._text(member, value)
             if block.signed and value != "":
                 self.broken("signature", f"{'a signature' if member == 'signature' else member} after the signature")

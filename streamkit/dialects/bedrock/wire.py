@@ -38,6 +38,14 @@ EVENTS: Final[Mapping[str, Event]] = {
     "messageStop": Event("_message_stop", Members("stopReason", "additionalModelResponseFields", PADDING)),
     "metadata": Event("_metadata", KEPT),
 }
+#: The member of each delta that streamkit reads, and the kind of block that it belongs into; and those of reasoning.
+DELTAS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "citation": "text",
+    "reasoningContent": "reasoning",
+    "toolUse": "toolUse",
+}
+REASONING: Final = ("text", "signature", "redactedContent")
 #: What begins ``Frame.event`` for messages of the other two types.
 EXCEPTION, ERROR = "exception:", "error:"
 #: An event that means nothing: the readers of botocore and of the other SDKs skip event types that their model does not name.

@@ -22,6 +22,7 @@ from streamkit.dialects.cohere.wire import (
     EVENTS,
     FAILURES,
     STOP_REASONS,
+    TEXT_KINDS,
     VENDOR,
     decode_usage,
     sound_usage,
@@ -48,7 +49,7 @@ from streamkit.text.quoting import quoted
 
 #: What is read of a delta, of its content, and of a call.
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
-CONTENT_FIELDS: Final = frozenset({"type", "text", "thinking"})
+CONTENT_FIELDS: Final = frozenset({"type", *TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 #: What is read of a start and of the delta of an end.
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
@@ -56,8 +57,6 @@ END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
 #: What is read of a whole body, and of the message in it. The rest is the vendor's own.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
-#: Kinds of content that are text.
-TEXT_KINDS: Final = ("text", "thinking")
 #: The events that nobody else has.
 OWN: Final = EVENTS.keys() - {DEBUG}
 

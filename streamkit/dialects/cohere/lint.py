@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from streamkit.dialects.cohere.wire import EVENTS, FAILURES, is_count, message_of
+from streamkit.dialects.cohere.wire import EVENTS, FAILURES, TEXT_KINDS, is_count, message_of
 from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
@@ -53,7 +53,6 @@ HINTS: Hints = {
 }
 #: The kind of block, and the index, of what is open.
 Open = tuple[str, object]
-TEXT_KINDS = ("text", "thinking")
 
 
 class CohereLinter(GrammarChecker):

@@ -48,6 +48,8 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "length",
     "TOOL_CALL": "tool_calls",
 }
+#: Kinds of content that are text, in a member of the same name.
+TEXT_KINDS: Final = ("text", "thinking")
 #: Where ``usage`` has its counts.
 GROUPS = frozenset({"billed_units", "tokens"})
 CACHED = "cached_tokens"
