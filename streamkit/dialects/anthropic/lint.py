@@ -187,8 +187,7 @@ class AnthropicLinter(GrammarChecker):
         self._open = _Block(index, block["type"])
         if block["type"] == "text":
             self._open.filled = bool(block.get("text"))
-            if not is_text(block.get("text")):
-                self.broken("block", f"text is {shown(block.get('text'))}")
+            self.member(block, "text", is_text, "block")
         elif block["type"] == "tool_use":
             self._tool_use(block)
 

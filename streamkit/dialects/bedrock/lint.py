@@ -191,8 +191,7 @@ class BedrockLinter(GrammarChecker):
     def _message_stop(self, document: dict[str, Any]) -> None:
         self._none_open("messageStop")
         self._stopped = True
-        if not is_filled(document.get("stopReason")):
-            self.broken("message_stop", f"stopReason is {shown(document.get('stopReason'))}")
+        self.member(document, "stopReason", is_filled, "message_stop")
 
     def _metadata(self, document: dict[str, Any]) -> None:
         if not self._stopped:

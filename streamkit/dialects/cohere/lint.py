@@ -180,8 +180,7 @@ class CohereLinter(GrammarChecker):
         if found != [self._kind]:
             self.broken("content_kind", f"{' and '.join(found) or 'nothing'} in a block of {self._kind}")
         for name in found:
-            if not is_text(content[name]):
-                self.broken("content", f"{name} is {shown(content[name])}")
+            self.member(content, name, is_text, "content")
 
     def content_end(self, document: dict[str, Any]) -> None:
         self._stop(document, "content")
@@ -189,9 +188,7 @@ class CohereLinter(GrammarChecker):
     def tool_plan(self, document: dict[str, Any]) -> None:
         if self._open is not None:
             self.broken("block_order", f"tool-plan-delta while {self._open[0]} {shown(self._open[1])} is open")
-        plan = message_of(document).get("tool_plan")
-        if not is_text(plan):
-            self.broken("tool_plan", f"tool_plan is {shown(plan)}")
+        self.member(message_of(document), "tool_plan", is_text, "tool_plan")
 
     def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
         call = message_of(document).get("tool_calls")

@@ -129,8 +129,7 @@ class InteractionsLinter(GrammarChecker):
             self.broken("interaction", f"interaction is {shown(interaction)}")
             return {}
         for name in ("id", "status"):
-            if not is_text(interaction.get(name)):
-                self.broken("interaction", f"{name} is {shown(interaction.get(name))}")
+            self.member(interaction, name, is_text, "interaction")
         self._usage(interaction.get("usage"))
         return interaction
 

@@ -10,7 +10,7 @@ Source: dialects.md §0.3, §0.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 import orjson
@@ -114,6 +114,14 @@ class GrammarChecker:
         if judge is not None:
             judge(document)
 
+    def member(self, document: Mapping[str, Any], name: str, is_right: Callable[[object], bool], rule: str) -> bool:
+        """Return whether the member ``name`` is as ``is_right`` wants it; any other breaks ``rule``."""
+        value = document.get(name)
+        if not is_right(value):
+            self.broken(rule, f"{name} is {shown(value)}")
+            return False
+        return True
+
     def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
         """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
 
@@ -121,8 +129,7 @@ class GrammarChecker:
         """
         if isinstance(usage, dict):
             for name in needed:
-                if not is_index(usage.get(name)):
-                    self.broken("usage", f"{name} is {shown(usage.get(name))}")
+                self.member(usage, name, is_index, "usage")
             return usage
         if usage is not None or not may_lack:
             self.broken("usage", f"usage is {shown(usage)}")

@@ -269,11 +269,9 @@ class ResponsesLinter(GrammarChecker):
         return text
 
     def _delta(self, document: dict[str, Any], kind: str) -> None:
-        text, delta = self._text(document, kind), document.get("delta")
-        if not is_text(delta):
-            self.broken("delta", f"delta is {shown(delta)}")
-        elif text is not None:
-            text.append(delta)
+        text = self._text(document, kind)
+        if self.member(document, "delta", is_text, "delta") and text is not None:
+            text.append(document["delta"])
 
     def _done(self, document: dict[str, Any], kind: str) -> None:
         member = CALL_INPUTS[kind] if kind in CALL_INPUTS else SPEECHES[kind].name
