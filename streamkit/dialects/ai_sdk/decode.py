@@ -146,8 +146,9 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             self.unknown_frame(kind or "chunk", document)
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
-        found: Any = means or ASIDES.get(kind, "unknown_event" if kind in NEWEST else "metadata")
-        self.out.append(Aside(VENDOR, found, kind, document))
+        if means is None:
+            means = ASIDES[kind][0] if kind in ASIDES else "unknown_event" if kind in NEWEST else "metadata"
+        self.out.append(Aside(VENDOR, means, kind, document))
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]

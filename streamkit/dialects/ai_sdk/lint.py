@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.ai_sdk.wire import CHUNKS, FINISH_REASONS, NEWEST, is_refused
+from streamkit.dialects.ai_sdk.wire import ASIDES, CHUNKS, FINISH_REASONS, NEWEST, is_refused
 from streamkit.dialects.linting.explain import COMMON_HINTS, MESSAGE_HINTS, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, Severity, is_text, shown
 from streamkit.framing.frame import Frame
@@ -45,14 +45,7 @@ HINTS: Hints = {
 #: The members that each chunk must have, all of them strings.
 TEXTS: Mapping[str, tuple[str, ...]] = {
     **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
-    "message-metadata": (),
-    "tool-output-available": ("toolCallId",),
-    "tool-output-error": ("toolCallId", "errorText"),
-    "tool-output-denied": ("toolCallId",),
-    "tool-approval-request": ("approvalId", "toolCallId"),
-    "source-url": ("sourceId", "url"),
-    "source-document": ("sourceId", "mediaType", "title"),
-    "file": ("url", "mediaType"),
+    **{kind: needs for kind, (_, needs) in ASIDES.items()},
 }
 #: Members that may be left out, and must then be strings.
 OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")

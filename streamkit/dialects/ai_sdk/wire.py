@@ -16,7 +16,7 @@ from streamkit.dialects.members.known import Event, Members
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
-from streamkit.events import StopReason, UsageReported
+from streamkit.events import AsideKind, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
@@ -73,17 +73,17 @@ CHUNKS: Final[Mapping[str, Event]] = {
     "finish-step": _chunk("_nothing"),
     "finish": _chunk("_finish", also=("finishReason", "messageMetadata")),
 }
-#: Chunks that this dialect alone has, and what each is for others; those of ``data-NAME`` join them. The reader ends at a
-#: type that it does not know, so no other chunk of an answer is written again.
-ASIDES: Final[Mapping[str, str]] = {
-    "source-url": "citation",
-    "source-document": "citation",
-    "tool-output-available": "server_tool",
-    "tool-output-error": "server_tool",
-    "tool-output-denied": "server_tool",
-    "tool-approval-request": "client_tool",
-    FILE: "metadata",
-    "message-metadata": "metadata",
+#: Chunks that this dialect alone has: what each is for others, and the strings that it must have. Those of ``data-NAME`` join
+#: them. The reader ends at a type that it does not know, so no other chunk of an answer is written again.
+ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
+    "source-url": ("citation", ("sourceId", "url")),
+    "source-document": ("citation", ("sourceId", "mediaType", "title")),
+    "tool-output-available": ("server_tool", ("toolCallId",)),
+    "tool-output-error": ("server_tool", ("toolCallId", "errorText")),
+    "tool-output-denied": ("server_tool", ("toolCallId",)),
+    "tool-approval-request": ("client_tool", ("approvalId", "toolCallId")),
+    FILE: ("metadata", ("url", "mediaType")),
+    "message-metadata": ("metadata", ()),
 }
 #: The aside of a call that the server ran itself, with its output.
 ANSWERED_CALL: Final = "tool"
