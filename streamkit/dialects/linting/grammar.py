@@ -1,8 +1,9 @@
 """What the checkers of all dialects share: the walk over frames, the loading of JSON, the notes they take.
 
 A checker judges a stream by its dialect's grammar and by what the official clients make of it, not by what our decoders
-forgive; so it uses none of their code. An ``error`` breaks the grammar or a client; a ``note`` is common in the field
-and read by every client we know. A checker never stops: each frame is judged, whatever the one before it was.
+forgive; so it uses none of their code, only the tables of the wire's words in ``wire.py``. An ``error`` breaks the grammar or
+a client; a ``note`` is common in the field and read by every client we know. A checker never stops: each frame is judged,
+whatever the one before it was.
 
 Source: dialects.md §0.3, §0.4.
 """
