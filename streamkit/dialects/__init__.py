@@ -88,7 +88,11 @@ def key_headers() -> Mapping[str, tuple[str, str]]:
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
-    """Return the stage after framing: it turns frames of ``dialect`` (or of a provider that speaks it) into wire events."""
+    """Return the stage after framing: it turns frames of ``dialect`` (or of a provider that speaks it) into wire events.
+
+    Raises UsageError for an unknown name. The stage raises BrokenFrame, NotThisDialect and LimitExceeded, in the order of
+    the stream.
+    """
     return decode_frames(source_named(dialect)[0], limits, dialect)
 
 

@@ -3,6 +3,8 @@
 ``web`` and ``gateway`` contain no dialect's name. The differences are in ``dialects/<name>/http.py``, and are read from
 ``Dialect.http``. A dialect of another package may give the same value; without it, requests go to the base URL itself, and
 its clients are not served. Nothing in this module does I/O, and nothing that a client sends chooses a host.
+
+Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ by clients even if they are incomplete, so this is a repair.
 
 Three members are ignored: the time of an event (``timestamp``), the framework's original event (``rawEvent``), and the
 request that RUN_STARTED may repeat (``input``).
+
+Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 """
 
 from __future__ import annotations

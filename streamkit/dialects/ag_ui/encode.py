@@ -6,6 +6,8 @@ so. If the stream fails, each started call gets such a result before RUN_ERROR.
 
 If a message continues after another one, it is opened again under its id, and clients append to it. Reasoning is a separate
 message, and the next call after it belongs to another assistant message, so that clients keep the order of the response.
+
+Source: ui-protocols.md §2.1 to §2.5, §7.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Where these versions differ, an error in one of them is an error here. So is a call without a result in a failed run: no
 client refuses such a call, but CopilotKit runs it.
+
+Source: ui-protocols.md §2.1 to §2.3, §2.5; @ag-ui/client 1.0.0 and 0.0.59.
 """
 
 from __future__ import annotations

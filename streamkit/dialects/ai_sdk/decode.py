@@ -6,6 +6,8 @@ that stops earlier was interrupted.
 
 A call that gets an output within the stream was run by the server, and is not for the client. So a call, and every chunk
 after it, waits for the output or for the end.
+
+Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 """
 
 from __future__ import annotations
@@ -239,8 +241,9 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _call(self, document: dict[str, Any]) -> Call:
-        """Return the call that a chunk names: a new one if the id is new, or if the call with this id has ended and starts
-        again.
+        """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
+
+        Raises TooManyToolCalls.
         """
         name = self.string(document.get("toolCallId"))
         call = self._calls.get(name)

@@ -5,6 +5,8 @@ results. So calls and their arguments are streamed at once, but the chunk that m
 end. A truncated call is never ended: it stays ``input-streaming``, and no client runs it. A failure is one chunk ``error``,
 the last one, because clients show a stream without it, or with a ``finish``, as a success. There is always a step, and it is
 never empty: otherwise a client that sent a tool's result repeats its request endlessly.
+
+Source: ui-protocols.md §1.2 to §1.6.
 """
 
 from __future__ import annotations

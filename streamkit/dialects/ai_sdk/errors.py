@@ -1,4 +1,7 @@
-"""The AI SDK's HTTP errors. The body is only the text of the chunk ``error``, because ``useChat`` displays the whole body."""
+"""The AI SDK's HTTP errors. The body is only the text of the chunk ``error``, because ``useChat`` displays the whole body.
+
+Source: ui-protocols.md §1.1.
+"""
 
 from __future__ import annotations
 

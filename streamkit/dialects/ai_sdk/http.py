@@ -2,6 +2,8 @@
 
 The model is in the path or in the body's member ``model``, and the one in the path takes precedence. The SDK itself sends
 none, but an application may add one (``body``).
+
+Source: ui-protocols.md §1.8; ai 7.0.173, ``HttpChatTransport``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Check a UI message stream against the rules of the SDK's readers, and against what clients do wrong."""
+"""Check a UI message stream against the rules of the SDK's readers, and against what clients do wrong.
+
+Source: ui-protocols.md §1.1, §1.2, §1.6, §1.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Images, videos and files that a model made: read and write the chunk and the part ``file``."""
+"""Images, videos and files that a model made: read and write the chunk and the part ``file``.
+
+Source: ui-protocols.md §1.2, §1.5, §1.8.
+"""
 
 from __future__ import annotations
 

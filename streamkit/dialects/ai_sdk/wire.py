@@ -1,4 +1,7 @@
-"""The words of the AI SDK's UI message stream: reasons, token counts, types of chunks, and JSON that its client refuses."""
+"""The words of the AI SDK's UI message stream: reasons, token counts, types of chunks, and JSON that its client refuses.
+
+Source: ui-protocols.md §1.2, §1.3, §1.4.
+"""
 
 from __future__ import annotations
 

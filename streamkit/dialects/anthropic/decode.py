@@ -4,6 +4,8 @@ The kind of each block is remembered from its start: a delta in a block of a ser
 ``tool_use`` block belongs to a call. ``input: {}`` in a start is never a fragment; an ``input`` with members in a start is
 the whole value if no delta follows. Blocks and calls are numbered in their order, because an index may be used twice. Values
 in the usage of ``message_delta`` replace those of ``message_start``.
+
+Source: dialects.md §3.1, §3.3, quirks.md §8.
 """
 
 from __future__ import annotations

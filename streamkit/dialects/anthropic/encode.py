@@ -3,6 +3,8 @@
 ``BlockWriter`` writes the events of blocks (one open at a time, indices without gaps, no block without content), and
 ``BlockEncoder`` finds the block of an event. The end of the message waits for ``StreamEnded``, because usage may follow the
 stop reason. Only the first choice is written.
+
+Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The helper appends each block to a list, and finds it by ``index``. It assigns a signature, and appends all other deltas. It
 parses a call's input when the block stops. Unknown types of events, blocks and deltas are accepted, because the API announces
 that new ones may be added at any time.
+
+Source: dialects.md §0.4, §3.1, §3.3, §7.6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The words of Anthropic Messages that both directions share."""
+"""The words of Anthropic Messages that both directions share.
+
+Source: dialects.md §3.1, §3.2, §7.1, §7.2, §7.5; Anthropic: "input_schema does not support oneOf, allOf, or anyOf
+at the top level".
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 The payload of each message of such a block is an aside, whether it was read in a stream, a whole response or the history of a
 request. So content that was read in one place can be written in the others. A block that streams never contain is one aside.
 A citation belongs to the text block with its label.
+
+Source: dialects.md §6.1; botocore's model of ``ContentBlock`` and ``ContentBlockDelta``.
 """
 
 from __future__ import annotations

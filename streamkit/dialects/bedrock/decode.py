@@ -7,6 +7,8 @@ Exceptions are messages of a separate type, may be anywhere, and end both kinds 
 Blocks of text and of reasoning have no start: the first delta of an index opens one of its kind. The padding member ``p`` is
 ignored. The stream does not contain the response's id and model: a client knows them from the response's headers and from its
 request.
+
+Source: dialects.md §6.1, §7.6.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ time since the response started here.
 Opaque reasoning of other vendors is sealed, in the signature of its block or in a block of redacted content. Sealed text is
 base64, as Bedrock's clients require. There is no place for the response's id and model, but this is no loss: the client knows
 them from its request and from the response's headers.
+
+Source: dialects.md §6.1, §7.1, §7.5.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Bedrock's servers have the name in ``x-amzn-ErrorType``; a colon and an address may follow it. botocore prefers the header.
 streamkit writes both.
+
+Source: dialects.md §6.1, §7.5; botocore 1.44.5 ``parsers.py``, ``bedrock-runtime/service-2.json``.
 """
 
 from __future__ import annotations

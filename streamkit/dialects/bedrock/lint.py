@@ -5,6 +5,8 @@ these are accepted. The type of each message is in a header, without which most 
 index, and need not care whether a block was stopped, so many violations are only notes.
 
 The events in chunks of InvokeModelWithResponseStream are checked against the grammar of the model's own dialect.
+
+Source: dialects.md §6.1, §7.6.
 """
 
 from __future__ import annotations

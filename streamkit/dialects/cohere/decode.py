@@ -5,6 +5,8 @@ with the same index remain two. The tool plan is a separate block, without a sta
 
 ``message-end`` completes the stream. It also contains the usage, and the provider's error if there is one. A ``[DONE]`` after
 it has no meaning. A whole body is split into the events of a stream.
+
+Source: dialects.md §0.3, §6.2, §7.6.
 """
 
 from __future__ import annotations

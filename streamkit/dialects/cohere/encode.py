@@ -3,6 +3,8 @@
 Clients keep one pending call, so nothing may come between a call's start, its fragments and its end. The tool plan has
 neither start nor end. A message has separate fields for its text, its calls and its tool plan, so text after a call loses its
 position. Only the first choice is written.
+
+Source: dialects.md §6.2, §7.1.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The client itself checks nothing: it skips a payload of another shape with a warning, and ends silently if a stream ends
 early. So the rules come from its types, and from programs that keep one pending call and find a block by its index. Unknown
 types of events and contents are accepted.
+
+Source: dialects.md §0.3, §0.4, §6.2, §7.6.
 """
 
 from __future__ import annotations

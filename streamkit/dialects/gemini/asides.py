@@ -1,6 +1,8 @@
 """Gemini's citations and web searches, which are both in ``groundingMetadata`` at the end of a response.
 
 A citation is a page, and the bytes of the text that it supports. A search is the search words, and the pages.
+
+Source: dialects.md §5.2; the types of google-genai.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ A call is complete in one part, which also ends it, unless it has ``willContinue
 the first of them without ``willContinue`` ends it. If a call is open when the candidate stops by itself, it ends there if its
 values are complete; otherwise it was truncated. Calls are numbered in their order. Ids are optional, so a made id is not a
 repair.
+
+Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 """
 
 from __future__ import annotations
@@ -191,7 +193,7 @@ class GeminiDecoder(FrameDecoder):
         )
 
     def _choice(self, index: int) -> Candidate:
-        """Add a new candidate. Raises TooManyChoices."""
+        """Return a new candidate for a choice that was not seen before. Raises TooManyChoices."""
         if len(self._candidates) >= self.limits.choices:
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         candidate = self._candidates[index] = Candidate(index)

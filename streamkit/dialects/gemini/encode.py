@@ -5,6 +5,8 @@ Parts of a candidate may be in any order, so text and thoughts are written at on
 held until its verdict, and calls are written in the order in which they began. Google's own signature is written on its
 original part; another vendor's is sealed, on an empty part after its block. The last chunk has the reasons and the usage. A
 failed stream gets an object whose first key is ``error``, and no reason.
+
+Source: dialects.md §5.3, §5.4, §0.4.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The URL has the model, and whether to stream, whatever the body says. A stream without ``alt=sse`` is one JSON array
 (``array.py``).
+
+Source: clients.md §10.1, §10.2; dialects.md §5.1; google-genai 3.4, which sends ``x-goog-api-key`` and never ``?key=``;
+ai.google.dev/api/tokens.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Chunks are independent, except for what is open between them: candidates without a reason, and a call whose arguments arrive
 in parts. The parser checks the framing: an array and events follow the same rules here.
+
+Source: dialects.md §0.4, §5.1-§5.3, §7.6.
 """
 
 from __future__ import annotations

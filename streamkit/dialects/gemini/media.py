@@ -1,4 +1,7 @@
-"""Images, videos and files that a model made: parts of a candidate with their content or a URI, read and written."""
+"""Images, videos and files that a model made: parts of a candidate with their content or a URI, read and written.
+
+Source: dialects.md §5.2, §7.4.
+"""
 
 from __future__ import annotations
 

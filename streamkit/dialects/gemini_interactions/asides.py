@@ -1,4 +1,7 @@
-"""Citations of Gemini Interactions: annotations of a text, each with the bytes of the response that it supports."""
+"""Citations of Gemini Interactions: annotations of a text, each with the bytes of the response that it supports.
+
+Source: dialects.md §5.5; the types of google-genai.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ arguments are streamed as text. Only Google understands other steps, so their fr
 ``interaction.completed`` completes the stream if its status says that the interaction has ended. The official client never
 raises, so no other sign counts as success. Steps that are only in that event are read like those of a whole response. An
 ``event_id`` is only used to resume.
+
+Source: dialects.md §5.5, ui-protocols.md §4.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The end of the interaction waits for ``StreamEnded``, because usage may follow the stop reason. Only the first choice is
 written. Google's own signature of a call is in the start of its step. Another vendor's signed or encrypted value is sealed,
 as the signature of a separate thought. A failed stream ends with an event ``error``, and without ``interaction.completed``.
+
+Source: dialects.md §5.5, quirks.md R14.
 """
 
 from __future__ import annotations

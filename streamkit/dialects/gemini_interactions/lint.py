@@ -2,6 +2,8 @@
 
 The client itself checks nothing of a stream: it yields everything with a JSON payload. So a rule here is one of the grammar,
 on which programs rely that collect steps by their index. Unknown types of events, steps and deltas are accepted.
+
+Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 """
 
 from __future__ import annotations

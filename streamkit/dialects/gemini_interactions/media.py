@@ -1,6 +1,8 @@
 """Images, audio, videos and documents as contents of Gemini Interactions, read and written.
 
 A content has its type, and its media as base64 (``data``) or at a URI. Only Google can read its own URIs.
+
+Source: dialects.md §5.5, §7.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the checkers of Chat and Mistral share, whose chunks have the same shape: choices, and the order of a stream."""
+"""What the checkers of Chat and Mistral share, whose chunks have the same shape: choices, and the order of a stream.
+
+Source: dialects.md §0.3, §1.1, §6.3.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ A checker judges a stream by its dialect's grammar and by the official clients, 
 it uses none of their code, only the tables in ``wire.py``. An ``error`` violates the grammar or breaks a client; a ``note``
 is common in the field and accepted by every known client. A checker never stops: each frame is checked, whatever the frame
 before it was.
+
+Source: dialects.md §0.3, §0.4.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ entries that lack either, the next stage decides, and counts its repairs.
 
 A ``signature`` closes its thinking. ``closed`` has no meaning in a stream. Another vendor's signature is sealed
 (``vocabulary/sealed_reasoning.py``). ``p`` is padding.
+
+Source: dialects.md §1.6, §1.7, §6.3.
 """
 
 from __future__ import annotations

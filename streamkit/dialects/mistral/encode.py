@@ -4,6 +4,8 @@ chunk.
 The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated call is withheld. Its
 id has nine letters and digits: any other id is hashed, which is a counted loss (``text/identifiers.py``). A signature is
 written as a whole after its thinking, because clients take it for the end of the thinking. Another vendor's is sealed.
+
+Source: dialects.md §0.4, §6.3.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The client validates each chunk and raises at the first invalid one, so an error frame needs no particular form. It does not
 know fragments: each entry of ``tool_calls`` is a whole call. Unknown parts of the content are accepted.
+
+Source: dialects.md §0.4, §1.1, §6.3, §7.6.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 ``index`` in ``function`` is unreliable, and an id is optional. So calls are numbered in their order, and never joined. The
 text of ``arguments``, an object, is taken from the bytes of the line.
+
+Source: dialects.md §4.1, §4.2, §4.4.
 """
 
 from __future__ import annotations

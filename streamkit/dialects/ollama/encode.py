@@ -1,4 +1,7 @@
-"""Encode events as Ollama lines that the strictest client accepts. Every call is complete in one line."""
+"""Encode events as Ollama lines that the strictest client accepts. Every call is complete in one line.
+
+Source: dialects.md §4.4, §0 (the strict reader), §0.4.
+"""
 
 from __future__ import annotations
 

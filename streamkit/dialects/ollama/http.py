@@ -2,6 +2,8 @@
 
 Clients need these members: Zed needs ``name``, ``modified_at``, ``size``, ``digest`` and ``details`` that are text in the
 list, and shows tools only with that capability; ollama-python needs a ``model_info``, which may be empty.
+
+Source: clients.md §10.1, §10.2; ollama 0.6.3; Zed (crates/ollama).
 """
 
 from __future__ import annotations

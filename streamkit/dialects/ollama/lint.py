@@ -2,6 +2,8 @@
 
 Lines are independent: each has the model and the time, and its calls are complete. Blank lines are left to the parser, and
 not checked.
+
+Source: dialects.md §0.4, §4.1, §4.2, §7.6.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A chunk is read in a fixed order, because servers may put everything into one chunk: reasoning, content, refusal, tool calls,
 log probabilities, stop reason, usage, error. The response starts with the first chunk that has a choice, because Azure's
 first frame has neither id nor model. Unknown fields of the first chunk are the response's extras; later ones are asides.
+
+Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Chat has one stream of text, of refusal and of reasoning in a choice, and any number of calls that may interleave. So nothing
 is held back, except the input of custom tools. Null or blank ids, an empty ``data:``, and ``[DONE]`` after an error are never
 written.
+
+Source: dialects.md §1.8, §0.4.
 """
 
 from __future__ import annotations

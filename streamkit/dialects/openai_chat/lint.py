@@ -2,6 +2,8 @@
 
 The helper concatenates every string of a delta, and uses a call's index as its place in a list. So role, id and name may be
 in one chunk only, and indices have no gaps from 0, in order of appearance.
+
+Source: dialects.md §0.4, §1.1, §1.2, §1.8, §7.6.
 """
 
 from __future__ import annotations

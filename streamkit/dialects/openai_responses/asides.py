@@ -2,6 +2,8 @@
 
 A search is an item, which contains the query when it is done. The id of a search that another provider ran contains a mark,
 so that the reader of requests recognises it.
+
+Source: dialects.md §2.1, §2.2.
 """
 
 from __future__ import annotations

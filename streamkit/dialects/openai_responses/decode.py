@@ -2,6 +2,8 @@
 
 A completed response has no stop reason: its content shows it. An ``error`` event and ``response.failed`` may both be sent,
 and are one failure. Unknown events and fields are asides.
+
+Source: dialects.md §2.1, §2.2, §2.4, §7.6.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ calls keep their ids. The terminal event waits for ``StreamEnded``.
 
 A failure is written twice: as ``error``, both nested and flat, which openai-python raises, and then as ``response.failed``,
 which some clients need (quirks.md 113). Its output has no unfinished call. ``[DONE]`` is never written.
+
+Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
 """
 
 from __future__ import annotations

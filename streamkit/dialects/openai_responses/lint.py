@@ -3,6 +3,8 @@
 The helper needs ``response.created`` first, each item added before its deltas, each part before its text, one response id,
 and a ``response.completed`` whose ``output``, if it is a list, is complete. Unknown types of events, items and parts are
 accepted.
+
+Source: dialects.md §0.4, §2.1, §2.2, §7.6.
 """
 
 from __future__ import annotations

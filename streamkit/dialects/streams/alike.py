@@ -3,8 +3,9 @@
 If a payload contained only a text, the following payloads that are equal except for their text continue the same block. In
 most streams the bytes around the text are equal (``delta_template.py``), and only the text is parsed. Some dialects have
 members that no decoder reads and that change in each payload, such as a number or the time. There each payload is parsed,
-these members and the text are removed, and the rest must serialize to the same bytes: ``True`` and 1.0 differ from 1. Gain: a
-third to nine tenths of the time of large reads.
+these members and the text are removed, and the rest must serialize to the same bytes: ``True`` and 1.0 differ from 1.
+
+Gain: a third to nine tenths of the time of large reads.
 
 Source: design.md §9.
 """

@@ -2,6 +2,8 @@
 
 An index may be used twice, so blocks and calls are numbered in their order. Opaque reasoning of another vendor arrives
 sealed, as a signature or as redacted content (``vocabulary/sealed_reasoning.py``). It is attached to its original part.
+
+Source: dialects.md §3.1, §6.1; quirks.md §8, R14.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 ``BlockQueue`` decides the order of blocks. Opaque reasoning of another vendor is written sealed, as a signature or as a
 separate block (``vocabulary/sealed_reasoning.py``).
+
+Source: design.md §5, quirks.md R9, R14.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ bracket: they are kept for the report.
 
 The dialect defines the form of starts, deltas and stops, and the index of a block when it opens. The encoder's ``begin`` is
 called before the first block. The queue refers to the encoder weakly: a cycle would wait for the garbage collector.
+
+Source: design.md §5, quirks.md R9 and §8.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A call whose arguments are held until it ends may end before a call that began earlier. It waits for the earlier call, so that
 clients see calls in the model's order.
+
+Source: dialects.md §0.4, §4.4.
 """
 
 from __future__ import annotations

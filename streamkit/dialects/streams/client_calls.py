@@ -7,6 +7,8 @@ client if its member ``execution`` says so.
 
 The id of the call contains the kind of the item, so that a later request turns the call and its result into the item and its
 output again. A shell item may have been run by the provider. Only an output item after it shows this, so it waits.
+
+Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
 
 from __future__ import annotations

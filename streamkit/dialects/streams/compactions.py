@@ -7,6 +7,9 @@ because null means that the compaction failed.) In every other dialect, the summ
 OpenAI's opaque text is written as encrypted reasoning: clients without compactions keep sending the whole conversation.
 
 A delta of Anthropic's replaces the whole summary, so the summary is emitted when its block ends.
+
+Source: dialects.md §3.1; anthropic 2.12, ``BetaCompactionBlock`` and ``BetaCompactionContentBlockDelta``; openai 3.54,
+``ResponseCompactionItem``.
 """
 
 from __future__ import annotations

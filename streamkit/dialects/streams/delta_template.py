@@ -5,6 +5,8 @@ from one payload by an exact check: the same bytes around a mark must parse to t
 text. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
 same document with another text. OpenAI's padding (``obfuscation``) may differ, too: it consists of letters and digits, and
 ends at a quote. A text may occur twice in a payload.
+
+Source: design.md §9; RFC 8259 §2.
 """
 
 from __future__ import annotations

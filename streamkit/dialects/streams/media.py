@@ -1,4 +1,7 @@
-"""Media that a model made, as asides of the target dialect: its own unchanged, other vendors' in its form."""
+"""Media that a model made, as asides of the target dialect: its own unchanged, other vendors' in its form.
+
+Source: dialects.md §7.4.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ moved into the held frame, and then both frames are read.
 A place is the path to a string, together with labels on the way (the index of a choice, a block, a call). Some frames may
 come between the halves: one with a string at the same path under other labels, a ping, and a chunk of usage. Any other frame,
 the end of the input, or too many frames mean that there is no second half; then the first half becomes U+FFFD.
+
+Source: RFC 8259 §8.2; ECMA-262 ``JSON.stringify``, which writes lone halves so.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The transcript of audio is what the model said, so it is emitted as text at once. Code that the provider ran, and its output,
 are text only in a response without other content: a response must not arrive empty and clean.
+
+Source: dialects.md §7.4.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Only the end of the stream shows that a call without a result is the client's. So a call waits for its result or for the end.
 Later events wait after it, in the order of the stream, up to ``held_chars`` bytes of frames.
+
+Source: ui-protocols.md §1.3, §2.4; limits.md §1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The places in documents that a text cites, in the members of each dialect."""
+"""The places in documents that a text cites, in the members of each dialect.
+
+Source: dialects.md §3.1, §6.1.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ this. The row of a model is the first whose ``names`` occurs in its id, in the s
 with a point. Providers with other words are in ``SERVERS``. A model without a row gets the default of the dialect
 (``UNKNOWN``, or one next to the dialect's writer), which is what nearly all its servers accept: three efforts, no word for
 turning thinking off, any sampling option, no cache mark. Only requests of another dialect are changed.
+
+How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What OpenAI's Chat and Responses have in common, although each has its own members and envelopes."""
+"""What OpenAI's Chat and Responses have in common, although each has its own members and envelopes.
+
+Source: dialects.md §1.3, §1.4, §2.3, §7.3, §7.5.
+"""
 
 from __future__ import annotations
 

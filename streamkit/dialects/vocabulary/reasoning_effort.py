@@ -4,6 +4,8 @@ Some dialects have an effort (``reasoning_effort``, ``thinkingLevel``), some a b
 ``thinkingBudget``, ``token_budget``), some both; ``models.py`` has what a model accepts. The other form is converted to the
 nearest value, and counted as a loss. A budget becomes one of the three efforts that every server with efforts accepts. The
 numbers are Google's, with steps above them.
+
+Source: dialects.md §7.4; ai.google.dev, "OpenAI compatibility"; AWS and Anthropic, "Adaptive thinking".
 """
 
 from __future__ import annotations

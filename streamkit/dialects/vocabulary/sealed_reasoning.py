@@ -4,6 +4,8 @@ Only its vendor can use a signature or encrypted reasoning, and every byte of it
 text carries another vendor's *sealed*: encoded as base64 (strict clients decode it) together with the vendor's name and what
 it belongs to. A later request of that dialect is unsealed, so the text returns unchanged to its vendor, and to no other
 vendor.
+
+Source: dialects.md §2.4, §3.3, §7.4, quirks.md R14.
 """
 
 from __future__ import annotations

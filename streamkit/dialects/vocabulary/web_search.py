@@ -2,6 +2,8 @@
 
 Anthropic, OpenAI and Google run such a tool themselves, with different options. An option that a dialect lacks is counted as
 lost. A search that may only use stored pages is a different tool, and other dialects have none.
+
+Source: dialects.md §1.3, §2.3, §3.2, §5.3; the request types of anthropic, openai 3.54 and google-genai.
 """
 
 from __future__ import annotations
