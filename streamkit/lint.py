@@ -1,7 +1,7 @@
-"""A stream judged by its dialect's grammar, and beside it what streamkit would make of it.
+"""Check a stream against its dialect's grammar, and report what streamkit would do with each fault.
 
-The checker judges each frame, the machines read the same frame beside it, and what they counted meanwhile explains what was
-found there. So the parser is fed a line at a time: what it counts belongs to the frame that comes next.
+The checker judges each frame, then the machines read the same frame. The repairs counted while reading a frame explain the
+faults found in that frame. So the parser gets one line at a time: a repair that it counts belongs to the next frame.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from streamkit.machines import Chain
 from streamkit.report import REPAIRS, Status, StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 
-#: What a status is called that ``Check.finish`` gives; any other is ``broken``.
+#: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
-#: Lines with their ends, of CR, LF or CRLF; the last may lack it.
+#: Lines with their ends (CR, LF or CRLF); the last line may lack an end.
 LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen
 class Found:
-    """A broken rule with its explanation; ``violation`` is None for a repair where no rule is broken."""
+    """A broken rule with its explanation. ``violation`` is None for a repair without a broken rule."""
 
     violation: Violation | None
     explanation: Explanation
@@ -53,18 +53,18 @@ class Found:
 
     @property
     def kind(self) -> object:
-        """What is the same where it is found again: the rule with its severity, and the explanation."""
+        """The key by which equal findings are grouped: the rule with its severity, and the explanation."""
         return self.violation and (self.violation.rule, self.violation.severity), self.explanation
 
     @property
     def what(self) -> str:
-        """What is wrong, without its place."""
+        """A description of the fault, without its position."""
         violation = self.violation
         return f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
 
 
 class Check:
-    """A stream under the dialect's checker, and beside it the machines that would read it."""
+    """Feeds a stream to the dialect's checker and to the machines that would read the stream."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = source_named(dialect)[0]
@@ -73,12 +73,12 @@ class Check:
         self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
         self._linter = self.dialect.linter()
         self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
-        self._counted: Counter[str] = Counter()  # the repairs that are explained
-        self.fault: Exception | None = None  #: the first in the stream
-        self._broken: SourceFailed | None = None  # what ended the source
-        self._offset = 0  # of the latest frame, and its number
+        self._counted: Counter[str] = Counter()  # the repairs that are already explained
+        self.fault: Exception | None = None  #: the first error in the stream
+        self._broken: SourceFailed | None = None  # the error that ended the source
+        self._offset = 0  # byte offset of the latest frame; the next attribute is its number
         self._frame = -1
-        self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
+        self._ended = False  # True after a `[DONE]` that ends the dialect; other terminators give their own reason
 
     @property
     def violations(self) -> list[Violation]:
@@ -91,11 +91,11 @@ class Check:
         self.fault = self.fault or self._parser.fault
 
     def break_off(self, error: SourceFailed) -> None:
-        """The source failed: nothing follows. Behind the completion point that takes nothing back."""
+        """Note that the source failed and nothing follows. A failure after the completion point is ignored."""
         self._broken = error
 
     def finish(self) -> Status:
-        """The verdict on the whole stream."""
+        """Return the verdict on the whole stream."""
         for frame in self._parser.finish():
             self._take(frame)
         self.fault = self.fault or self._parser.fault
@@ -117,7 +117,7 @@ class Check:
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 
     def _take(self, frame: Frame) -> None:
-        """One frame: judged, read, and explained by what the reading came to."""
+        """Judge a frame, read it, and explain its faults by the outcome of reading it."""
         self._offset, self._frame = frame.offset, self._frame + 1
         self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
         violations = self._linter.feed([frame])
@@ -131,7 +131,7 @@ class Check:
         self._explain(violations, self._answer(earlier))
 
     def _answer(self, earlier: object) -> str:
-        """What a frame came to; ``earlier`` is the provider's error before it."""
+        """Return the outcome of a frame. ``earlier`` is the provider's error before the frame."""
         if self._reader.fault is not None:
             return STOPS
         if self.report.broken_frame is not None:
@@ -139,7 +139,7 @@ class Check:
         return READS if self.report.provider_error == earlier else TOLD
 
     def _end(self) -> str:
-        """What the end of the input came to."""
+        """Return the outcome at the end of the input."""
         if self.fault is not None:
             return STOPS
         if self.report.clean:
@@ -154,7 +154,7 @@ class Check:
         return [Violation("unreadable", str(fault), fault.offset or 0, frame)]
 
     def _explain(self, violations: list[Violation], answer: str) -> None:
-        """Explain what was found by the repairs counted since, and note those that explain nothing."""
+        """Explain the violations by the repairs counted since the last call, and record repairs that explain no violation."""
         counted = self.report.repairs - self._counted
         self._counted = self.report.repairs.copy()
         others = dict.fromkeys(counted)
@@ -169,11 +169,11 @@ class Check:
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 
-# -- what was found, for who shows it ------------------------------------------------------------------------------------
+# -- the findings as JSON and as text ----------------------------------------------------------------------------------
 
 
 def members_of(check: Check) -> dict[str, Any]:
-    """What a finished check found, as the members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
+    """Return a finished check's members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
     return {
         "violations": [
             {
@@ -195,7 +195,7 @@ def members_of(check: Check) -> dict[str, Any]:
 
 
 def sentence(explanation: Explanation) -> str:
-    """What it looks like, and what streamkit does about it."""
+    """Describe the known failure that a finding resembles, and what streamkit does about it."""
     parts = []
     if explanation.case is not None:
         parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")
