@@ -1,4 +1,4 @@
-"""What models write into their text that is no text: thinking between tags, and calls in the grammar of their training."""
+"""Extract thinking between tags, and tool calls in a model's own syntax, from the text of a response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamkit.read_options import ReadOptions
 
 
 def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stage[Any, Any]]:
-    """The stages between ``decode`` and ``accumulate_tool_calls`` that a policy wants for what comes from ``provider``."""
+    """Return the stages that the policy asks for between ``decode`` and ``accumulate_tool_calls``, given the provider."""
     policy = options.policy
     stages: list[Stage[Any, Any]] = []
     thinks = policy.think_tags == "auto" and provider is not None and provider.thinks_in_text
