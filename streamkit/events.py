@@ -284,7 +284,7 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """Whether any token was counted. Every request has tokens: servers write zeros while they don't know the counts."""
+        """True if any token was counted. Every request has tokens: servers write zeros while they don't know the counts."""
         return bool(self.input_total or self.output_total or self.total)
 
 

@@ -53,7 +53,7 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-#: Number of texts and of names that a report keeps; further ones are only counted. Even a short one takes a hundred bytes.
+#: Maximum number of texts and of names that a report keeps; further ones are counted. Even a short one takes a hundred bytes.
 WITHHELD_TEXTS: Final = 1000
 LOST_NAMES: Final = 1000
 #: JSON values in a request to the gateway. A turn has four or more; a conversation that fills a context window of a million

@@ -59,10 +59,10 @@ class Link:
     #: read.
     waits = False
     holds = False
-    #: Whether this machine joins the deltas of one block within a read. A machine before it calls ``several``, which is this
+    #: True if this machine joins the deltas of one block within a read. A machine before it calls ``several``, which is this
     #: machine's ``hold``, when a read may bring several items; that machine may also join texts itself.
     joins = False
-    #: Whether this machine may fail at a text. If so, frames are read one by one, so that no frame after the failing one is
+    #: True if this machine may fail at a text. If so, frames are read one by one, so that no frame after the failing one is
     #: counted.
     reads_texts = False
     several: Callable[[], object] | None = None
@@ -138,7 +138,7 @@ class Link:
                 work(*given)
             finally:
                 self.end_read()
-        except Exception as error:  # noqa: BLE001 - raised by the driver, after what came before it
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after the results from before it
             self.fault = self.fault or self.stopped_by(error)
         out = held[:]
         held.clear()
@@ -149,7 +149,7 @@ class Outlet(Link):
     """The end of a chain. It sends events to a function."""
 
     def __init__(self, emit: Callable[[Any], object]) -> None:
-        self.push = emit  # type: ignore[method-assign,assignment] # without a call in between
+        self.push = emit  # type: ignore[method-assign,assignment] # saves a call
 
 
 class Foreign(Link):
@@ -218,14 +218,14 @@ class Chain(Link):
             for link in self.waiting:
                 if link.holds:
                     link.end_read()
-        except Exception as error:  # noqa: BLE001 - raised by the driver, after what the others held
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after the items that other machines held
             self.failed(error)
 
     def push_end(self) -> None:
         try:
             for link in self.links:
                 link.push_end()
-        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+        except Exception as error:  # noqa: BLE001 - same as in ``push_batch``
             self.failed(error)
 
     def push_rest(self) -> None:
@@ -239,7 +239,7 @@ class Chain(Link):
     def _do(self, work: Callable[..., None], *given: Any) -> None:
         try:
             work(*given)
-        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+        except Exception as error:  # noqa: BLE001 - same as in ``push_batch``
             self.failed(error)
 
     def failed(self, error: Exception) -> None:
@@ -252,7 +252,7 @@ class Chain(Link):
             for other in self.waiting:
                 if other in behind:
                     other.end_read()
-        except Exception as first:  # noqa: BLE001 - of a machine further on, at what came before
+        except Exception as first:  # noqa: BLE001 - an error of a later machine in the events emitted here, so it comes first
             self.failed(first)
         else:
             self.fault = link.fault = fault

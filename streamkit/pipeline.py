@@ -63,7 +63,7 @@ class Stage(Generic[A_contra, B_co]):
         self.takes = takes
         self.gives = gives
 
-    #: Whether another stage may drive this stage's machine together with its own machine.
+    #: True if another stage may drive this stage's machine together with its own machine.
     plain: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:

@@ -57,7 +57,7 @@ class Policy:
 
     @property
     def reads_text(self) -> bool:
-        """Whether text is searched for thinking or calls from any provider, so that frames can't pass unread."""
+        """True if text is searched for thinking or calls from any provider, so that frames can't pass unread."""
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 

@@ -251,22 +251,22 @@ class StreamReport:
     usage: Any = None
     #: The ``ResponseFinished`` events of the finished choices, in order of arrival.
     stops: tuple[Any, ...] = ()
-    #: Whether the model has produced text, reasoning or a call. Until then a client's request can still go to another
+    #: True if the model has produced text, reasoning or a call. Until then a client's request can still go to another
     #: provider.
     spoken: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
     has_output: bool = False
-    #: Whether the wire's terminator arrived. Some dialects have none, and a stream may end well without it.
+    #: True if the wire's terminator arrived. Some dialects have none, and a stream may end well without it.
     terminated: bool = False
-    #: Whether the output marks the response as complete: its success terminator was written or passed.
+    #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
     #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. First ``source``, then the
     #: stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
-    #: Whether repairs are refused.
+    #: True if repairs are refused.
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)
-    #: Whether the reading has failed, so that a repair refused from now on is not the first fault.
+    #: True if the reading has failed, so that a repair refused from now on is not the first fault.
     failing: bool = field(default=False, eq=False, repr=False)
 
     def refuse_repairs(self) -> None:

@@ -57,7 +57,7 @@ class ToolRules:
 
     #: Pattern for a tool's whole name.
     names: re.Pattern[str] = PORTABLE_NAMES
-    #: Whether an object schema must have ``properties``, even if empty.
+    #: True if an object schema must have ``properties``, even if empty.
     properties: bool = False
     #: Keywords that are forbidden in the schema itself and allowed in subschemas.
     not_at_root: Keywords = frozenset()

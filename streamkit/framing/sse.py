@@ -118,7 +118,7 @@ class SSEParser(Link):
         self._id = ""  # on the instance, which is looked up four times faster, since each event reads it
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
-        #: Whether a bare object may be the whole input.
+        #: True if a bare object may be the whole input.
         self._bare_body = bare_body
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
         #: The part of the current line from earlier reads, and the event's data lines after the first, each after an LF. Both
@@ -329,7 +329,10 @@ class SSEParser(Link):
         return size - run.around - len(first[0]) if first else size
 
     def _alike(self, window: bytes) -> tuple[bytes, str, int, list[bytes]]:
-        """Return the bytes before each payload, the name, the width of the line ends, and the payloads."""
+        """Split the events at the start of ``window`` that differ only in their payload.
+
+        Return the bytes before each payload, the event name, the width of the line ends, and the payloads.
+        """
         width = 1
         if 13 in window:
             size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2

@@ -127,8 +127,7 @@ class TextCallReader:
         pending, self._pending = self._pending, ""
         if self._step == self._close and self._body.whole and closed:
             self._end()
-        # a string that was not closed: its text does not complete the arguments
-        elif self._step == self._parameter and self._body.streams:
+        elif self._step == self._parameter and self._body.streams:  # its string is not closed, so emit all of it
             self._grow(pending)
             self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:

@@ -47,7 +47,7 @@ class CodeTracker:
 
     @property
     def begins_line(self) -> bool:
-        """Whether the line has at most a few spaces so far."""
+        """True if the line has at most a few spaces so far."""
         self._settle()
         return self._blank and self._start is not None and self._start.isascii() and not self._start.strip(" ")
 

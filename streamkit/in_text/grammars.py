@@ -79,7 +79,7 @@ class Head:
     tags: Tags | None = None
     #: The name is part of the id: ``functions.NAME:0``.
     name_in_id: bool = False
-    #: Whether the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
+    #: True if the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
     own_line: bool = False
 
     @cached_property

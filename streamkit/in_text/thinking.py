@@ -177,7 +177,7 @@ class ThinkSplitter(InTextMachine):
             self._out.append(TextDelta(text, number, choice.block))
 
     def _begun(self, choice: _Choice, delta: TextDelta, text: str) -> str:
-        """The beginning of a choice's text, ``delta`` the last of it; gives what stands behind a tag, if one is there."""
+        """Read the start of a choice's text, ending with ``delta``. Return the text after a tag, or "" if there is none."""
         stripped = text.lstrip()
         blank = len(text) - len(stripped)
         if blank <= BLANK_CHARS:

@@ -22,7 +22,7 @@ class OneString:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next piece may need a line end before it."""
+        """True if the next piece may need a line end before it."""
         return self._due > 0
 
     def begin(self) -> None:

@@ -231,7 +231,7 @@ class ToolCallAccumulator(Link):
 
     @property
     def failed_in_own_words(self) -> bool:
-        """Whether the only failures are stop reasons that every reader of the dialect recognises as failures."""
+        """True if the only failures are stop reasons that every reader of the dialect recognises as failures."""
         choices = self._choices.values()
         failing = [seen for choice in choices if choice.reasons and (seen := strongest(choice)).reason in FAILING]
         return bool(failing) and all(seen.ends_failed for seen in failing) and not any(map(calls_nobody, choices))

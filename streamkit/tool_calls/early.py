@@ -71,7 +71,7 @@ class _Doubt:
 
     @property
     def is_spent(self) -> bool:
-        """Whether following the call further would take too long."""
+        """True if following the call further would take too long."""
         return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:

@@ -52,8 +52,7 @@ _VIABLE: Final = re.compile(
     rb"(?:\[(?:[\x01\x02],)?|\{(?:\x01:[\x01\x02],)?\x01:)*(?:[\x01\x02]|\{(?:\x01:[\x01\x02],)?\x01?|\{\x01:[\x01\x02])?"
 )
 _STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-#: Whether the text is malformed, whether it ends in a string, the part of the end that is not folded yet, the folded rest, and
-#: the first byte.
+#: The state of a scanner: ``malformed``, ``_in_string``, ``_kept``, ``_folded`` and ``_root``.
 State: TypeAlias = tuple[bool, bool, bytes, bytes, bytes]
 
 
@@ -70,7 +69,7 @@ class ObjectScanner:
     __slots__ = ("_depth", "_folded", "_in_string", "_kept", "_root", "malformed")
 
     def __init__(self, *, depth: int = 128) -> None:
-        #: Whether no continuation can turn the text into one JSON value. A token that waits at the end is not checked yet.
+        #: True if no continuation can turn the text into one JSON value. A token that waits at the end is not checked yet.
         self.malformed = False
         self._depth = depth
         self._in_string = False
@@ -89,12 +88,12 @@ class ObjectScanner:
 
     @property
     def complete_object(self) -> bool:
-        """Whether the text so far is one whole JSON object, white space aside."""
+        """True if the text so far is one whole JSON object, white space aside."""
         return self._folded == _VALUE and self._root == b"{" and not self._kept and not self.malformed
 
     @property
     def open(self) -> bool:
-        """Whether no beginning of the text so far is a whole value."""
+        """True if no beginning of the text so far is a whole value."""
         return not self.malformed and self._folded != _VALUE
 
     def feed(self, text: str) -> None:

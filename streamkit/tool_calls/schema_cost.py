@@ -27,11 +27,12 @@ from attrs import define, field
 
 from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, subschemas
 
-#: Backtracking steps that one match of a pattern with look-around may take; after that the match counts as failed.
+#: Maximum number of backtracking steps that one match of a pattern with look-around may take; after that the match counts as
+#: failed.
 BACKTRACKS: Final = 10_000
-#: Number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
+#: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
 MAX_LISTED: Final = 50_000
-#: Number of steps for finding out which references lead back to themselves.
+#: Maximum number of steps for finding out which references lead back to themselves.
 MAX_TRACED: Final = 200_000
 #: The library caches a target's result after this many visits (``MEMO_MIN_VISITS``).
 ASKED: Final = 16

@@ -27,7 +27,7 @@ NOTHING: Final[Allowed] = {}
 _KINDS_OF_TYPES: Final = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null",
 }  # fmt: skip
-#: Number of subschemas and listed values that are read for one schema; the rest is ignored.
+#: Maximum number of subschemas and listed values that are read for one schema; the rest is ignored.
 MAX_WORK: Final = 1_000_000
 #: Drafts with the keywords assumed here, and whether they have ``prefixItems``. (Not draft 4, in which 1.0 is no integer.)
 DRAFTS: Final = {

@@ -26,13 +26,14 @@ INSIDE: Final = (
     "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-#: Digits of an index in a JSON pointer. A longer index leads to nothing, and Python converts at most 4,300 digits.
+#: Maximum number of digits of an index in a JSON pointer. A longer index leads to nothing, and Python converts at most 4,300
+#: digits.
 MAX_INDEX_DIGITS: Final = 18
-#: Number of ways to subschemas for one value. A union of a thousand variants has a thousand.
+#: Maximum number of ways to subschemas for one value. A union of a thousand variants has a thousand.
 MAX_WAYS: Final = 10_000
-#: Length of a chain of references and combinations without a step into the value.
+#: Maximum length of a chain of references and combinations without a step into the value.
 MAX_CHAIN: Final = 100
-#: Number of base URIs and anchors: a reference may have to be looked up under each.
+#: Maximum number of base URIs and anchors: a reference may have to be looked up under each.
 MAX_NAMES: Final = 256
 
 
