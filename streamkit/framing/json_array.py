@@ -55,7 +55,7 @@ class JSONArrayParser(Link):
         self._beginning = Beginning()
         self._place: Place = "start"
         self._scanner = ObjectScanner()
-        self._partial = bytearray()  # not a list of fragments: see SSEParser
+        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
         #: Offset of the current read. The next attribute is the offset of the current element.
         self._at = 0
         self._element_at = 0

@@ -42,7 +42,7 @@ class NDJSONParser(Link):
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._beginning = Beginning()
         self._object_seen = False
-        self._partial = bytearray()  # not a list of fragments: see SSEParser
+        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
         self._at = 0
 
     def push(self, chunk: bytes, /) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 SLICE_BYTES: Final = 256 * 1024
-#: Upper bound of the text of a parsed value in typical requests: a turn of a conversation is four values and some 800 bytes.
+#: Memory of a parsed value in bytes, at most: a turn of a conversation is four values and some 800 bytes.
 VALUE_BYTES: Final = 256
 #: Up to this count, values are counted without skipping strings.
 FEW: Final = 10_000

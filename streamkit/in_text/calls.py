@@ -127,7 +127,8 @@ class TextCallReader:
         pending, self._pending = self._pending, ""
         if self._step == self._close and self._body.whole and closed:
             self._end()
-        elif self._step == self._parameter and self._body.streams:  # its string is not closed, so emit all of it
+        elif self._step == self._parameter and self._body.streams:
+            # the string is still open: even with its last character the call can't look complete
             self._grow(pending)
             self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:

@@ -141,7 +141,7 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     if unfinished and (
         len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
     ):
-        # no call can be run, or clients saw a call begin that can't be: the turn is truncated
+        # no call can be run, or clients saw the start of one that can't be run: the turn is truncated
         report.repair("stop_conflict")
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

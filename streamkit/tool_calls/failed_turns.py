@@ -1,4 +1,4 @@
-"""Stop reasons of failed turns: the output is no response, although a frame with a stop reason ended it.
+"""Stop reasons of failed turns: such a stop reason ends the stream regularly, but the output is no valid response.
 
 A reason in ``FAILING`` ends its response as a provider failure. Every client gets an error that quotes the provider's word for
 the reason, and nothing that means success. ``FAILED_TURNS`` maps these words to a kind of error and a meaning; any other word
