@@ -8,8 +8,8 @@ after either tag is dropped, and so is blank thinking. Thinking truncated by the
 start, from servers that removed the thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another
 block.
 
-Some templates write the opening tag into the prompt, so only the closing tag arrives. Such text looks like a response until
-then, and holding all of it is no option. So this is a separate mode, ``opened``: the text is reasoning from its first
+Some templates write the opening tag into the prompt, so only the closing tag arrives. Such thinking can't be told from a
+response without holding back the whole text. So this is a separate mode, ``opened``: the text is reasoning from its first
 character to the closing tag, or to the end if there is none. Memory: one tag and a little white space.
 
 Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
@@ -51,7 +51,7 @@ OPENING: Final = tuple(TAGS)
 CLOSING: Final = tuple(TAGS.values())
 #: Maximum number of white-space characters before a tag; after more, no tag counts.
 BLANK_CHARS: Final = 256
-#: Number of events that wait after held text; further events are emitted before it.
+#: Maximum number of events that wait after held text; further events are emitted before it.
 QUEUED: Final = 1024
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]

@@ -41,7 +41,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _between: Final = runs(r"[ \t\n\r,:]*+")
 _scalar: Final = runs(r"[^ \t\n\r,\]}]*+")
-#: The characters of a string that can be decoded now: no truncated escape, and a high surrogate only with its successor.
+#: The characters of a string that can be decoded now: no truncated escape, and a high surrogate only with what follows it.
 _characters: Final = runs(
     r'(?s)(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+'
 )
@@ -102,9 +102,9 @@ class GrowingText(UserString):
 class Change:
     """One change that a fragment made to the value at ``path``.
 
-    ``begun``: a container, or a string that did not end in its first fragment; ``value`` is the live object. ``grown``:
-    ``value`` is the text added to a string, or the whole growing number so far. ``ended``: ``value`` is final. A string,
-    number or literal that began and ended in one fragment has only this change.
+    ``begun``: a container, or a string that did not end in its first fragment; ``value`` is the live object.
+    ``grown``: ``value`` is the text added to a string, or the whole growing number so far.
+    ``ended``: ``value`` is final. A string, number or literal that began and ended in one fragment has only this change.
     """
 
     kind: Literal["begun", "grown", "ended"]

@@ -42,12 +42,10 @@ from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes,
 if TYPE_CHECKING:
     import jsonschema_rs
 
-#: Maximum number of patterns in all schemas together, and the compiled size of one pattern (the library's own limit is 10
-#: MiB).
+#: Maximum number of patterns in all schemas together, and the compiled size of one pattern (the library allows 10 MiB).
 MAX_PATTERNS: Final = 128
 PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Maximum number of times one check may look at a value (25 ns each), and how many more each character of the arguments
-#: allows.
+#: Maximum number of looks at a value in one check (25 ns each), and how many more each character of the arguments allows.
 MAX_UNITS: Final = 1_000_000
 UNITS_PER_CHAR: Final = 4
 #: Violations are listed up to this many looks at a value (25 µs each at worst). Each violation holds a copy of its value.

@@ -71,7 +71,7 @@ def _union(found: list[frozenset[Any] | None]) -> frozenset[Any] | None:
 
 
 def _one_of(values: Iterable[Any]) -> Allowed:
-    """Return what ``enum`` allows. Containers are not compared; numbers are compared as floats, so that 1 equals 1.0."""
+    """Return what ``enum`` allows. Containers are not compared; numbers differ if their floats differ."""
     any_value: set[str] = set()
     listed: dict[str, set[Any]] = {}
     for value in values:

@@ -26,8 +26,7 @@ INSIDE: Final = (
     "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-#: Maximum number of digits of an index in a JSON pointer. A longer index leads to nothing, and Python converts at most 4,300
-#: digits.
+#: Maximum number of digits of an index in a JSON pointer. A longer index leads to nothing, and Python rejects 4,301 digits.
 MAX_INDEX_DIGITS: Final = 18
 #: Maximum number of ways to subschemas for one value. A union of a thousand variants has a thousand.
 MAX_WAYS: Final = 10_000
