@@ -164,8 +164,7 @@ class ToolCallDelta:
     #: Vendor-specific fields of the call (Anthropic's ``caller``).
     extras: Mapping[str, Any] | None = None
     signature: Opaque | None = None
-    #: The wire ends such calls explicitly (``ToolCallEnded``). A call left open is complete only if its text is one JSON
-    #: object.
+    #: The wire ends such calls (``ToolCallEnded``). A call left open is complete only if its text is one JSON object.
     is_ended_by_wire: bool = False
 
 
@@ -214,8 +213,7 @@ class ToolCallStarted:
     signature: Opaque | None = None
     id_made: bool = False  #: True if the wire had no id and streamkit made this one
     qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
-    #: The model was stopped before the first character of the arguments: no fragment follows, and the call counts as not
-    #: ended.
+    #: The model was stopped before the first character of the arguments: no fragment follows, and the call is not ended.
     cut: bool = False
 
 

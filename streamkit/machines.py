@@ -55,15 +55,13 @@ class Link:
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: ``waits``: this machine may hold items until the end of a read (``end_read``). ``holds``: it holds some in the current
-    #: read.
+    #: ``waits``: this machine may hold items until the end of a read (``end_read``). ``holds``: it holds some now.
     waits = False
     holds = False
     #: True if this machine joins the deltas of one block within a read. A machine before it calls ``several``, which is this
     #: machine's ``hold``, when a read may bring several items; that machine may also join texts itself.
     joins = False
-    #: True if this machine may fail at a text. If so, frames are read one by one, so that no frame after the failing one is
-    #: counted.
+    #: True if this machine may fail at a text. Frames are then read one by one, so none after the failing one counts.
     reads_texts = False
     several: Callable[[], object] | None = None
     _batched: list[Any] | None = None  # results of a batch, if the machine runs alone

@@ -119,8 +119,7 @@ def stage_within(
 async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any, None]:
     """Run machines over ``source``. This is the body of every built-in stage except ``encode``.
 
-    An exception of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at
-    once.
+    An error of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at once.
     """
     out: list[Any] = []
     chain.emit = out.append

@@ -234,8 +234,7 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)
     #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. Within one dialect, also the frames held for a clean
-    #: end.
+    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None
@@ -251,8 +250,7 @@ class StreamReport:
     usage: Any = None
     #: The ``ResponseFinished`` events of the finished choices, in order of arrival.
     stops: tuple[Any, ...] = ()
-    #: True if the model has produced text, reasoning or a call. Until then a client's request can still go to another
-    #: provider.
+    #: True if the model has produced text, reasoning or a call. Until then the request can still go to another provider.
     spoken: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
     has_output: bool = False

@@ -47,7 +47,7 @@ class JSONArrayParser(Link):
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset of the end of the last complete element. The closing bracket is never before it, so callers can add elements
+        #: Offset of the end of the last complete element. It is never after the closing bracket, so elements can be added
         #: there.
         self.boundary = 0
         self._limit = limits.event_bytes

@@ -94,8 +94,7 @@ class SSEParser(Link):
     _data: bytes | None = None
     _event = ""
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
-    #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault are never
-    #: counted.
+    #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault never count.
     _repairs: Counter[str] | None = None
     _beginning: Beginning | None = None  # created if the first read is not one whole event
     _repaired_at = 0  # offset of the first of ``_repairs``
@@ -408,8 +407,7 @@ class SSEParser(Link):
     def _is_bare(self, offset: int) -> bool:
         """Return whether a line that begins with a brace begins an event: an error body written raw into the stream.
 
-        This is so only after an event, since a whole JSON body is no event stream (quirks.md 111), unless the dialect allows
-        it.
+        This is so only after an event, since a whole JSON body is no event stream (quirks.md 111). A dialect may allow it.
         """
         if not self._stray_errors or self._data is not None:
             return False

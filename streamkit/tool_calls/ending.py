@@ -77,8 +77,7 @@ def strongest(choice: Choice) -> StopReasonSeen:
 def is_cut(choice: Choice, call: Call) -> bool:
     """Return whether a call that the wire did not end was truncated: the model was stopped in it, or the call stayed open.
 
-    Use this for text that does not show it: free text, and empty text, which would otherwise mean ``{}``. Success must not be
-    invented (law L3).
+    Use this for free text, and for empty text, which would mean ``{}``: neither shows it. Success is never invented (law L3).
     """
     if call.incomplete:
         return True

@@ -27,8 +27,7 @@ from attrs import define, field
 
 from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, subschemas
 
-#: Maximum number of backtracking steps that one match of a pattern with look-around may take; after that the match counts as
-#: failed.
+#: Maximum number of backtracking steps that one match of a pattern with look-around may take; then the match counts as failed.
 BACKTRACKS: Final = 10_000
 #: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
 MAX_LISTED: Final = 50_000
