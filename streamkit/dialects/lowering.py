@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from operator import attrgetter, is_
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from attrs import define, evolve, field, frozen
@@ -20,6 +23,7 @@ from streamkit.conversation.messages import (
     Request,
     Thinking,
     Tool,
+    ToolCall,
     ToolChoice,
     ToolResult,
     Turn,
@@ -39,6 +43,7 @@ PART_TYPES: Final = get_args(Part)
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
 ANYBODY: Final = "anybody"
+_parts = attrgetter("parts")
 
 
 @frozen(kw_only=True)
@@ -196,27 +201,51 @@ class Lowering:
 Pass: TypeAlias = Callable[[Request, Lowering], None]
 #: What it does to a part: the part or another, or None for one that is left out.
 PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
+Steps: TypeAlias = Mapping[type, Sequence[PartPass]]
 
 
-def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
-    """Change each part by all steps in turn; those of a result before the result itself."""
-    each_part_by_type(request, to, dict.fromkeys(PART_TYPES, steps))
+@frozen
+class When:
+    """A pass that does nothing but where the capabilities need it: a request to other servers is not given to it."""
+
+    needed: Callable[[Capabilities], object]
+    run: Pass
+
+    def __call__(self, request: Request, to: Lowering) -> None:
+        if self.needed(to.takes):
+            self.run(request, to)
 
 
-def each_part_by_type(request: Request, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> None:
+def when(needed: Callable[[Capabilities], object]) -> Callable[[Pass], Pass]:
+    """Decorate a pass that only some capabilities need."""
+    return lambda run: When(needed, run)
+
+
+def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> list[Pass]:
+    """The passes without those that these capabilities do not need."""
+    kept = [each for each in passes if not isinstance(each, When) or each.needed(takes)]
+    return [each.run if isinstance(each, When) else each for each in kept]
+
+
+def each_part_by_type(request: Request, to: Lowering, steps: Steps) -> None:
     """Change each part by the steps for its type, in turn; those of a result before the result itself."""
-    turns, changed = list[Turn](), False
-    for turn in request.turns:
+    changed: list[Turn] | None = None
+    for number, turn in enumerate(request.turns):
         parts = _stepped(turn.parts, turn.role, to, steps)
-        turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
-        changed = changed or parts is not turn.parts
-    if changed:
-        request.turns = turns
+        if parts is not None:
+            changed = changed or [*request.turns]
+            changed[number] = evolve(turn, parts=parts)
+    request.turns = changed or request.turns
 
 
 def of_parts(*steps: PartPass) -> Pass:
     """The pass that changes each part by all steps in turn."""
-    return lambda request, to: each_part(request, to, *steps)
+    return partial(each_part_by_type, steps=dict.fromkeys(PART_TYPES, steps))
+
+
+def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
+    """Change each part by all steps in turn; those of a result before the result itself."""
+    of_parts(*steps)(request, to)
 
 
 def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> None:
@@ -224,24 +253,47 @@ def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> N
     request.turns = [evolve(turn, parts=change(turn.parts)) for turn in request.turns]
 
 
-def _stepped(parts: list[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> list[Part]:
-    made: list[Part] = []
-    same = True
+def _stepped(parts: Sequence[Part], place: Place, to: Lowering, steps: Steps) -> list[Part] | None:
+    """What the steps make of parts; None where they leave all as they are."""
+    made = list[Part]()
     for part in parts:
-        new: Part | None = part
-        if isinstance(part, ToolResult) and part.parts:
-            given = cast("list[Part]", part.parts)
-            inner = _stepped(given, "result", to, steps)
-            if inner is not given:
-                new = evolve(part, parts=cast("Any", inner))
+        new: Part = part
+        if isinstance(part, ToolResult) and (inner := _stepped(part.parts, "result", to, steps)) is not None:
+            new = evolve(part, parts=cast("Any", inner))
         for step in steps.get(type(part), ()):
-            new = step(cast("Part", new), place, to)
-            if new is None:
+            changed = step(new, place, to)
+            if changed is None:
                 break
-        same = same and new is part
-        if new is not None:
+            new = changed
+        else:
             made.append(new)
-    return parts if same else made
+    return None if len(made) == len(parts) and all(map(is_, made, parts)) else made
+
+
+def results_named(request: Request, to: Lowering) -> None:
+    """Results with the names of the tools that were called; the dialect's own clients may name another."""
+    called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
+
+    def named(part: Part, _place: Place, to: Lowering) -> Part:
+        if not isinstance(part, ToolResult) or part.call_id not in called or (to.own and part.name):
+            return part
+        return evolve(part, name=called[part.call_id])
+
+    if called:
+        each_part_by_type(request, to, {ToolResult: (named,)})
+
+
+def leading_of(turns: Sequence[Turn]) -> int:
+    """How many turns of the system are in front of all others."""
+    for number, turn in enumerate(turns):
+        if turn.role != "system":
+            return number
+    return len(turns)
+
+
+def has_part(turns: Sequence[Turn], kind: type) -> bool:
+    """Whether a turn has a part of that type."""
+    return kind in map(type, chain.from_iterable(map(_parts, turns)))
 
 
 def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:

@@ -33,7 +33,7 @@ from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque
@@ -72,12 +72,8 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return media
 
 
-def parts_fit(request: Request, to: Lowering) -> None:
+def fit(part: Part, place: Place, to: Lowering) -> Part | None:
     """Parts that the messages have a place for."""
-    each_part(request, to, _fit)
-
-
-def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
     match part:
         case Text(signature=Opaque() as signed) if place != "assistant":
             to.lose("reasoning_signature", signed.vendor)
@@ -88,12 +84,8 @@ def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
     return part
 
 
-def parts_as_text(request: Request, to: Lowering) -> None:
+def as_text(part: Part, place: Place, to: Lowering) -> Part | None:
     """Results of one text, calls with arguments, and no texts without one."""
-    each_part(request, to, _fit, _as_text)
-
-
-def _as_text(part: Part, place: Place, to: Lowering) -> Part | None:
     match part:
         case ToolResult() if len(part.parts) > 1:
             return evolve(part, parts=[Text(_joined([cast("Text", inner).text for inner in part.parts], to.report))])
@@ -122,9 +114,9 @@ FOREIGN: Final = Capabilities(
     some_tools=True,
     offered_to="an AG-UI agent",
     strict_tools=False,
-    said=(parts_as_text,),
+    said=(of_parts(fit, as_text),),
 )
-OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, results="apart", said=(parts_fit,))
+OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, results="apart", said=(of_parts(fit),))
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:

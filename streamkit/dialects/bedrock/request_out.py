@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import Any, Final, TypeAlias, cast
 
 import orjson
@@ -65,7 +64,7 @@ from streamkit.dialects.bodies.claude_requests import (
 )
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.errors import BadRequest
@@ -343,7 +342,7 @@ def _is_claude(source: str, name: str | None) -> bool:
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     turns, options, choice = request.turns, request.options, request.tool_choice
-    leading = len([*takewhile(lambda turn: turn.role == "system", turns)])
+    leading = leading_of(turns)
     tools = [block for tool in request.tools for block in _tool(tool)]
     model = without_none(
         thinking=write_thinking(options.thinking), top_k=options.top_k, tool_choice=_parallel(choice) if tools else None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
-from streamkit.dialects.lowering import Lowering, Place, each_part, each_turn
+from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult
+from streamkit.dialects.lowering import Lowering, Place, each_turn, has_part
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
@@ -18,18 +18,6 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
         return media
     to.lose("media", media.media_type or media.kind)
     return None
-
-
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the names of the tools that were called."""
-    called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
-
-    def named(part: Part, _place: Place, to: Lowering) -> Part:
-        if not isinstance(part, ToolResult):
-            return part
-        return evolve(part, name=(to.own and part.name) or called.get(part.call_id, part.name))
-
-    each_part(request, to, named)
 
 
 def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> None:
@@ -51,7 +39,7 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
                 last = len(made)
         return [*made[:last], *moved, *made[last:]]
 
-    if not to.takes.model.media_in_results:
+    if not to.takes.model.media_in_results and has_part(request.turns, ToolResult):
         each_turn(request, apart)
 
 

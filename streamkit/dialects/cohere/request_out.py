@@ -37,7 +37,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, model_for, of_parts
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
@@ -88,12 +88,8 @@ def strict_together(request: Request, to: Lowering) -> None:
     request.tools = [evolve(tool, strict=None) for tool in request.tools]
 
 
-def content_said(request: Request, to: Lowering) -> None:
+def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
     """Parts that say anything, and thinking in place of another dialect's summary of it."""
-    each_part(request, to, _said)
-
-
-def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
     match part:
         case Reasoning(text=""):
             return None
@@ -179,7 +175,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "output", "thinking"}),
     most_stops=5,
     first=(chosen_offered, strict_together),
-    said=(content_said,),
+    said=(of_parts(saying),),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: Of requests of the dialect itself.

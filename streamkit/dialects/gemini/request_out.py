@@ -44,7 +44,6 @@ from streamkit.dialects.bodies.google_requests import (
     form_counted,
     media_behind_results,
     own_media,
-    results_named,
     schemas_anew,
     telling_text,
     tier_named,
@@ -53,7 +52,17 @@ from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_turn, model_for, of_parts
+from streamkit.dialects.lowering import (
+    Capabilities,
+    Lowering,
+    Place,
+    each_turn,
+    has_part,
+    model_for,
+    of_parts,
+    results_named,
+    when,
+)
 from streamkit.dialects.members.values import has_member
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, VENDOR, is_own_uri
@@ -137,6 +146,7 @@ def _object_of(result: ToolResult) -> str | None:
 # -- what the servers take: turns --------------------------------------------------------------------------------------
 
 
+@when(lambda takes: takes.model.signatures)
 def calls_vouched(request: Request, to: Lowering) -> None:
     """Calls of other models, or whose signature a client did not keep, with a word that they have none.
 
@@ -151,7 +161,7 @@ def calls_vouched(request: Request, to: Lowering) -> None:
         to.report.repair("signature_excused")
         return [evolve(call, signature=Opaque(VENDOR, NO_SIGNATURE)) if part is call else part for part in parts]
 
-    if to.takes.model.signatures:
+    if has_part(request.turns, ToolCall):
         each_turn(request, vouched)
 
 
@@ -196,7 +206,8 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
 
 def no_roles(request: Request, _to: Lowering) -> None:
     """An instruction without another dialect's word for its role."""
-    request.turns = [evolve(turn, native_role=None) for turn in request.turns]
+    if any(turn.native_role for turn in request.turns):
+        request.turns = [evolve(turn, native_role=None) for turn in request.turns]
 
 
 # -- what the servers take: tools and options --------------------------------------------------------------------------

@@ -41,7 +41,6 @@ from streamkit.dialects.bodies.google_requests import (
     form_counted,
     media_behind_results,
     own_media,
-    results_named,
     schemas_anew,
     telling_text,
     tier_named,
@@ -68,7 +67,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     VALIDATED,
     VENDOR,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_turn, model_for, of_parts
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_turn, model_for, of_parts, results_named
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, is_own_uri
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER

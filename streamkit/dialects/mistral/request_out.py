@@ -32,7 +32,16 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, chosen_of, each_part, model_for
+from streamkit.dialects.lowering import (
+    Capabilities,
+    Lowering,
+    Place,
+    asked_effort,
+    chosen_of,
+    model_for,
+    of_parts,
+    results_named,
+)
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, TOOLS, VENDOR
 from streamkit.dialects.openai_chat.request_out import (
@@ -89,23 +98,8 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
     request.tool_choice = evolve(choice, names=())
 
 
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the name of the tool that was called."""
-    parts = [part for turn in request.turns for part in turn.parts]
-    called = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
-
-    def named_part(part: Part, _place: Place, _to: Lowering) -> Part:
-        return evolve(part, name=called.get(part.call_id, part.name)) if isinstance(part, ToolResult) else part
-
-    each_part(request, to, named_part)
-
-
-def saying(request: Request, to: Lowering) -> None:
+def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
     """No empty texts, nor thinking without text and signature."""
-    each_part(request, to, _saying)
-
-
-def _saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
     return None if silent else part
 
@@ -176,7 +170,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
     service_tiers=frozenset(SERVICE_TIERS),
     first=(tools_unmarked, choice_of_offered),
-    said=(results_named, saying, answers_said),
+    said=(results_named, of_parts(saying), answers_said),
     arranged=(in_order,),
     last=(schemas_given, effort_said),
 )

@@ -16,7 +16,6 @@ Source: dialects.md §4.1, §4.3, §7.3, §7.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 import orjson
@@ -36,7 +35,16 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, without_none
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
+from streamkit.dialects.lowering import (
+    Capabilities,
+    Lowering,
+    Place,
+    chosen_of,
+    leading_of,
+    model_for,
+    of_parts,
+    results_named,
+)
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Provider, Target
@@ -72,26 +80,17 @@ def own_aside(aside: Aside, place: Place) -> bool:
     return place == "assistant" and aside.type.startswith(MESSAGE)
 
 
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the name of the tool, which is all that older servers go by."""
-    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
-    called = {call.id: call.name for call in calls}
-
-    def named(part: Part, _place: Place, to: Lowering) -> Part:
-        if not isinstance(part, ToolResult):
-            return part
-        name, parts = called.get(part.call_id), part.parts
-        if part.is_error and not any(isinstance(inner, Text) for inner in parts):
-            parts = [*parts, Text("")]  # the place for the word that it is an error, after any images
-        return evolve(part, parts=parts, name=part.name or name if to.own else name or part.name)
-
-    each_part(request, to, named)
+def room_for_error(part: Part, _place: Place, _to: Lowering) -> Part:
+    """A result with a text, which the word that it is an error goes to, behind any images."""
+    if not isinstance(part, ToolResult) or not part.is_error or any(isinstance(inner, Text) for inner in part.parts):
+        return part
+    return evolve(part, parts=[*part.parts, Text("")])
 
 
 def one_system(request: Request, to: Lowering) -> None:
     """All that the system says as one message in front."""
     systems = [turn for turn in request.turns if turn.role == "system"]
-    leading = len([*takewhile(lambda turn: turn.role == "system", request.turns)])
+    leading = leading_of(request.turns)
     for _ in systems[1:leading]:
         to.report.repair("turns_joined")
     for _ in systems[leading:]:
@@ -207,12 +206,12 @@ FOREIGN: Final = Capabilities(
     offered_to="Ollama",
     strict_tools=False,
     options=frozenset({*OPTIONS, "logprobs", "top_logprobs", "thinking", "output"}),
-    first=(results_named, schemas_fit),
+    first=(results_named, of_parts(room_for_error), schemas_fit),
     said=(one_system, silent_answers_empty),
     last=(thinking_in_levels, form_unnamed),
 )
 #: Of requests of the dialect itself, in which calls may lack ids.
-OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=(results_named,), said=())
+OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:

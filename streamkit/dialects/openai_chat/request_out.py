@@ -49,7 +49,7 @@ from streamkit.dialects.bodies.openai_passes import (
     takes_marks,
     write_form,
 )
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for, of_parts
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
@@ -194,12 +194,7 @@ def tools_unmarked(request: Request, to: Lowering) -> None:
     request.tools = [evolve(tool, cache=None) if tool.cache else tool for tool in request.tools]
 
 
-def parts_in_words(request: Request, to: Lowering) -> None:
-    """Parts with their marks as members, and results without the tool's name, but those that came with one."""
-    each_part(request, to, _mark_in_words, _nameless)
-
-
-def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
+def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     """A part with its mark as a member, in the provider's words."""
     if (
         not isinstance(part, Text | Media | ToolCall | ToolResult)
@@ -214,7 +209,8 @@ def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     return evolve(part, cache=None, extras={**mark, **(part.extras or {})} if words else part.extras)
 
 
-def _nameless(part: Part, _place: Place, to: Lowering) -> Part:
+def nameless(part: Part, _place: Place, to: Lowering) -> Part:
+    """A result without the tool's name, but one that came with it."""
     as_read = to.own and isinstance(part, ToolResult) and part.place
     return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
 
@@ -399,7 +395,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "thinking", "output"}),
     service_tiers=SERVICE_TIERS,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(parts_in_words, calls_vouched, answers_said),
+    said=(of_parts(mark_in_words, nameless), calls_vouched, answers_said),
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
@@ -414,7 +410,7 @@ OWN: Final = evolve(
     options=FOREIGN.options | {"top_k"},
     service_tiers=None,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed),
-    said=(parts_in_words,),
+    said=(of_parts(mark_in_words, nameless),),
 )
 
 

@@ -57,7 +57,7 @@ from streamkit.dialects.bodies.openai_passes import (
     takes_marks,
     write_form,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
@@ -132,12 +132,8 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     return {}, extras
 
 
-def parts_placed(request: Request, to: Lowering) -> None:
+def placed(part: Part, place: Place, to: Lowering) -> Part:
     """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
-    each_part(request, to, _placed)
-
-
-def _placed(part: Part, place: Place, to: Lowering) -> Part:
     match part:
         case Refusal() if place != "assistant":
             to.lose("refusal_as_text")
@@ -339,7 +335,7 @@ FOREIGN: Final = Capabilities(
     needs_properties=True,
     options=frozenset({*OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
     service_tiers=SERVICE_TIERS,
-    first=(instructions_found, with_items_again, parts_placed, answers_said, messages_kept, compaction_fits),
+    first=(instructions_found, with_items_again, of_parts(placed), answers_said, messages_kept, compaction_fits),
     arranged=(reasoning_followed, tools_said),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
@@ -349,7 +345,7 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     service_tiers=None,
-    first=(parts_placed, answers_said, messages_kept, compaction_fits),
+    first=(of_parts(placed), answers_said, messages_kept, compaction_fits),
     arranged=(),
     last=(thinking_fits,),
 )
