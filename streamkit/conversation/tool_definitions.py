@@ -200,7 +200,7 @@ class _Checker:
         required = node.get("required")
         if required is None:
             return
-        if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
+        if not isinstance(required, list) or not {str}.issuperset(map(type, required)):
             self._error(
                 "required_invalid", f"{path}.required", f"a list of names is needed, not {_described(required)}"
             )

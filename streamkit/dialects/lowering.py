@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from operator import attrgetter, is_
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -201,7 +200,6 @@ class Lowering:
 Pass: TypeAlias = Callable[[Request, Lowering], None]
 #: What it does to a part: the part or another, or None for one that is left out.
 PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
-Steps: TypeAlias = Mapping[type, Sequence[PartPass]]
 
 
 @frozen
@@ -221,26 +219,42 @@ def when(needed: Callable[[Capabilities], object]) -> Callable[[Pass], Pass]:
     return lambda run: When(needed, run)
 
 
-def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> list[Pass]:
-    """The passes without those that these capabilities do not need."""
-    kept = [each for each in passes if not isinstance(each, When) or each.needed(takes)]
-    return [each.run if isinstance(each, When) else each for each in kept]
+@frozen
+class OfParts:
+    """The pass that changes each part by the steps for its type, in turn; those of a result before the result itself."""
+
+    steps: Mapping[type, Sequence[PartPass]]
+
+    def __call__(self, request: Request, to: Lowering) -> None:
+        changed: list[Turn] | None = None
+        for number, turn in enumerate(request.turns):
+            parts = _stepped(turn.parts, turn.role, to, self.steps)
+            if parts is not None:
+                changed = changed or [*request.turns]
+                changed[number] = evolve(turn, parts=parts)
+        request.turns = changed or request.turns
+
+    def then(self, other: OfParts) -> OfParts:
+        """Both in one walk over the parts."""
+        return OfParts({kind: (*self.steps.get(kind, ()), *other.steps.get(kind, ())) for kind in PART_TYPES})
 
 
-def each_part_by_type(request: Request, to: Lowering, steps: Steps) -> None:
-    """Change each part by the steps for its type, in turn; those of a result before the result itself."""
-    changed: list[Turn] | None = None
-    for number, turn in enumerate(request.turns):
-        parts = _stepped(turn.parts, turn.role, to, steps)
-        if parts is not None:
-            changed = changed or [*request.turns]
-            changed[number] = evolve(turn, parts=parts)
-    request.turns = changed or request.turns
-
-
-def of_parts(*steps: PartPass) -> Pass:
+def of_parts(*steps: PartPass) -> OfParts:
     """The pass that changes each part by all steps in turn."""
-    return partial(each_part_by_type, steps=dict.fromkeys(PART_TYPES, steps))
+    return OfParts(dict.fromkeys(PART_TYPES, steps))
+
+
+def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> Sequence[Pass]:
+    """The passes that these capabilities need; neighbours over parts as one."""
+    needed = list[Pass]()
+    for each in passes:
+        if isinstance(each, When):
+            needed += [each.run] if each.needed(takes) else []
+        elif isinstance(each, OfParts) and needed and isinstance(before := needed[-1], OfParts):
+            needed[-1] = before.then(each)
+        else:
+            needed.append(each)
+    return needed
 
 
 def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
@@ -253,7 +267,9 @@ def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> N
     request.turns = [evolve(turn, parts=change(turn.parts)) for turn in request.turns]
 
 
-def _stepped(parts: Sequence[Part], place: Place, to: Lowering, steps: Steps) -> list[Part] | None:
+def _stepped(
+    parts: Sequence[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]
+) -> list[Part] | None:
     """What the steps make of parts; None where they leave all as they are."""
     made = list[Part]()
     for part in parts:
@@ -280,7 +296,7 @@ def results_named(request: Request, to: Lowering) -> None:
         return evolve(part, name=called[part.call_id])
 
     if called:
-        each_part_by_type(request, to, {ToolResult: (named,)})
+        OfParts({ToolResult: (named,)})(request, to)
 
 
 def leading_of(turns: Sequence[Turn]) -> int:

@@ -206,8 +206,7 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
 
 def no_roles(request: Request, _to: Lowering) -> None:
     """An instruction without another dialect's word for its role."""
-    if any(turn.native_role for turn in request.turns):
-        request.turns = [evolve(turn, native_role=None) for turn in request.turns]
+    request.turns = [evolve(turn, native_role=None) if turn.native_role else turn for turn in request.turns]
 
 
 # -- what the servers take: tools and options --------------------------------------------------------------------------

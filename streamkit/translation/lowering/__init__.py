@@ -11,7 +11,7 @@ Source: dialects.md §7.3, §7.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
@@ -28,15 +28,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import (
-    Capabilities,
-    Lowering,
-    Pass,
-    Steps,
-    TellsCapabilities,
-    each_part_by_type,
-    needed_by,
-)
+from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Pass, TellsCapabilities, needed_by
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -44,37 +36,29 @@ from streamkit.translation.lowering import options, parts, tools, turns
 
 #: The members of a request and of its options, in the order in which these are made of them: the copy that is lowered.
 _members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
-#: What is done to the parts of a request of another dialect, by their types, before empty texts are left out, and after.
-KNOWN: Final[Steps] = {
-    Text: (parts.signature,),
-    Refusal: (parts.refusal_as_text,),
-    Reasoning: (parts.signature,),
-    RedactedReasoning: (parts.signature,),
-    Media: (parts.media,),
-    ToolCall: (parts.signature,),
-    ToolResult: (parts.error_in_words,),
-    Aside: (parts.aside,),
-}
-WORDS: Final[Steps] = {
-    **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
-    **dict.fromkeys((Text, Media), (parts.extras, parts.cache_mark)),
-    ToolCall: (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words),
-    ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
-}
-#: The same of a request of the dialect itself: what its servers would refuse from its own clients, too.
-OWN_PARTS: Final[Steps] = {
-    **KNOWN,
-    ToolCall: (parts.signature, parts.arguments, parts.portable_words),
-    ToolResult: (parts.error_in_words, parts.portable_words),
-}
-
-
-#: Leave out the forms that parts had in another dialect; parts that the dialect has not, and signatures that don't go back to
-#: their vendors; members, marks, ids and names of parts that the servers don't take.
-native_forms_lost, known_parts, known_words, own_parts = (
-    partial(each_part_by_type, steps=steps)
-    for steps in (dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)), KNOWN, WORDS, OWN_PARTS)
+#: The forms that parts had in another dialect are left out.
+NATIVE_FORMS_LOST: Final = OfParts(dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
+#: Parts that the dialect has not, and signatures that don't go back to their vendors, are left out.
+KNOWN_PARTS: Final = OfParts(
+    {
+        **dict.fromkeys((Text, Reasoning, RedactedReasoning, ToolCall), (parts.signature,)),
+        Refusal: (parts.refusal_as_text,),
+        Media: (parts.media,),
+        ToolResult: (parts.error_in_words,),
+        Aside: (parts.aside,),
+    }
 )
+#: Members, marks, ids and names of parts that the servers don't take are left out, or said otherwise.
+KNOWN_WORDS: Final = OfParts(
+    {
+        **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
+        **dict.fromkeys((Text, Media), (parts.extras, parts.cache_mark)),
+        ToolCall: (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words),
+        ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
+    }
+)
+#: What of that the servers would refuse from the dialect's own clients, too.
+OWN_WORDS: Final = OfParts({ToolCall: (parts.arguments, parts.portable_words), ToolResult: (parts.portable_words,)})
 
 
 def own(takes: Capabilities) -> Sequence[Pass]:
@@ -88,7 +72,8 @@ def own(takes: Capabilities) -> Sequence[Pass]:
         *takes.first,
         tools.choice_narrowed,
         turns.turns_counted,
-        own_parts,
+        KNOWN_PARTS,
+        OWN_WORDS,
         turns.no_made_ids,
         turns.no_blank_texts,
         *takes.said,
@@ -117,18 +102,18 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         options.options_fit,
         options.form_or_tools,
         options.marks_counted,
-        native_forms_lost,
+        NATIVE_FORMS_LOST,
         *takes.first,
         options.one_choice,
         tools.only_callable_offered,
         tools.no_strict_tools,
         tools.choice_narrowed,
         turns.turns_counted,
-        known_parts,
-        turns.no_blank_texts,
         turns.no_extras,
         turns.no_native_roles,
-        known_words,
+        KNOWN_PARTS,
+        turns.no_blank_texts,
+        KNOWN_WORDS,
         *takes.said,
         # in which order
         turns.no_empty_answers,
