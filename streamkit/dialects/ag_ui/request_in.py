@@ -29,8 +29,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
-from streamkit.dialects.bodies.request_reader import content_of, function_call, function_tool, unknown_part
-from streamkit.dialects.bodies.turn_reader import TurnReader
+from streamkit.dialects.bodies.request_reader import TurnReader, content_of, function_call, function_tool, unknown_part
 from streamkit.dialects.members.fields import Fields, base64_of, is_data_uri, media_of
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Aside

@@ -30,9 +30,9 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal

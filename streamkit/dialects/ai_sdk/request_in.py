@@ -47,8 +47,7 @@ from streamkit.dialects.ai_sdk.wire import (
     TOOL,
     VENDOR,
 )
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
+from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted

@@ -44,9 +44,9 @@ from streamkit.dialects.ai_sdk.wire import (
     TOOL,
     VENDOR,
 )
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind

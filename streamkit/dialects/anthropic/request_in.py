@@ -38,10 +38,8 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made, is_server_tool
 from streamkit.dialects.anthropic.wire import EDIT, OPTIONS, SUMMARIZE, VENDOR, WEB_SEARCH, without_defaults
-from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.claude_requests import CACHE_SPANS, read_thinking
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options, server_tool, unknown_part
+from streamkit.dialects.bodies.claude_requests import CACHE_SPANS, BlockParts, call_of, read_thinking, role_of
+from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, server_tool, unknown_part
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE

@@ -54,7 +54,6 @@ from streamkit.dialects.anthropic.wire import (
     version_of,
 )
 from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.blocks_as_text import decoded_text
 from streamkit.dialects.bodies.claude_requests import (
     CACHE_CONTROLS,
     EFFORTS,
@@ -70,7 +69,7 @@ from streamkit.dialects.bodies.claude_requests import (
     write_thinking,
 )
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.web_search import location_out

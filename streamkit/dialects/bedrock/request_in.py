@@ -38,10 +38,8 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
 from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
 from streamkit.dialects.bedrock.wire import INFERENCE, MEDIA_TYPES, MEMBERS, SIGNER, VENDOR
-from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.claude_requests import CACHE_SPANS, read_thinking
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options
+from streamkit.dialects.bodies.claude_requests import CACHE_SPANS, BlockParts, call_of, read_thinking, role_of
+from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport

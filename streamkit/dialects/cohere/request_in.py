@@ -27,6 +27,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.request_reader import (
+    TurnReader,
     content_of,
     function_call,
     function_tool,
@@ -35,7 +36,6 @@ from streamkit.dialects.bodies.request_reader import (
     server_tool,
     unknown_part,
 )
-from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, VENDOR
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.events import Aside

@@ -42,8 +42,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options
-from streamkit.dialects.bodies.tool_results import Waiting
+from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, read_options
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, VALIDATED, camel_case

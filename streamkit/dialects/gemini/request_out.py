@@ -237,18 +237,16 @@ def search_alone(request: Request, to: Lowering) -> None:
 def schemas_cut(request: Request, to: Lowering) -> None:
     """Schemas with the keywords that Gemini takes."""
 
-    def cut(schema: Any, path: str) -> Any:
+    def cut(schema: Any, *path: str | int) -> Any:
         return cut_schema(schema, path, lambda where: to.lose("schema_keyword", where))
 
-    tools = [
-        tool if tool.kind == "server" else evolve(tool, parameters=cut(tool.parameters, f"tools[{number}].parameters"))
+    request.tools = [
+        tool if tool.kind == "server" else evolve(tool, parameters=cut(tool.parameters, "tools", number, "parameters"))
         for number, tool in enumerate(request.tools)
     ]
     output = request.options.output
     if output is not None:
-        output = evolve(output, schema=cut(output.schema, "output.schema"))
-    request.tools = tools
-    request.options.output = output
+        request.options.output = evolve(output, schema=cut(output.schema, "output", "schema"))
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:

@@ -25,9 +25,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_reader import function_tool, read_options, server_tool
-from streamkit.dialects.bodies.tool_results import Waiting
-from streamkit.dialects.bodies.turn_reader import TurnReader
+from streamkit.dialects.bodies.request_reader import TurnReader, Waiting, function_tool, read_options, server_tool
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
 from streamkit.report import StreamReport

@@ -48,7 +48,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.bodies.openai_passes import (
+from streamkit.dialects.bodies.openai_requests import (
     IDS,
     USERS,
     effort_alone,

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar, cast
 from attrs import evolve
 
 from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
 from streamkit.dialects.lowering import Lowering, Place, each_part, has_part, leading_of, when
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
+from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of_file
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
 
 P = TypeVar("P", bound=Part)
