@@ -71,6 +71,7 @@ class Capabilities:
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning goes back
     signs_texts: str | None = None
     signs_calls: str | None = None
+    excuses_unsigned: bool = False  #: the first call of a turn needs a word that says that it has no signature
     unsigned_reasoning: bool = False  #: reasoning that nobody signed goes back
     strips_signatures: bool = False  #: reasoning with another vendor's signature goes back without it
     refusals: bool = False  #: a refusal is another part than a text
@@ -262,9 +263,22 @@ def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
     of_parts(*steps)(request, to)
 
 
-def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> None:
-    """Change the parts of each turn."""
-    request.turns = [evolve(turn, parts=change(turn.parts)) for turn in request.turns]
+def of_turns(step: Callable[[Turn, Lowering], Turn]) -> Pass:
+    """The pass that changes each turn."""
+
+    def run(request: Request, to: Lowering) -> None:
+        request.turns = [step(turn, to) for turn in request.turns]
+
+    return run
+
+
+def of_tools(step: Callable[[Tool, Lowering], Tool]) -> Pass:
+    """The pass that changes each tool."""
+
+    def run(request: Request, to: Lowering) -> None:
+        request.tools = [step(tool, to) for tool in request.tools]
+
+    return run
 
 
 def _stepped(
@@ -325,6 +339,18 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     if thinking is None or thinking.effort is not None:
         return None if thinking is None else thinking.effort
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
+
+
+def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | None = None) -> TellsCapabilities:
+    """Capabilities by the source and the model alone; the bound on stops is that of the dialect's own servers."""
+
+    def tell(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+        if source == foreign.dialect:
+            return own
+        model = model_for(name, provider, foreign.model, efforts)
+        return evolve(foreign, model=model, most_stops=foreign.most_stops if provider is None else None)
+
+    return tell
 
 
 def model_for(

@@ -33,8 +33,8 @@ from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
@@ -117,11 +117,7 @@ FOREIGN: Final = Capabilities(
     said=(of_parts(fit, as_text),),
 )
 OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, results="apart", said=(of_parts(fit),))
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What an agent takes of a request of the dialect ``source`` for the model of that ``name``."""
-    return OWN if source == VENDOR else evolve(FOREIGN, model=model_for(name, provider))
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ from streamkit.dialects.ai_sdk.wire import (
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
@@ -110,11 +110,7 @@ FOREIGN: Final = Capabilities(
     strict_tools=False,
 )
 OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, options=frozenset(OPTIONS))
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What a route of the AI SDK takes of a request of the dialect ``source`` for the model of that ``name``."""
-    return OWN if source == VENDOR else evolve(FOREIGN, model=model_for(name, provider))
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

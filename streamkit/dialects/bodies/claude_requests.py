@@ -34,7 +34,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.lowering import Lowering, of_tools
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, COMMON, below, budget_of, effort_of
@@ -304,12 +304,9 @@ def form_has_schema(request: Request, to: Lowering) -> None:
         to.lose("parameter", "output.strict")
 
 
-def schemas_given(request: Request, to: Lowering) -> None:
+@of_tools
+def schemas_given(tool: Tool, to: Lowering) -> Tool:
     """Functions with a schema, which the server demands."""
-    request.tools = [_with_schema(tool, to) for tool in request.tools]
-
-
-def _with_schema(tool: Tool, to: Lowering) -> Tool:
     if tool.kind == "server":
         return tool
     empty = tool.parameters is None or (tool.parameters == {} and not to.own)

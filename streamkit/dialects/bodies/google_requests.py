@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult
-from streamkit.dialects.lowering import Lowering, Place, each_turn, has_part
+from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult, Turn
+from streamkit.dialects.lowering import Lowering, Place, has_part, of_turns
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
@@ -26,9 +26,9 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
     ``kinds``: the losses name their kinds.
     """
 
-    def apart(parts: list[Part]) -> list[Part]:
+    def apart(turn: Turn, to: Lowering) -> Turn:
         made, moved, last = list[Part](), list[Part](), 0
-        for part in parts:
+        for part in turn.parts:
             made.append(part)
             if isinstance(part, ToolResult):
                 media = [inner for inner in part.parts if isinstance(inner, Media)]
@@ -37,10 +37,10 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
                 made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
                 moved += media
                 last = len(made)
-        return [*made[:last], *moved, *made[last:]]
+        return evolve(turn, parts=[*made[:last], *moved, *made[last:]])
 
     if not to.takes.model.media_in_results and has_part(request.turns, ToolResult):
-        each_turn(request, apart)
+        of_turns(apart)(request, to)
 
 
 def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:

@@ -37,8 +37,8 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, model_for, of_parts
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, of_parts, told_by
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
@@ -88,6 +88,7 @@ def strict_together(request: Request, to: Lowering) -> None:
     request.tools = [evolve(tool, strict=None) for tool in request.tools]
 
 
+@of_parts
 def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
     """Parts that say anything, and thinking in place of another dialect's summary of it."""
     match part:
@@ -175,7 +176,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "output", "thinking"}),
     most_stops=5,
     first=(chosen_offered, strict_together),
-    said=(of_parts(saying),),
+    said=(saying,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: Of requests of the dialect itself.
@@ -186,14 +187,7 @@ OWN: Final = evolve(
     results="apart",
     last=(choice_unnamed, thinking_in_tokens, form_unnamed),
 )
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    if source == FOREIGN.dialect:
-        return OWN
-    most_stops = FOREIGN.most_stops if provider is None else None
-    return evolve(FOREIGN, model=model_for(name, provider), most_stops=most_stops)
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolChoice,
     ToolResult,
+    Turn,
 )
 from streamkit.dialects.bodies.google_requests import (
     choice_fits,
@@ -52,22 +53,12 @@ from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED
-from streamkit.dialects.lowering import (
-    Capabilities,
-    Lowering,
-    Place,
-    each_turn,
-    has_part,
-    model_for,
-    of_parts,
-    results_named,
-    when,
-)
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
 from streamkit.dialects.members.values import has_member
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, VENDOR, is_own_uri
 from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON, NO_SIGNATURE, budget_of
+from streamkit.dialects.vocabulary.reasoning_effort import COMMON, budget_of
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
@@ -146,57 +137,35 @@ def _object_of(result: ToolResult) -> str | None:
 # -- what the servers take: turns --------------------------------------------------------------------------------------
 
 
-@when(lambda takes: takes.model.signatures)
-def calls_vouched(request: Request, to: Lowering) -> None:
-    """Calls of other models, or whose signature a client did not keep, with a word that they have none.
-
-    Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
-    for one (ai.google.dev, "Thought signatures", questions).
-    """
-
-    def vouched(parts: list[Part]) -> list[Part]:
-        call = next((part for part in parts if isinstance(part, ToolCall)), None)
-        if call is None or call.signature is not None:
-            return parts
-        to.report.repair("signature_excused")
-        return [evolve(call, signature=Opaque(VENDOR, NO_SIGNATURE)) if part is call else part for part in parts]
-
-    if has_part(request.turns, ToolCall):
-        each_turn(request, vouched)
-
-
 def results_by_call(request: Request, to: Lowering) -> None:
     """Results in the order of their calls, where the wire's only other word for them is the name."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id: place for place, call in enumerate(calls) if call.id_made}
 
-    def ordered(parts: list[Part]) -> list[Part]:
-        results = [part for part in parts if isinstance(part, ToolResult)]
+    def ordered(turn: Turn, to: Lowering) -> Turn:
+        results = [part for part in turn.parts if isinstance(part, ToolResult)]
         if any(result.call_id not in made for result in results):
-            return parts
+            return turn
         by_call = sorted(results, key=lambda result: made[result.call_id])
         for _ in filter(None, map(is_not, results, by_call)):
             to.report.repair("result_moved")
         rest = iter(by_call)
-        return [next(rest) if isinstance(part, ToolResult) else part for part in parts]
+        return evolve(turn, parts=[next(rest) if isinstance(part, ToolResult) else part for part in turn.parts])
 
-    each_turn(request, ordered)
+    of_turns(ordered)(request, to)
 
 
-def members_kept(request: Request, _to: Lowering) -> None:
+@of_turns
+def members_kept(turn: Turn, _to: Lowering) -> Turn:
     """What stands in a part beside a result, which may be moved, as an aside in the result."""
-
-    def kept(parts: list[Part]) -> list[Part]:
-        made: list[Part] = []
-        for part in parts:
-            before = made[-1] if made else None
-            if isinstance(before, ToolResult) and _is_member(part):
-                before.parts.append(part)
-            else:
-                made.append(evolve(part, parts=[*part.parts]) if isinstance(part, ToolResult) else part)
-        return made
-
-    each_turn(request, kept)
+    made: list[Part] = []
+    for part in turn.parts:
+        before = made[-1] if made else None
+        if isinstance(before, ToolResult) and _is_member(part):
+            before.parts.append(part)
+        else:
+            made.append(evolve(part, parts=[*part.parts]) if isinstance(part, ToolResult) else part)
+    return evolve(turn, parts=made)
 
 
 def _is_member(part: Part) -> TypeGuard[Aside]:
@@ -204,9 +173,10 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
     return isinstance(part, Aside) and part.type.startswith("part.")
 
 
-def no_roles(request: Request, _to: Lowering) -> None:
+@of_turns
+def no_roles(turn: Turn, _to: Lowering) -> Turn:
     """An instruction without another dialect's word for its role."""
-    request.turns = [evolve(turn, native_role=None) if turn.native_role else turn for turn in request.turns]
+    return evolve(turn, native_role=None) if turn.native_role else turn
 
 
 # -- what the servers take: tools and options --------------------------------------------------------------------------
@@ -303,6 +273,7 @@ FOREIGN: Final = Capabilities(
     takes_opaque=lambda _blob: False,
     signs_texts=VENDOR,
     signs_calls=VENDOR,
+    excuses_unsigned=True,
     arguments="object",
     media=fit_media,
     system="front",
@@ -318,7 +289,6 @@ FOREIGN: Final = Capabilities(
     service_tiers=frozenset(SERVICE_TIERS),
     first=(of_parts(no_empty_end), no_roles, search_alone, schemas_anew, schemas_cut),
     said=(results_named, media_behind_results, of_parts(no_empty_text, result_as_object)),
-    arranged=(calls_vouched,),
     last=(partial(choice_fits, validated=VALIDATED, names=True), thinking_fits, form_counted, tier_named),
 )
 #: Of requests of the dialect itself.
@@ -335,14 +305,7 @@ OWN: Final = evolve(
     arranged=(),
     last=(partial(choice_fits, validated=VALIDATED), thinking_fits, form_counted),
 )
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    if source == FOREIGN.dialect:
-        return OWN
-    model = model_for(name, provider, FOREIGN.model, LEVELS | {"none"})
-    return evolve(FOREIGN, model=model, most_stops=FOREIGN.most_stops if provider is None else None)
+capabilities: Final = told_by(OWN, FOREIGN, LEVELS | {"none"})
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

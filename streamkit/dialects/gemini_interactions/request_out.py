@@ -67,8 +67,8 @@ from streamkit.dialects.gemini_interactions.wire import (
     VALIDATED,
     VENDOR,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_turn, model_for, of_parts, results_named
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, is_own_uri
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
 from streamkit.dialects.vocabulary.models import UNKNOWN
@@ -102,27 +102,24 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def steps_apart(request: Request, _to: Lowering) -> None:
+@of_turns
+def steps_apart(turn: Turn, _to: Lowering) -> Turn:
     """Texts that follow one another as one step, and each thought as its own.
 
     The signature of a call goes to a thought in front of it: the client's types have no place for one in a call.
     """
-
-    def apart(parts: list[Part]) -> list[Part]:
-        made: list[Part] = []
-        for number, part in enumerate(parts):
-            match part:
-                case Text() | Media():
-                    made.append(evolve(part, block=0))
-                case Reasoning():
-                    made.append(evolve(part, block=number))
-                case ToolCall(signature=signature) if signature is not None:
-                    made += [Reasoning("", signature=signature, block=number), evolve(part, signature=None)]
-                case _:
-                    made.append(part)
-        return made
-
-    each_turn(request, apart)
+    made: list[Part] = []
+    for number, part in enumerate(turn.parts):
+        match part:
+            case Text() | Media():
+                made.append(evolve(part, block=0))
+            case Reasoning():
+                made.append(evolve(part, block=number))
+            case ToolCall(signature=signature) if signature is not None:
+                made += [Reasoning("", signature=signature, block=number), evolve(part, signature=None)]
+            case _:
+                made.append(part)
+    return evolve(turn, parts=made)
 
 
 def instruction_joined(request: Request, _to: Lowering) -> None:
@@ -200,14 +197,7 @@ OWN: Final = evolve(
     said=(),
     last=(partial(choice_fits, validated=VALIDATED), thinking_fits, form_counted),
 )
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    if source == FOREIGN.dialect:
-        return OWN
-    model = model_for(name, provider, FOREIGN.model, LEVELS)
-    return evolve(FOREIGN, model=model, most_stops=FOREIGN.most_stops if provider is None else None)
+capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

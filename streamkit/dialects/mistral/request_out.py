@@ -38,9 +38,10 @@ from streamkit.dialects.lowering import (
     Place,
     asked_effort,
     chosen_of,
-    model_for,
     of_parts,
+    of_tools,
     results_named,
+    told_by,
 )
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, TOOLS, VENDOR
@@ -52,7 +53,7 @@ from streamkit.dialects.openai_chat.request_out import (
     write_body,
     write_call,
 )
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import COMMON
 from streamkit.events import Aside
@@ -63,7 +64,6 @@ from streamkit.text.identifiers import NINE
 BRIDGE: Final = "OK."
 #: The schema of a function that takes nothing.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
-UNKNOWN_MISTRAL: Final = evolve(UNKNOWN, efforts=("none", *COMMON))
 
 
 # -- what the servers take ---------------------------------------------------------------------------------------------
@@ -98,6 +98,7 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
     request.tool_choice = evolve(choice, names=())
 
 
+@of_parts
 def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
     """No empty texts, nor thinking without text and signature."""
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
@@ -127,12 +128,9 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
     return any(isinstance(part, kind) for part in turn.parts)
 
 
-def schemas_given(request: Request, _to: Lowering) -> None:
+@of_tools
+def schemas_given(tool: Tool, _to: Lowering) -> Tool:
     """Functions with a schema, which the server demands."""
-    request.tools = [_with_schema(tool) for tool in request.tools]
-
-
-def _with_schema(tool: Tool) -> Tool:
     is_bare = tool.kind == "function" and tool.parameters is None
     return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
 
@@ -154,6 +152,7 @@ FOREIGN: Final = Capabilities(
     dialect="mistral",
     vendor=VENDOR,
     title="Mistral",
+    model=evolve(UNKNOWN, efforts=("none", *COMMON)),
     ids=NINE,
     names=TOOLS.names,
     result_errors=False,
@@ -170,13 +169,14 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
     service_tiers=frozenset(SERVICE_TIERS),
     first=(tools_unmarked, choice_of_offered),
-    said=(results_named, of_parts(saying), answers_said),
+    said=(results_named, saying, answers_said),
     arranged=(in_order,),
     last=(schemas_given, effort_said),
 )
 #: Of requests of the dialect itself.
 OWN: Final = evolve(
     FOREIGN,
+    model=UNKNOWN,
     ids=None,
     names=None,
     turn_names=True,
@@ -186,13 +186,7 @@ OWN: Final = evolve(
     said=(),
     arranged=(),
 )
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    if source == OWN.dialect:
-        return OWN
-    return evolve(FOREIGN, model=model_for(name, provider, UNKNOWN_MISTRAL, None))
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -41,13 +41,13 @@ from streamkit.dialects.lowering import (
     Place,
     chosen_of,
     leading_of,
-    model_for,
     of_parts,
     results_named,
+    told_by,
 )
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
@@ -212,11 +212,7 @@ FOREIGN: Final = Capabilities(
 )
 #: Of requests of the dialect itself, in which calls may lack ids.
 OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    return OWN if source == OWN.dialect else evolve(FOREIGN, model=model_for(name, provider))
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -262,7 +258,7 @@ def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
     for result in results:
         message = {"role": "tool", **_content(result.parts, BLANK_LINE.join, report)}
-        message |= without_none(tool_name=result.name, tool_call_id=result.call_id or None)
+        message |= without_none(tool_name=result.name or None, tool_call_id=result.call_id or None)
         yield add_missing(message, result.extras)
     if turn.role == "assistant":
         yield _assistant(turn, report)

@@ -49,7 +49,17 @@ from streamkit.dialects.bodies.openai_requests import (
     takes_marks,
     write_form,
 )
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for, of_parts
+from streamkit.dialects.lowering import (
+    ANYBODY,
+    Capabilities,
+    Lowering,
+    Place,
+    each_part,
+    model_for,
+    of_parts,
+    of_tools,
+    of_turns,
+)
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
@@ -67,7 +77,6 @@ from streamkit.dialects.openai_chat.wire import (
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
@@ -127,13 +136,11 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def media_behind_results(request: Request, to: Lowering) -> None:
+@of_turns
+def media_behind_results(turn: Turn, to: Lowering) -> Turn:
     """Media of results as the user's, in front of what the user says: a ``tool`` message is text."""
-    if not (as_it_came(to)):
-        request.turns = [_media_behind(turn, to) for turn in request.turns]
-
-
-def _media_behind(turn: Turn, to: Lowering) -> Turn:
+    if ToolResult not in map(type, turn.parts) or as_it_came(to):
+        return turn
     parts, moved = list[Part](), list[Part]()
     for part in turn.parts:
         found = part.parts if isinstance(part, ToolResult) else ()
@@ -186,12 +193,13 @@ def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
 
-def tools_unmarked(request: Request, to: Lowering) -> None:
+@of_tools
+def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
     """Tools without marks, which have no place there."""
-    for tool in request.tools:
-        if tool.cache is not None:
-            to.lose("cache_mark", tool.name)
-    request.tools = [evolve(tool, cache=None) if tool.cache else tool for tool in request.tools]
+    if tool.cache is None:
+        return tool
+    to.lose("cache_mark", tool.name)
+    return evolve(tool, cache=None)
 
 
 def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
@@ -215,13 +223,11 @@ def nameless(part: Part, _place: Place, to: Lowering) -> Part:
     return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
 
 
-def reasoning_placed(request: Request, to: Lowering) -> None:
-    """Reasoning in the field of its message that takes it back, and signatures that their vendors get back."""
-    request.turns = [_placed(turn, to) if turn.role == "assistant" else turn for turn in request.turns]
-
-
-def _placed(turn: Turn, to: Lowering) -> Turn:
-    """A turn of the assistant with the field of its reasoning, and without what that field does not carry."""
+@of_turns
+def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
+    """Reasoning in the field of its message that takes it back, and without what that field does not carry."""
+    if turn.role != "assistant":
+        return turn
     provider = provider_of(to.target.provider)
     visible = [part for part in turn.parts if isinstance(part, Reasoning)]
     field = provider.reasoning_history
@@ -285,23 +291,6 @@ def _is_known(opaque: Opaque, to: Lowering) -> bool:
 def _goes_back(signature: Opaque, to: Lowering) -> bool:
     """Whether ``extra_content`` takes a signature."""
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
-
-
-def calls_vouched(request: Request, to: Lowering) -> None:
-    """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-    if provider_of(to.target.provider).signatures != "google" or not to.takes.model.signatures:
-        return
-    request.turns = [_vouched(turn, to) for turn in request.turns]
-
-
-def _vouched(turn: Turn, to: Lowering) -> Turn:
-    place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
-    call = None if place is None else turn.parts[place]
-    if place is None or not isinstance(call, ToolCall) or call.signature is not None:
-        return turn
-    to.report.repair("signature_excused")
-    excused = evolve(call, signature=Opaque("google", NO_SIGNATURE))
-    return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])
 
 
 def answers_said(request: Request, to: Lowering) -> None:
@@ -395,7 +384,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "thinking", "output"}),
     service_tiers=SERVICE_TIERS,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(of_parts(mark_in_words, nameless), calls_vouched, answers_said),
+    said=(of_parts(mark_in_words, nameless), answers_said),
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
@@ -432,6 +421,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         same_marks=same_marks,
         most_marks=most_marks if words else None,
         custom_tools=words == "openai",
+        excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
         most_stops=4 if chat.name in FOUR_STOPS else None,
         request_extras=partial(shared_members, verbosity_in_text=False) if related else None,

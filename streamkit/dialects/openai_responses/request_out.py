@@ -57,7 +57,7 @@ from streamkit.dialects.bodies.openai_requests import (
     takes_marks,
     write_form,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
@@ -132,6 +132,7 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     return {}, extras
 
 
+@of_parts
 def placed(part: Part, place: Place, to: Lowering) -> Part:
     """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
     match part:
@@ -248,12 +249,9 @@ def _is_item_of_reasoning(part: Part) -> bool:
     return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
 
 
-def tools_said(request: Request, to: Lowering) -> None:
+@of_tools
+def tools_said(tool: Tool, to: Lowering) -> Tool:
     """Tools in the form of this dialect alone: functions with a schema, and whether it is strict."""
-    request.tools = [_tool_said(tool, to) for tool in request.tools]
-
-
-def _tool_said(tool: Tool, to: Lowering) -> Tool:
     if tool.kind == "server":
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
@@ -335,7 +333,7 @@ FOREIGN: Final = Capabilities(
     needs_properties=True,
     options=frozenset({*OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
     service_tiers=SERVICE_TIERS,
-    first=(instructions_found, with_items_again, of_parts(placed), answers_said, messages_kept, compaction_fits),
+    first=(instructions_found, with_items_again, placed, answers_said, messages_kept, compaction_fits),
     arranged=(reasoning_followed, tools_said),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
@@ -345,7 +343,7 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     service_tiers=None,
-    first=(of_parts(placed), answers_said, messages_kept, compaction_fits),
+    first=(placed, answers_said, messages_kept, compaction_fits),
     arranged=(),
     last=(thinking_fits,),
 )

@@ -123,6 +123,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         turns.neighbours_joined,
         turns.results_placed,
         turns.user_speaks_first,
+        turns.calls_excused,
         *takes.arranged,
         # with which tools and options
         tools.tools_fit,

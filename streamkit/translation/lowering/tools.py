@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import evolve, fields
 
 from streamkit.conversation.messages import Request, Tool, ToolCall, ToolChoice, WebSearch
-from streamkit.dialects.lowering import Lowering, chosen_of, has_part, when
+from streamkit.dialects.lowering import Lowering, chosen_of, has_part, of_tools, when
 from streamkit.errors import BadRequest
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
@@ -122,12 +122,12 @@ def only_callable_offered(request: Request, to: Lowering) -> None:
 
 
 @when(lambda takes: not takes.strict_tools)
-def no_strict_tools(request: Request, to: Lowering) -> None:
+@of_tools
+def no_strict_tools(tool: Tool, to: Lowering) -> Tool:
     """No tool whose schema must be followed, where no member says so."""
-    for tool in request.tools:
-        if tool.strict:
-            to.lose("tool_strict", tool.name)
-    request.tools = [evolve(tool, strict=None) for tool in request.tools]
+    if tool.strict:
+        to.lose("tool_strict", tool.name)
+    return evolve(tool, strict=None)
 
 
 def tools_fit(request: Request, to: Lowering) -> None:
@@ -158,17 +158,15 @@ def _function(tool: Tool, to: Lowering) -> Tool:
     return tool if name == tool.name else evolve(tool, name=name)
 
 
-@when(lambda takes: not takes.custom_tools)
-def no_custom_tools(request: Request, to: Lowering) -> None:
-    """Functions that take their input as text in place of custom tools."""
-    request.tools = [_not_custom(tool, to) for tool in request.tools]
-
-
 def _not_custom(tool: Tool, to: Lowering) -> Tool:
+    """A function that takes its input as text in place of a custom tool."""
     if tool.kind != "custom" or to.takes.custom_tools:
         return tool
     to.lose("custom_tool_wrapped", tool.name)
     return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+no_custom_tools: Final = when(lambda takes: not takes.custom_tools)(of_tools(_not_custom))
 
 
 def _hosted(tool: Tool, to: Lowering) -> Tool | None:
@@ -201,12 +199,9 @@ def called_tools_defined(request: Request, to: Lowering) -> None:
 
 
 @when(lambda takes: takes.needs_properties)
-def schemas_with_properties(request: Request, to: Lowering) -> None:
+@of_tools
+def schemas_with_properties(tool: Tool, to: Lowering) -> Tool:
     """Schemas of objects with ``properties``, for servers that refuse them without."""
-    request.tools = [_with_properties(tool, to) for tool in request.tools]
-
-
-def _with_properties(tool: Tool, to: Lowering) -> Tool:
     schema = tool.parameters
     is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
     if tool.kind == "server" or not is_object or schema.get("properties") is not None:

@@ -14,9 +14,10 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
-from streamkit.dialects.lowering import Lowering, Place, each_part, has_part, leading_of, when
+from streamkit.dialects.lowering import Lowering, Place, each_part, has_part, leading_of, of_turns, when
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.errors import BadRequest
-from streamkit.events import Aside
+from streamkit.events import Aside, Opaque
 from streamkit.text.quoting import quoted
 from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of_file
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
@@ -34,15 +35,12 @@ CLOSING: Final = "(Go on from where your last message ends, without repeating it
 # -- what is said ------------------------------------------------------------------------------------------------------
 
 
-def readable(request: Request, to: Lowering) -> None:
+@of_turns
+def readable(turn: Turn, to: Lowering) -> Turn:
     """Text for parts of the user and the system that only one dialect has a form for, though they have text.
 
     Raises BadRequest for an unknown part of theirs: without it the model would answer something else.
     """
-    request.turns = [_readable(turn, to) for turn in request.turns]
-
-
-def _readable(turn: Turn, to: Lowering) -> Turn:
     if turn.role == "assistant" or FORMED.isdisjoint(map(type, turn.parts)):
         return turn
     parts = [_as_text(part, to) for part in turn.parts]
@@ -218,9 +216,10 @@ def no_extras(request: Request, to: Lowering) -> None:
 
 
 @when(lambda takes: not takes.native_roles)
-def no_native_roles(request: Request, _to: Lowering) -> None:
+@of_turns
+def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
     """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
-    request.turns = [evolve(turn, native_role=None, native_ids=()) for turn in request.turns]
+    return evolve(turn, native_role=None, native_ids=())
 
 
 # -- their order -------------------------------------------------------------------------------------------------------
@@ -378,3 +377,20 @@ def user_speaks_first(request: Request, to: Lowering) -> None:
         )
     to.report.repair("turn_added")
     request.turns = [*turns[:number], Turn("user", [Text(OPENING)]), *turns[number:]]
+
+
+@when(lambda takes: takes.excuses_unsigned and takes.model.signatures)
+@of_turns
+def calls_excused(turn: Turn, to: Lowering) -> Turn:
+    """Calls of other models, or whose signature a client did not keep, with a word that they have none.
+
+    Since Gemini 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word for
+    one (ai.google.dev, "Thought signatures", questions).
+    """
+    place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
+    call = None if place is None else turn.parts[place]
+    if place is None or not isinstance(call, ToolCall) or call.signature is not None:
+        return turn
+    to.report.repair("signature_excused")
+    excused = evolve(call, signature=Opaque("google", NO_SIGNATURE))
+    return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])
