@@ -31,38 +31,25 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.media import kind_of
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
-from streamkit.dialects.ai_sdk.wire import (
-    DENIED,
-    DYNAMIC_TOOL,
-    EXCHANGE,
-    FILE,
-    NOT_ALLOWED,
-    OPTIONS,
-    RESPONDED,
-    STEERING,
-    STEP_START,
-    SYSTEM,
-    TOOL,
-    VENDOR,
-)
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
 
 #: The states of a call that has no outcome yet, the least of them first.
-STATES: Final = ("input-streaming", "input-available", "approval-requested", RESPONDED)
+STATES: Final = ("input-streaming", "input-available", "approval-requested", wire.RESPONDED)
 #: The beginnings of types of parts of a user's message that are only for a user interface: the AI SDK sends none of them.
-SHOWN: Final = ("data-", "source-", STEP_START, TOOL, DYNAMIC_TOOL, "reasoning", "custom")
+SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
 
 
 class AISDKRequestReader(RequestReader):
     """Reads one request."""
 
-    dialect = VENDOR
-    exchange = EXCHANGE
+    dialect = wire.VENDOR
+    exchange = wire.EXCHANGE
     _calls = 0  # of the step at hand
 
     def begun(self, fields: Fields) -> Request:
@@ -70,7 +57,7 @@ class AISDKRequestReader(RequestReader):
 
     def options(self, fields: Fields) -> Options:
         settings = fields.fields("callSettings") if isinstance(fields.peek("callSettings"), dict) else None
-        return Options() if settings is None else read_options(settings, OPTIONS)
+        return Options() if settings is None else read_options(settings, wire.OPTIONS)
 
     def tools(self, fields: Fields) -> list[Tool]:
         """The tools by name, as assistant-ui has them; a list of anything else is the application's own."""
@@ -83,8 +70,8 @@ class AISDKRequestReader(RequestReader):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
-        if system := fields.string(SYSTEM):
-            self.turns.append(Turn("system", [Text(system)], native_role=SYSTEM))
+        if system := fields.string(wire.SYSTEM):
+            self.turns.append(Turn("system", [Text(system)], native_role=wire.SYSTEM))
         for message in fields.needed_each("messages"):
             role, name = message.needed("role"), message.string("id") or ""
             begin = len(self.turns)
@@ -105,18 +92,18 @@ class AISDKRequestReader(RequestReader):
         parts = list(message.needed_each("parts"))
         for part in self._latest_states(parts):
             kind = part.needed("type")
-            if kind in {STEP_START, STEERING}:
+            if kind in {wire.STEP_START, wire.STEERING}:
                 self._end_step(answer, results, name)
                 answer, results = [], []
-            if kind == STEERING:
+            if kind == wire.STEERING:
                 steering = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
                 ids = (name, part.string("id") or "")
-                self.turns.append(Turn("user", [*steering], native_role=STEERING, native_ids=ids))
-            elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
+                self.turns.append(Turn("user", [*steering], native_role=wire.STEERING, native_ids=ids))
+            elif kind == wire.DYNAMIC_TOOL or kind.startswith(wire.TOOL):
                 self._call(part, kind, answer, results)
             elif kind == "reasoning":
                 answer += self._reasoning(part)
-            elif kind != STEP_START:
+            elif kind != wire.STEP_START:
                 answer.append(self._part(part, kind))
         self._end_step(answer, results, name)
         if len(self.turns) == begin:
@@ -132,10 +119,10 @@ class AISDKRequestReader(RequestReader):
         older: set[int] = set()
         for number, part in enumerate(parts):
             kind, call_id = part.peek("type"), part.peek("toolCallId")
-            name = part.peek("toolName") if kind == DYNAMIC_TOOL else kind
+            name = part.peek("toolName") if kind == wire.DYNAMIC_TOOL else kind
             if not (isinstance(name, str) and isinstance(call_id, str)):
                 continue
-            key = (call_id, name.removeprefix(TOOL))
+            key = (call_id, name.removeprefix(wire.TOOL))
             before = latest.get(key)
             if before is None:
                 latest[key] = number
@@ -162,9 +149,9 @@ class AISDKRequestReader(RequestReader):
             part.take("state")
             signature = read.signatures[0] if read.signatures else None
             return Text(text, signature, extras=part.rest() or None)
-        if kind == FILE:
+        if kind == wire.FILE:
             return self._file(part)
-        unknown = unknown_part(VENDOR, kind, part)
+        unknown = unknown_part(wire.VENDOR, kind, part)
         return evolve(unknown, place="") if kind.startswith(SHOWN) else unknown
 
     def _file(self, part: Fields) -> Media:
@@ -216,10 +203,10 @@ class AISDKRequestReader(RequestReader):
     def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
         """A call, and the result that its part has."""
         if part.peek("providerExecuted") is True:
-            answer.append(Aside(VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
+            answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
         state = part.needed("state")
-        name = part.needed("toolName") if kind == DYNAMIC_TOOL else kind.removeprefix(TOOL)
+        name = part.needed("toolName") if kind == wire.DYNAMIC_TOOL else kind.removeprefix(wire.TOOL)
         if state == "input-streaming":
             self.report.lose("call_withheld", what=name)
             part.rest()
@@ -230,7 +217,7 @@ class AISDKRequestReader(RequestReader):
         self._input(part, call, state)
         signatures = self._metadata(part, "callProviderMetadata", is_empty=False).signatures
         call.signature = signatures[0] if signatures else None
-        call.extras = ({"type": kind} if kind == DYNAMIC_TOOL else {}) | part.rest() or None
+        call.extras = ({"type": kind} if kind == wire.DYNAMIC_TOOL else {}) | part.rest() or None
         answer.append(call)
         self._calls += 1
         if result is not None:
@@ -258,12 +245,12 @@ class AISDKRequestReader(RequestReader):
                 return self._output(part, result)
             case "output-error":
                 text = part.string("errorText") or ""
-            case _ if state == DENIED or (state == RESPONDED and refused):
+            case _ if state == wire.DENIED or (state == wire.RESPONDED and refused):
                 reason = approval.get("reason") if isinstance(approval, dict) else None
-                text, result.native = reason if isinstance(reason, str) and reason else NOT_ALLOWED, state
+                text, result.native = reason if isinstance(reason, str) and reason else wire.NOT_ALLOWED, state
             case "input-available" | "approval-requested":
                 return None
-            case _ if state == RESPONDED:
+            case _ if state == wire.RESPONDED:
                 return None
             case _:
                 raise part.wrong(f"there is no state {quoted(state)}", "state")
@@ -283,5 +270,5 @@ def _progress(part: Fields) -> int:
     """Return how far a call is by the state of its part; an outcome is the furthest."""
     state = part.peek("state")
     if state == "output-available" and part.peek("preliminary") is True:
-        state = RESPONDED
+        state = wire.RESPONDED
     return STATES.index(state) if state in STATES else len(STATES)

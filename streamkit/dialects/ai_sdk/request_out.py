@@ -30,20 +30,8 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
-from streamkit.dialects.ai_sdk.wire import (
-    ANSWER_ID,
-    DENIED,
-    DYNAMIC_TOOL,
-    FILE,
-    OPTIONS,
-    RESPONDED,
-    STEERING,
-    STEP_START,
-    SYSTEM,
-    TOOL,
-    VENDOR,
-)
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT
@@ -57,7 +45,7 @@ from streamkit.tool_calls.check import check_arguments
 
 Message: TypeAlias = dict[str, Any]
 #: What a client's own words for a call that nobody ran stand in.
-_REFUSED: Final = frozenset({DENIED, RESPONDED})
+_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
 #: The ``errorText`` of a tool that failed without a word.
 FAILED: Final = "Error"
 
@@ -91,8 +79,8 @@ def own_aside(aside: Aside, place: Place) -> bool:
 
 
 FOREIGN: Final = Capabilities(
-    dialect=VENDOR,
-    vendor=VENDOR,
+    dialect=wire.VENDOR,
+    vendor=wire.VENDOR,
     title="the AI SDK",
     native_roles=False,
     signs_reasoning=ANYBODY,
@@ -109,7 +97,7 @@ FOREIGN: Final = Capabilities(
     offered_to="a route of the AI SDK",
     strict_tools=False,
 )
-OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, options=frozenset(OPTIONS))
+OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, options=frozenset(wire.OPTIONS))
 capabilities: Final = told_by(OWN, FOREIGN)
 
 
@@ -126,14 +114,14 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         "id": exchange.get("id") or random_id("chat_"),
         "messages": messages.written,
         "trigger": exchange.get("trigger") or "submit-message",
-        **{name: value for name, value in exchange.items() if name not in {"id", "trigger", ANSWER_ID}},
+        **{name: value for name, value in exchange.items() if name not in {"id", "trigger", wire.ANSWER_ID}},
         **without_none(model=request.model or None, tools=tools or None, callSettings=_settings(request.options)),
     }
     return add_missing(body, request.extras)
 
 
 def _settings(options: Options) -> dict[str, Any] | None:
-    return without_none(**{theirs: getattr(options, ours) for ours, theirs in OPTIONS.items()}) or None
+    return without_none(**{theirs: getattr(options, ours) for ours, theirs in wire.OPTIONS.items()}) or None
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -157,10 +145,10 @@ class Messages:
         elif turn.parts and isinstance(turn.parts[0], ToolResult):
             for part in turn.parts:
                 self._end_call(part)
-        elif turn.native_role == STEERING and self._message is not None:
+        elif turn.native_role == wire.STEERING and self._message is not None:
             parts = [_part(part) for part in turn.parts]
-            self._message["parts"].append({"type": STEERING, "id": turn.native_ids[-1], "parts": parts})
-        elif turn.native_role != SYSTEM:
+            self._message["parts"].append({"type": wire.STEERING, "id": turn.native_ids[-1], "parts": parts})
+        elif turn.native_role != wire.SYSTEM:
             self._begin(turn)["parts"] += [_part(part) for part in turn.parts]
             self._message = None
 
@@ -181,7 +169,7 @@ class Messages:
                 self._calls[part.id] = written
             parts.append(written)
         if parts:
-            self._message["parts"] += [{"type": STEP_START}, *parts]
+            self._message["parts"] += [{"type": wire.STEP_START}, *parts]
 
     def _end_call(self, result: Part) -> None:
         """Write a result into the part of its call."""
@@ -227,15 +215,15 @@ def _file(media: Media) -> dict[str, Any]:
     if media.data is not None:
         url = f"data:{media_type_of(media)};base64,{media.data}"
     kind = media.media_type or (media.kind if media.kind != "file" and media.data is None else media_type_of(media))
-    return {"type": FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
+    return {"type": wire.FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
     """The part of a call, which waits for its result."""
     extras = call.extras or {}
-    named: dict[str, Any] = {"type": f"{TOOL}{call.name}"}
-    if extras.get("type") == DYNAMIC_TOOL:
-        named = {"type": DYNAMIC_TOOL, "toolName": call.name}
+    named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
+    if extras.get("type") == wire.DYNAMIC_TOOL:
+        named = {"type": wire.DYNAMIC_TOOL, "toolName": call.name}
     part = {**named, "toolCallId": call.id, "state": _waiting(extras), "input": _input(call)}
     return part | _metadata("call", call.signature, "callProviderMetadata")
 
@@ -247,7 +235,7 @@ def _waiting(extras: Extras) -> str:
     approval = extras.get("approval")
     if not isinstance(approval, dict):
         return "input-available"
-    return RESPONDED if isinstance(approval.get("approved"), bool) else "approval-requested"
+    return wire.RESPONDED if isinstance(approval.get("approved"), bool) else "approval-requested"
 
 
 def _input(call: ToolCall) -> Any:

@@ -39,35 +39,10 @@ from streamkit.conversation.messages import (
     ToolResult,
     WebSearch,
 )
+from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import AnthropicBlocks
-from streamkit.dialects.anthropic.wire import (
-    EDIT,
-    IMAGE_TYPES,
-    SAMPLING,
-    SERVICE_TIERS,
-    SUMMARIZE,
-    TOOLS,
-    VENDOR,
-    WEB_SEARCH,
-    WITHOUT_SAMPLING,
-    AnthropicProvider,
-    version_of,
-)
+from streamkit.dialects.bodies import claude_requests as claude
 from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.claude_requests import (
-    CACHE_CONTROLS,
-    EFFORTS,
-    MOST_MARKS,
-    UNKNOWN_CLAUDE,
-    choice_fits_thinking,
-    form_has_schema,
-    parallel_if_forbidden,
-    sampling_fits,
-    schemas_given,
-    schemas_held,
-    thinking_fits,
-    write_thinking,
-)
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for
@@ -77,7 +52,7 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 #: The search of the web that every version of the server has.
-SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
+SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
 #: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
@@ -127,7 +102,7 @@ def _fit(media: Media, to: Lowering) -> Media | None:
         known = media.url is not None and (media.kind == "image" or media.media_type in {None, "application/pdf"})
         return media if known else None
     kind = media_type_of(media)
-    if kind in (IMAGE_TYPES if media.kind == "image" else {"application/pdf"}):
+    if kind in (wire.IMAGE_TYPES if media.kind == "image" else {"application/pdf"}):
         return media
     if media.kind == "image" or not kind.startswith("text/") or decoded_text(media.data) is None:
         return None
@@ -199,13 +174,13 @@ def bounded(request: Request, to: Lowering) -> None:
 
 FOREIGN: Final = Capabilities(
     dialect="anthropic",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Anthropic",
     is_claude=True,
     ids=re.compile(r"[A-Za-z0-9_-]+"),
-    names=TOOLS.names,
+    names=wire.TOOLS.names,
     users=re.compile(r"[^@]{1,256}"),  # addresses are refused
-    signs_reasoning=VENDOR,
+    signs_reasoning=wire.VENDOR,
     blank_texts="some",
     arguments="object",
     media=fit_media,
@@ -220,10 +195,17 @@ FOREIGN: Final = Capabilities(
     choice_extras="tool_choice",
     declares_called=True,
     options=frozenset({"max_tokens", "stop", "thinking", "compaction", "output", "service_tier", "user"}),
-    service_tiers=SERVICE_TIERS,
+    service_tiers=wire.SERVICE_TIERS,
     first=(compaction_fits,),
-    arranged=(schemas_held, thinking_fits),
-    last=(sampling_fits, parallel_if_forbidden, choice_fits_thinking, form_has_schema, schemas_given, bounded),
+    arranged=(claude.schemas_held, claude.thinking_fits),
+    last=(
+        claude.sampling_fits,
+        claude.parallel_if_forbidden,
+        claude.choice_fits_thinking,
+        claude.form_has_schema,
+        claude.schemas_given,
+        bounded,
+    ),
 )
 #: Of requests of the dialect itself. Claude gets ids that it takes: a client that changed its model has those of another one.
 OWN: Final = evolve(
@@ -233,11 +215,11 @@ OWN: Final = evolve(
     media=own_media,
     alternate=False,
     declares_called=False,
-    options=FOREIGN.options | {*SAMPLING},
+    options=FOREIGN.options | {*wire.SAMPLING},
     service_tiers=None,
     first=(),
     arranged=(),
-    last=(choice_fits_thinking, form_has_schema, schemas_given, bounded),
+    last=(claude.choice_fits_thinking, claude.form_has_schema, claude.schemas_given, bounded),
 )
 
 
@@ -245,10 +227,13 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
     if source == FOREIGN.dialect:
         return evolve(OWN, ids=FOREIGN.ids) if "claude" in (name or "").lower() else OWN
-    model = model_for(name, provider, UNKNOWN_CLAUDE, EFFORTS)
-    sampling = SAMPLING if version_of(provider) < WITHOUT_SAMPLING else ()
+    model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
+    sampling = wire.SAMPLING if wire.version_of(provider) < wire.WITHOUT_SAMPLING else ()
     return evolve(
-        FOREIGN, model=model, most_marks=MOST_MARKS if model.cache_marks else 0, options=FOREIGN.options.union(sampling)
+        FOREIGN,
+        model=model,
+        most_marks=claude.MOST_MARKS if model.cache_marks else 0,
+        options=FOREIGN.options.union(sampling),
     )
 
 
@@ -270,7 +255,7 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
         ],
         tools=[_tool(tool) for tool in request.tools] or None,
         tool_choice=_choice(request.tool_choice),
-        thinking=write_thinking(options.thinking),
+        thinking=claude.write_thinking(options.thinking),
         output_config=_output_config(options) or None,
         stop_sequences=list(options.stop) or None,
         metadata=None if options.user is None else {"user_id": options.user},
@@ -279,10 +264,10 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
     )
     compaction = options.compaction
     body |= {} if compaction is None else dict(compaction.native or _compaction_members(compaction))
-    body |= without_none(**{name: getattr(options, name) for name in SAMPLING})
+    body |= without_none(**{name: getattr(options, name) for name in wire.SAMPLING})
     body = add_missing(body, request.extras)
     provider = target.provider
-    if isinstance(provider, AnthropicProvider) and provider.model_in_path:
+    if isinstance(provider, wire.AnthropicProvider) and provider.model_in_path:
         body.pop("model", None)
         body["anthropic_version"] = provider.api_version
     return body
@@ -298,7 +283,7 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
             case Aside():
                 blocks.aside(part)
-            case Media(native=native) if native is not None and native.vendor == VENDOR:
+            case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
                 blocks.aside(native)
             case _:
                 blocks.add(_block(part, report))
@@ -332,7 +317,7 @@ def _block(part: Part, report: StreamReport) -> Block:
 def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:
     """A block or a tool with its cache mark and the members that only this dialect knows."""
     if value.cache is not None:
-        written["cache_control"] = dict(CACHE_CONTROLS[value.cache])
+        written["cache_control"] = dict(claude.CACHE_CONTROLS[value.cache])
     return add_missing(written, value.extras)
 
 
@@ -375,10 +360,10 @@ def _choice(choice: ToolChoice | None) -> dict[str, Any] | None:
 
 def _compaction_members(compaction: Compaction) -> dict[str, Any]:
     if compaction.now:
-        return {"compaction": without_none(type=SUMMARIZE, instructions=compaction.instructions)}
+        return {"compaction": without_none(type=wire.SUMMARIZE, instructions=compaction.instructions)}
     tokens = compaction.threshold
     edit = without_none(
-        type=EDIT,
+        type=wire.EDIT,
         trigger=None if tokens is None else {"type": "input_tokens", "value": max(tokens, LEAST_TRIGGER)},
         pause_after_compaction=compaction.pause or None,
         instructions=compaction.instructions,

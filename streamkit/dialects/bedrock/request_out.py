@@ -36,32 +36,9 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
 )
+from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block
-from streamkit.dialects.bedrock.wire import (
-    CACHE_POINTS,
-    FORMATS,
-    INFERENCE,
-    MEDIA_TYPES,
-    MEMBERS,
-    SAME_TYPES,
-    SERVICE_TIERS,
-    SIGNER,
-    TOOLS,
-    VENDOR,
-)
-from streamkit.dialects.bodies.claude_requests import (
-    EFFORTS,
-    MOST_MARKS,
-    UNKNOWN_CLAUDE,
-    choice_fits_thinking,
-    form_has_schema,
-    parallel_if_forbidden,
-    sampling_fits,
-    schemas_given,
-    schemas_held,
-    thinking_fits,
-    write_thinking,
-)
+from streamkit.dialects.bodies import claude_requests as claude
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for
@@ -95,7 +72,7 @@ ATTACHED: Final = "(A document is attached.)"
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Media of the user's, and of results those that they may have, each of a format that the server knows."""
-    member = MEMBERS[media.kind]
+    member = wire.MEMBERS[media.kind]
     allowed = place == "user" or (place == "result" and member in IN_RESULTS)
     known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
     form = _format_by_address(media, member) if media.media_type is None and media.url else _format(media, member)
@@ -106,12 +83,12 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
         to.lose("metadata", "detail")
     if member != "document" and media.name is not None:
         to.lose("metadata", "name")
-    return evolve(media, media_type=MEDIA_TYPES[member][form])
+    return evolve(media, media_type=wire.MEDIA_TYPES[member][form])
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
     """Media that have a source, and a format where the server demands one."""
-    member = MEMBERS[media.kind]
+    member = wire.MEMBERS[media.kind]
     known = media.data is not None or (media.url or "").startswith("s3://")
     if known and (member == "document" or _own_format(media, member) is not None):
         return media
@@ -122,13 +99,13 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 def _format_by_address(media: Media, member: str) -> str | None:
     """The format of media at an address, by its end."""
     ending = (media.url or "").rpartition(".")[2].lower()
-    return ending if ending in FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
+    return ending if ending in wire.FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
 
 
 def _format(media: Media, member: str) -> str | None:
     """The server's word for a media type; None where it has none."""
     kind = media_type_of(media).partition(";")[0].strip().lower()
-    return FORMATS[member].get(SAME_TYPES.get(kind, kind))
+    return wire.FORMATS[member].get(wire.SAME_TYPES.get(kind, kind))
 
 
 def _own_format(media: Media, member: str) -> str | None:
@@ -161,7 +138,7 @@ class DocumentNames:
         match part:
             case ToolResult():
                 return evolve(part, parts=cast("Any", [self.named(inner) for inner in part.parts]))
-            case Media() if MEMBERS[part.kind] == "document" and not (self._to.own and part.name is not None):
+            case Media() if wire.MEMBERS[part.kind] == "document" and not (self._to.own and part.name is not None):
                 return evolve(part, name=self._name(part.name))
         return part
 
@@ -212,7 +189,7 @@ def documents_told(request: Request, to: Lowering) -> None:
     turns = []
     for turn in request.turns:
         parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
-        documents = any(isinstance(part, Media) and MEMBERS[part.kind] == "document" for part in parts)
+        documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
         if documents and not any(isinstance(part, Text) for part in parts):
             to.report.repair("text_added")
             turns.append(evolve(turn, parts=[*turn.parts, Text(ATTACHED)]))
@@ -225,7 +202,7 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
     """How much to think: Claude's own members, or an effort for any other model."""
     thinking = request.options.thinking
     if thinking is None or _is_claude(to.source, request.model):
-        thinking_fits(request, to)
+        claude.thinking_fits(request, to)
         return
     to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
     effort = to.fit_effort(asked_effort(thinking))
@@ -264,11 +241,11 @@ def parallel_of_claude(request: Request, to: Lowering) -> None:
 
 FOREIGN: Final = Capabilities(
     dialect="bedrock",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Bedrock",
     is_claude=True,
     ids=re.compile(r"[a-zA-Z0-9_.:-]{1,64}"),
-    names=TOOLS.names,
+    names=wire.TOOLS.names,
     blank_texts="none",
     arguments="object",
     media=fit_media,
@@ -281,20 +258,20 @@ FOREIGN: Final = Capabilities(
     user_first=True,
     choice_extras="tool_choice",
     declares_called=True,
-    options=frozenset({*INFERENCE, "thinking", "output", "service_tier", "stop"}),
-    service_tiers=SERVICE_TIERS,
+    options=frozenset({*wire.INFERENCE, "thinking", "output", "service_tier", "stop"}),
+    service_tiers=wire.SERVICE_TIERS,
     form_members=frozenset({"name", "description"}),
     first=(none_offered,),
     said=(documents_named, marks_fit),
-    arranged=(documents_told, schemas_held, thinking_of_model),
+    arranged=(documents_told, claude.schemas_held, thinking_of_model),
     last=(
-        sampling_fits,
-        parallel_if_forbidden,
+        claude.sampling_fits,
+        claude.parallel_if_forbidden,
         parallel_of_claude,
-        choice_fits_thinking,
+        claude.choice_fits_thinking,
         choice_has_tools,
-        form_has_schema,
-        schemas_given,
+        claude.form_has_schema,
+        claude.schemas_given,
     ),
 )
 
@@ -305,12 +282,12 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     media=own_media,
-    signs_reasoning=SIGNER,
+    signs_reasoning=wire.SIGNER,
     unsigned_reasoning=True,
     options=FOREIGN.options | {"top_k"},
     service_tiers=None,
     arranged=(),
-    last=(choice_fits_thinking, choice_has_tools, form_has_schema, schemas_given),
+    last=(claude.choice_fits_thinking, choice_has_tools, claude.form_has_schema, claude.schemas_given),
 )
 
 
@@ -318,16 +295,16 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
     if source == FOREIGN.dialect:
         return OWN
-    model = model_for(name, provider, UNKNOWN_CLAUDE, EFFORTS)
+    model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
     nameless = name is not None and NAMELESS.search(name) is not None
-    unknown = name is not None and not nameless and model is UNKNOWN_CLAUDE
-    claude = _is_claude(source, name)
+    unknown = name is not None and not nameless and model is claude.UNKNOWN_CLAUDE
+    is_claude = _is_claude(source, name)
     return evolve(
         FOREIGN,
         model=model,
-        signs_reasoning=SIGNER if claude or name is None or nameless else None,
-        most_marks=0 if unknown or not model.cache_marks else MOST_MARKS,
-        options=FOREIGN.options | {"top_k"} if claude else FOREIGN.options,
+        signs_reasoning=wire.SIGNER if is_claude or name is None or nameless else None,
+        most_marks=0 if unknown or not model.cache_marks else claude.MOST_MARKS,
+        options=FOREIGN.options | {"top_k"} if is_claude else FOREIGN.options,
     )
 
 
@@ -345,7 +322,9 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
     leading = leading_of(turns)
     tools = [block for tool in request.tools for block in _tool(tool)]
     model = without_none(
-        thinking=write_thinking(options.thinking), top_k=options.top_k, tool_choice=_parallel(choice) if tools else None
+        thinking=claude.write_thinking(options.thinking),
+        top_k=options.top_k,
+        tool_choice=_parallel(choice) if tools else None,
     )
     body = without_none(
         messages=[
@@ -363,7 +342,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
 
 
 def _inference(options: Options) -> dict[str, Any]:
-    said = {word: getattr(options, name) for name, word in INFERENCE.items()}
+    said = {word: getattr(options, name) for name, word in wire.INFERENCE.items()}
     return {word: value for word, value in said.items() if value is not None and value != ()}
 
 
@@ -392,7 +371,7 @@ def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = Fa
                 _text(part, blocks, in_result=in_result)
             case Aside():
                 blocks.aside(part)
-            case Media(native=native) if native is not None and native.vendor == VENDOR:
+            case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
                 blocks.aside(native)
             case _:
                 blocks.add(_block(part, report))
@@ -403,7 +382,7 @@ def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = Fa
 
 def _cache_point(mark: CacheMark) -> Block:
     """The block that marks what is in front of it."""
-    return {"cachePoint": dict(CACHE_POINTS[mark])}
+    return {"cachePoint": dict(wire.CACHE_POINTS[mark])}
 
 
 def _text(part: Text, blocks: BedrockBlocks, *, in_result: bool) -> None:
@@ -417,7 +396,7 @@ def _text(part: Text, blocks: BedrockBlocks, *, in_result: bool) -> None:
 def _block(part: Part, report: StreamReport) -> Block:
     match part:
         case Media():
-            member = MEMBERS[part.kind]
+            member = wire.MEMBERS[part.kind]
             source = {"bytes": part.data} if part.data is not None else {"s3Location": {"uri": part.url}}
             name = part.name if member == "document" else None
             written = without_none(format=_own_format(part, member), name=name, source=source)

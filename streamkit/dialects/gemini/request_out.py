@@ -40,15 +40,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.google_requests import (
-    choice_fits,
-    form_counted,
-    media_behind_results,
-    own_media,
-    schemas_anew,
-    telling_text,
-    tier_named,
-)
+from streamkit.dialects.bodies import google_requests as google
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
@@ -108,7 +100,7 @@ def no_empty_end(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 def no_empty_text(part: Part, place: Place, to: Lowering) -> Part | None:
     """No empty text, except in a result."""
-    return part if place == "result" else telling_text(part, place, to)
+    return part if place == "result" else google.telling_text(part, place, to)
 
 
 def result_as_object(part: Part, _place: Place, to: Lowering) -> Part:
@@ -287,9 +279,14 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "thinking", "output", "service_tier"}),
     most_stops=5,
     service_tiers=frozenset(SERVICE_TIERS),
-    first=(of_parts(no_empty_end), no_roles, search_alone, schemas_anew, schemas_cut),
-    said=(results_named, media_behind_results, of_parts(no_empty_text, result_as_object)),
-    last=(partial(choice_fits, validated=VALIDATED, names=True), thinking_fits, form_counted, tier_named),
+    first=(of_parts(no_empty_end), no_roles, search_alone, google.schemas_anew, schemas_cut),
+    said=(results_named, google.media_behind_results, of_parts(no_empty_text, result_as_object)),
+    last=(
+        partial(google.choice_fits, validated=VALIDATED, names=True),
+        thinking_fits,
+        google.form_counted,
+        google.tier_named,
+    ),
 )
 #: Of requests of the dialect itself.
 OWN: Final = evolve(
@@ -297,13 +294,13 @@ OWN: Final = evolve(
     model=evolve(UNKNOWN, efforts=("none", *LEVELS), budget=None),
     names=None,
     unsigned_reasoning=True,
-    media=own_media,
+    media=google.own_media,
     joins_users=False,
     service_tiers=None,
     first=(of_parts(no_empty_end), results_named, results_by_call, members_kept),
     said=(of_parts(no_empty_text),),
     arranged=(),
-    last=(partial(choice_fits, validated=VALIDATED), thinking_fits, form_counted),
+    last=(partial(google.choice_fits, validated=VALIDATED), thinking_fits, google.form_counted),
 )
 capabilities: Final = told_by(OWN, FOREIGN, LEVELS | {"none"})
 

@@ -33,21 +33,8 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
+from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.decode import aside_kind
-from streamkit.dialects.gemini_interactions.wire import (
-    JSON,
-    MEDIA,
-    MODES,
-    OBJECT,
-    OF_STEP,
-    OPTIONS,
-    PLAIN,
-    RESULT,
-    STEP,
-    THOUGHT_DELTA,
-    VALIDATED,
-    VENDOR,
-)
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, standard_base64
 from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
@@ -68,8 +55,8 @@ REMEDIES: Final[Mapping[str, str]] = {
 STORED: Final = ("previous_interaction_id", "continuation_token")
 #: ``tool_choice``, and ours.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
-    VALIDATED: "auto",
-    **{word: ours for ours, word in MODES.items()},
+    wire.VALIDATED: "auto",
+    **{word: ours for ours, word in wire.MODES.items()},
 }
 SEARCH: Final = "google_search"
 #: Types of a response's format; an object with none of them is a schema, the older form.
@@ -117,7 +104,7 @@ class InteractionsRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         """A step of the input, or a content, which is a part of what the user says."""
         kind = item.needed("type")
-        if kind == "text" or kind in MEDIA:
+        if kind == "text" or kind in wire.MEDIA:
             self._users().append(self._content(item, kind))
             return
         match kind:
@@ -132,7 +119,9 @@ class InteractionsRequestReader(RequestReader):
             case "function_result":
                 self._programs().append(self._of_result(item))
             case _:
-                self._assistants().append(Aside(VENDOR, aside_kind(kind), STEP, {"type": kind, **item.rest()}))
+                self._assistants().append(
+                    Aside(wire.VENDOR, aside_kind(kind), wire.STEP, {"type": kind, **item.rest()})
+                )
 
     def _close(self) -> None:
         """Nothing more joins the last turn."""
@@ -161,7 +150,7 @@ class InteractionsRequestReader(RequestReader):
         turn = Turn("user")
         for content in step.each("content"):
             kind = content.needed("type")
-            turn.parts.append(self._of_result(content) if kind == RESULT else self._content(content, kind))
+            turn.parts.append(self._of_result(content) if kind == wire.RESULT else self._content(content, kind))
         turn.extras = step.rest() or None
         self.turns.append(turn)
 
@@ -175,16 +164,16 @@ class InteractionsRequestReader(RequestReader):
                 self._text = content
             parts.append(content)
         if extras := step.rest():
-            parts.append(Aside(VENDOR, "metadata", OF_STEP, extras, block=number))
+            parts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
 
     # -- contents --------------------------------------------------------------------------------------------------
 
     def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
         if kind == "text":
             return Text(content.needed("text"), extras=content.rest() or None)
-        if kind not in MEDIA:
-            return Aside(VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
-        media = Media(MEDIA[kind], content.string("mime_type"), place=content.place)
+        if kind not in wire.MEDIA:
+            return Aside(wire.VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
+        media = Media(wire.MEDIA[kind], content.string("mime_type"), place=content.place)
         data, uri = content.string("data"), content.string("uri")
         if data is not None:
             media.data = base64_of(standard_base64(data), content.at("data"))
@@ -212,7 +201,7 @@ class InteractionsRequestReader(RequestReader):
                 thoughts.append(Reasoning(text, "summary", extras=content.rest() or None, block=number))
             else:
                 raw = {"type": kind, **content.rest()}
-                thoughts.append(Aside(VENDOR, "metadata", THOUGHT_DELTA, raw, block=number))
+                thoughts.append(Aside(wire.VENDOR, "metadata", wire.THOUGHT_DELTA, raw, block=number))
         extras = step.rest()
         if sealed is not None:
             self._sealed(sealed, thoughts)
@@ -223,7 +212,7 @@ class InteractionsRequestReader(RequestReader):
             thoughts += texts
         texts[-1].signature = Opaque(SIGNER, blob) if blob else None
         if extras:
-            thoughts.append(Aside(VENDOR, "metadata", OF_STEP, extras, block=number))
+            thoughts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
         self._assistants().extend(thoughts)
 
     def _sealed(self, sealed: Sealed, thoughts: list[Part]) -> None:
@@ -270,12 +259,12 @@ class InteractionsRequestReader(RequestReader):
 
     def _of_result(self, step: Fields) -> ToolResult | Aside:
         if self._stored and step.peek("call_id") not in self._called:
-            return Aside(VENDOR, aside_kind(RESULT), STEP, {"type": RESULT, **step.rest()})
+            return Aside(wire.VENDOR, aside_kind(wire.RESULT), wire.STEP, {"type": wire.RESULT, **step.rest()})
         result = ToolResult(step.needed("call_id"), name=step.string("name"), place=step.place)
         result.is_error = step.boolean("is_error") or False
         value = step.peek("result")
         if isinstance(value, dict):
-            result.native = OBJECT
+            result.native = wire.OBJECT
             result.parts = [Text(step.text_of("result"))]
         elif isinstance(value, list):
             result.parts = [self._content(content, content.needed("type")) for content in step.each("result")]
@@ -292,7 +281,7 @@ class InteractionsRequestReader(RequestReader):
     def options(self, fields: Fields) -> Options:
         options, config = Options(), fields.fields("generation_config")
         if config is not None:
-            options = read_options(config, OPTIONS, thinking=self._thinking(config))
+            options = read_options(config, wire.OPTIONS, thinking=self._thinking(config))
         options.service_tier = fields.string("service_tier")
         options.output = self._format(fields)
         return options
@@ -308,20 +297,20 @@ class InteractionsRequestReader(RequestReader):
         """The form of the answer's text. Forms of media, and lists of several, are the dialect's own."""
         mime_type = fields.peek("response_mime_type")
         form = fields.peek("response_format")
-        if form is None and mime_type in {JSON, PLAIN}:
+        if form is None and mime_type in {wire.JSON, wire.PLAIN}:
             fields.take("response_mime_type")
-            return OutputFormat("json" if mime_type == JSON else "text")
+            return OutputFormat("json" if mime_type == wire.JSON else "text")
         if not isinstance(form, dict):
             return None
         kind = form.get("type")
         if not (isinstance(kind, str) and kind in FORMATS):
-            fields.take("response_mime_type") if mime_type == JSON else None
+            fields.take("response_mime_type") if mime_type == wire.JSON else None
             return OutputFormat("schema", fields.mapping("response_format"), native_schema=form)
-        if kind != "text" or form.get("mime_type") not in {JSON, PLAIN, None}:
+        if kind != "text" or form.get("mime_type") not in {wire.JSON, wire.PLAIN, None}:
             return None
         opened = fields.needed_fields("response_format")
         opened.take("type")
-        schema, as_json = opened.mapping("schema"), opened.string("mime_type") == JSON
+        schema, as_json = opened.mapping("schema"), opened.string("mime_type") == wire.JSON
         if schema is not None:
             return OutputFormat("schema", schema)
         return OutputFormat("json" if as_json else "text")
@@ -362,4 +351,4 @@ class InteractionsRequestReader(RequestReader):
         mode = fields.string(name) or "auto"
         if mode not in CHOICES:
             raise fields.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", name)
-        return ToolChoice(CHOICES[mode], extras={"mode": VALIDATED} if mode == VALIDATED else None)
+        return ToolChoice(CHOICES[mode], extras={"mode": wire.VALIDATED} if mode == wire.VALIDATED else None)

@@ -36,37 +36,10 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.google_requests import (
-    choice_fits,
-    form_counted,
-    media_behind_results,
-    own_media,
-    schemas_anew,
-    telling_text,
-    tier_named,
-)
+from streamkit.dialects.bodies import google_requests as google
 from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.gemini_interactions.wire import (
-    CALL,
-    CONTENTS,
-    INPUT,
-    JSON,
-    MEDIA_TYPES,
-    MODES,
-    OBJECT,
-    OF_STEP,
-    OPTIONS,
-    PLAIN,
-    RESULT,
-    STEP,
-    TEXT,
-    THOUGHT,
-    THOUGHT_DELTA,
-    TOOLS,
-    VALIDATED,
-    VENDOR,
-)
+from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.google import LEVELS, SERVICE_TIERS, is_own_uri
@@ -94,7 +67,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
             to.lose("metadata", "detail")
         if media.name is not None:
             to.lose("metadata", "name")
-        if there and (kind is None or kind in MEDIA_TYPES[media.kind]):
+        if there and (kind is None or kind in wire.MEDIA_TYPES[media.kind]):
             return evolve(media, media_type=kind, name=None)
         if media.cache is not None:
             to.lose("cache_mark", media.cache)
@@ -162,10 +135,10 @@ def summary_fits(request: Request, to: Lowering) -> None:
 
 FOREIGN: Final = Capabilities(
     dialect="gemini-interactions",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Gemini Interactions",
     model=evolve(UNKNOWN, form_with_tools=False, media_in_results=False),
-    names=TOOLS.names,
+    names=wire.TOOLS.names,
     signs_reasoning=SIGNER,
     takes_opaque=lambda _blob: False,
     signs_calls=SIGNER,
@@ -177,12 +150,19 @@ FOREIGN: Final = Capabilities(
     needs_word="step",
     some_tools=True,
     choice_extras="tool_choice",
-    options=frozenset({*OPTIONS, "thinking", "output", "service_tier"}),
+    options=frozenset({*wire.OPTIONS, "thinking", "output", "service_tier"}),
     most_stops=5,
     service_tiers=frozenset(SERVICE_TIERS),
-    first=(schemas_anew, results_named, partial(media_behind_results, kinds=True)),
-    said=(of_parts(telling_text), steps_apart, instruction_joined),
-    last=(partial(choice_fits, validated=VALIDATED), thinking_fits, summary_fits, form_counted, tier_named, not_stored),
+    first=(google.schemas_anew, results_named, partial(google.media_behind_results, kinds=True)),
+    said=(of_parts(google.telling_text), steps_apart, instruction_joined),
+    last=(
+        partial(google.choice_fits, validated=wire.VALIDATED),
+        thinking_fits,
+        summary_fits,
+        google.form_counted,
+        google.tier_named,
+        not_stored,
+    ),
 )
 #: Of requests of the dialect itself.
 OWN: Final = evolve(
@@ -191,11 +171,11 @@ OWN: Final = evolve(
     names=None,
     unsigned_reasoning=True,
     empty_turns=True,
-    media=own_media,
+    media=google.own_media,
     service_tiers=None,
     first=(results_named,),
     said=(),
-    last=(partial(choice_fits, validated=VALIDATED), thinking_fits, form_counted),
+    last=(partial(google.choice_fits, validated=wire.VALIDATED), thinking_fits, google.form_counted),
 )
 capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
 
@@ -236,12 +216,12 @@ def _of_user(turn: Turn) -> list[Step]:
     for part in turn.parts:
         if isinstance(part, ToolResult):
             steps.append(_result(part))
-        elif isinstance(part, Aside) and part.type == STEP:
+        elif isinstance(part, Aside) and part.type == wire.STEP:
             steps.append(dict(part.raw))
         else:
             content += _contents([part])
     if content or turn.extras or not steps:
-        steps.append(add_missing(without_none(type=INPUT, content=content or None), turn.extras))
+        steps.append(add_missing(without_none(type=wire.INPUT, content=content or None), turn.extras))
     return steps
 
 
@@ -253,17 +233,17 @@ def _of_model(turn: Turn) -> list[Step]:
         kind = _kind_of(part)
         label = (kind, getattr(part, "block", 0))
         match part:
-            case Aside() if part.type == OF_STEP and steps:
+            case Aside() if part.type == wire.OF_STEP and steps:
                 add_missing(steps[-1], part.raw)
                 continue
             case ToolCall():
                 steps.append(_call(part))
-            case _ if kind == TEXT:
+            case _ if kind == wire.TEXT:
                 if label != last:
-                    steps.append({"type": TEXT})
+                    steps.append({"type": wire.TEXT})
                 if contents := _contents([part]):
                     steps[-1].setdefault("content", []).extend(contents)
-            case Reasoning() | Aside() if kind == THOUGHT:
+            case Reasoning() | Aside() if kind == wire.THOUGHT:
                 _think(part, steps, goes_on=label == last)
             case Aside():
                 steps.append(dict(part.raw))
@@ -275,13 +255,13 @@ def _kind_of(part: Part) -> str:
     """The type of the step that a part of the model's belongs into; "" for a step of its own."""
     match part:
         case Text() | Media():
-            return TEXT
+            return wire.TEXT
         case Reasoning():
-            return THOUGHT
-        case Aside() if part.type == THOUGHT_DELTA:
-            return THOUGHT
-        case Aside() if part.type not in {STEP, OF_STEP}:
-            return TEXT
+            return wire.THOUGHT
+        case Aside() if part.type == wire.THOUGHT_DELTA:
+            return wire.THOUGHT
+        case Aside() if part.type not in {wire.STEP, wire.OF_STEP}:
+            return wire.TEXT
     return ""
 
 
@@ -294,7 +274,7 @@ def _think(part: Reasoning | Aside, steps: list[Step], *, goes_on: bool) -> None
         signature = part.signature and part.signature.blob
         if part.text or part.extras:
             summary = [add_missing({"type": "text", "text": part.text}, part.extras)]
-    written = without_none(type=THOUGHT, summary=summary, signature=signature)
+    written = without_none(type=wire.THOUGHT, summary=summary, signature=signature)
     if goes_on and summary is not None:
         steps[-1].setdefault("summary", []).extend(summary)
         add_missing(steps[-1], written)
@@ -309,11 +289,13 @@ def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
         match part:
             case Text() if part.text or part.extras:
                 contents.append(add_missing({"type": "text", "text": part.text}, part.extras))
-            case Media(native=native) if native is not None and native.vendor == VENDOR:
+            case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
                 contents.append(dict(native.raw))
             case Media():
                 uri = None if part.data is not None else part.url or part.file_id
-                written = without_none(type=CONTENTS[part.kind], mime_type=part.media_type, data=part.data, uri=uri)
+                written = without_none(
+                    type=wire.CONTENTS[part.kind], mime_type=part.media_type, data=part.data, uri=uri
+                )
                 contents.append(add_missing(written, part.extras))
             case Aside():
                 contents.append(dict(part.raw))
@@ -322,7 +304,7 @@ def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def _call(call: ToolCall) -> Step:
     written = without_none(
-        type=CALL,
+        type=wire.CALL,
         id=call.id,
         name=call.name,
         arguments=orjson.Fragment(call.arguments),
@@ -333,7 +315,11 @@ def _call(call: ToolCall) -> Step:
 
 def _result(result: ToolResult) -> Step:
     written = without_none(
-        type=RESULT, call_id=result.call_id, name=result.name, result=_said(result), is_error=result.is_error or None
+        type=wire.RESULT,
+        call_id=result.call_id,
+        name=result.name,
+        result=_said(result),
+        is_error=result.is_error or None,
     )
     return add_missing(written, result.extras)
 
@@ -341,14 +327,14 @@ def _result(result: ToolResult) -> Step:
 def _said(result: ToolResult) -> Any:
     """What a tool said: an object as it came, text, or a list of contents."""
     only = result.parts[0] if len(result.parts) == 1 else None
-    if result.native == OBJECT and isinstance(only, Text):
+    if result.native == wire.OBJECT and isinstance(only, Text):
         return orjson.Fragment(only.text)
     return plain_or_list(_contents(result.parts))
 
 
 def _short(steps: list[Step]) -> str | list[Step]:
     """An input of one plain text as that text."""
-    if len(steps) == 1 and steps[0].keys() == {"type", "content"} and steps[0]["type"] == INPUT:
+    if len(steps) == 1 and steps[0].keys() == {"type", "content"} and steps[0]["type"] == wire.INPUT:
         content = steps[0]["content"]
         if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
             return str(content[0]["text"])
@@ -359,8 +345,8 @@ def _short(steps: list[Step]) -> str | list[Step]:
 
 
 def _generation_config(options: Options, choice: ToolChoice | None) -> dict[str, Any]:
-    said = {name: getattr(options, name) for name in OPTIONS}
-    config = {OPTIONS[name]: value for name, value in said.items() if value is not None and value != ()}
+    said = {name: getattr(options, name) for name in wire.OPTIONS}
+    config = {wire.OPTIONS[name]: value for name, value in said.items() if value is not None and value != ()}
     thinking = options.thinking or Thinking()
     return config | without_none(
         thinking_level=thinking.effort, thinking_summaries=thinking.summary, tool_choice=_choice(choice)
@@ -371,7 +357,7 @@ def _choice(choice: ToolChoice | None) -> Any:
     if choice is None:
         return None
     left = dict(choice.extras or {})
-    mode = left.pop("mode", MODES[choice.mode])
+    mode = left.pop("mode", wire.MODES[choice.mode])
     if not choice.names:
         return mode
     return add_missing({"allowed_tools": {"mode": mode, "tools": [*choice.names]}}, left)
@@ -381,11 +367,11 @@ def _format(output: OutputFormat | None) -> dict[str, Any]:
     if output is None:
         return {}
     if output.kind != "schema":
-        mime_type = JSON if output.kind == "json" else PLAIN
+        mime_type = wire.JSON if output.kind == "json" else wire.PLAIN
         return {"response_format": {"type": "text", "mime_type": mime_type}}
     if output.native_schema is not None and output.native_schema == output.schema:
-        return {"response_format": output.native_schema, "response_mime_type": JSON}
-    return {"response_format": {"type": "text", "mime_type": JSON, "schema": output.schema}}
+        return {"response_format": output.native_schema, "response_mime_type": wire.JSON}
+    return {"response_format": {"type": "text", "mime_type": wire.JSON, "schema": output.schema}}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -45,14 +45,7 @@ from streamkit.dialects.lowering import (
 )
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, TOOLS, VENDOR
-from streamkit.dialects.openai_chat.request_out import (
-    Messages,
-    answers_said,
-    named,
-    tools_unmarked,
-    write_body,
-    write_call,
-)
+from streamkit.dialects.openai_chat import request_out as chat
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import COMMON
@@ -168,8 +161,8 @@ FOREIGN: Final = Capabilities(
     form_with_tools=True,
     options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
     service_tiers=frozenset(SERVICE_TIERS),
-    first=(tools_unmarked, choice_of_offered),
-    said=(results_named, saying, answers_said),
+    first=(chat.tools_unmarked, choice_of_offered),
+    said=(results_named, saying, chat.answers_said),
     arranged=(in_order,),
     last=(schemas_given, effort_said),
 )
@@ -194,13 +187,13 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
-    body = write_body(request, MistralMessages(report), OPTIONS)
+    body = chat.write_body(request, MistralMessages(report), OPTIONS)
     if body.get("tool_choice") == "required":
         body["tool_choice"] = "any"
     return body
 
 
-class MistralMessages(Messages):
+class MistralMessages(chat.Messages):
     """Writes the messages of one request."""
 
     def media(self, media: Media) -> dict[str, Any]:
@@ -222,7 +215,7 @@ class MistralMessages(Messages):
             part = each.native or each if isinstance(each, Media) else each
             match part:
                 case ToolCall():
-                    calls.append(write_call(part))
+                    calls.append(chat.write_call(part))
                 case Aside() if part.type.startswith("delta."):
                     members[part.type.removeprefix("delta.")] = part.raw
                 case Aside():
@@ -235,4 +228,4 @@ class MistralMessages(Messages):
             if calls and not isinstance(part, ToolCall | Aside):
                 self.report.lose("block_order")
         message = {"role": "assistant", "content": chunks.content or (None if calls else ""), **members}
-        return named(message | without_none(tool_calls=calls or None), turn)
+        return chat.named(message | without_none(tool_calls=calls or None), turn)
