@@ -167,6 +167,13 @@ class Lowering:
             if getattr(value, name) is not None:
                 self.lose(kind, f"{path}.{name}")
 
+    def lose_look(self, media: Media, *names: str) -> None:
+        """Count how closely to look at media, and the members called ``names``, where they say it."""
+        for name in ("detail", *names):
+            value = getattr(media, name)
+            if value is not None and (name, value) != ("detail", "auto"):
+                self.lose("metadata", name)
+
     def fit_effort(self, effort: str | None) -> str | None:
         """The nearest effort that the model knows; one that differs from the request is a counted loss."""
         fits = effort if self.own else self.takes.model.fit(effort)

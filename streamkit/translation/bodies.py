@@ -96,7 +96,8 @@ def encode_request(
         )
     if is_foreign:  # within one dialect it is for the provider to judge what its own clients send and define
         request = _reachable(request, named, linked_media, report)
-        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
+        if request.tools:
+            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(
         provider=provider,
         max_tokens=max_tokens,

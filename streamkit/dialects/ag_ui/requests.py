@@ -241,10 +241,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if place in {"system", "assistant"} or (media.data or media.url or media.file_id) is None:
         to.lose("media", media.kind)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
-    if media.name is not None:
-        to.lose("metadata", "name")
+    to.lose_look(media, "name")
     return media
 
 

@@ -42,7 +42,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.media import kind_of
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata, write_metadata
-from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
@@ -316,8 +316,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if nowhere or place == "result":
         to.lose("media", media.kind)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
+    to.lose_look(media)
     return media
 
 
@@ -357,19 +356,15 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
     exchange, messages = request.exchange, Messages(report)
     for turn in request.turns:
         messages.add(turn)
-    tools = {tool.name: _tool(tool) for tool in request.tools}
+    tools, settings = {tool.name: _tool(tool) for tool in request.tools}, members_of(request.options, wire.OPTIONS)
     body = {
         "id": exchange.get("id") or random_id("chat_"),
         "messages": messages.written,
         "trigger": exchange.get("trigger") or "submit-message",
         **{name: value for name, value in exchange.items() if name not in {"id", "trigger", wire.ANSWER_ID}},
-        **without_none(model=request.model or None, tools=tools or None, callSettings=_settings(request.options)),
+        **without_none(model=request.model or None, tools=tools or None, callSettings=settings or None),
     }
     return add_missing(body, request.extras)
-
-
-def _settings(options: Options) -> dict[str, Any] | None:
-    return without_none(**{theirs: getattr(options, ours) for ours, theirs in wire.OPTIONS.items()}) or None
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

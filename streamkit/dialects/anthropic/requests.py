@@ -26,7 +26,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final, cast
 
 import orjson
@@ -64,7 +63,7 @@ from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, server_tool, unknown_part
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, leading_of, model_for
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
@@ -377,12 +376,8 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if fit is None:
         to.lose("media", media.media_type or media.kind)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
-    if media.kind == "image" and media.name is not None:
-        to.lose("metadata", "name")
-        return evolve(fit, name=None)
-    return fit
+    to.lose_look(media, *(("name",) if media.kind == "image" else ()))
+    return evolve(fit, name=None) if media.kind == "image" else fit
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
@@ -541,7 +536,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     said = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
-    leading = len([*takewhile(lambda each: each[0].role == "system", said)])
+    leading = leading_of([turn for turn, _ in said])
     options = request.options
     body = without_none(
         model=request.model,

@@ -51,7 +51,7 @@ from streamkit.dialects.anthropic.requests import AnthropicRequestReader
 from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, is_server, text_block
 from streamkit.dialects.bodies import claude_requests as claude
-from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for
@@ -374,10 +374,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if not allowed or not known or form is None:
         to.lose("media", media.media_type or media.kind)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
-    if member != "document" and media.name is not None:
-        to.lose("metadata", "name")
+    to.lose_look(media, *(() if member == "document" else ("name",)))
     return evolve(media, media_type=wire.MEDIA_TYPES[member][form])
 
 
@@ -627,18 +624,13 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
             for turn in turns[leading:]
         ],
         system=[block for turn in turns[:leading] for block in _blocks(turn.parts, report)] or None,
-        inferenceConfig=_inference(options) or None,
+        inferenceConfig=members_of(options, wire.INFERENCE) or None,
         toolConfig=without_none(tools=tools, toolChoice=_choice(choice, model)) if tools else None,
         additionalModelRequestFields=model or None,
         outputConfig=_output_config(options) or None,
         serviceTier=options.service_tier and {"type": options.service_tier},
     )
     return add_missing(body, request.extras)
-
-
-def _inference(options: Options) -> dict[str, Any]:
-    said = {word: getattr(options, name) for name, word in wire.INFERENCE.items()}
-    return {word: value for word, value in said.items() if value is not None and value != ()}
 
 
 def _output_config(options: Options) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.bodies.request_reader import (
     TurnReader,
@@ -326,14 +326,13 @@ capabilities: Final = told_by(OWN, FOREIGN)
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     options, choice = request.options, request.tool_choice
-    said = {word: getattr(options, name) for name, word in wire.OPTIONS.items()}
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
         strict_tools=next((tool.strict for tool in request.tools if tool.strict is not None), None),
         tool_choice=None if choice is None or choice.mode == "auto" else choice.mode.upper(),
-        **{word: value for word, value in said.items() if value != ()},
+        **members_of(options, wire.OPTIONS),
         thinking=_thinking(options.thinking),
         response_format=_output(options.output),
         stream=request.stream,

@@ -59,7 +59,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, read_options
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
@@ -452,10 +452,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
         if media.cache is not None:
             to.lose("cache_mark", media.cache)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
-    if media.name is not None:  # a member that only one of Google's two servers takes
-        to.lose("metadata", "name")
+    to.lose_look(media, "name")  # only one of Google's two servers takes a name
     return evolve(media, media_type=kind, name=None)
 
 
@@ -779,9 +776,8 @@ def _response(result: ToolResult) -> Any:
 
 
 def _generation_config(options: Options) -> dict[str, Any]:
-    said = {name: getattr(options, name) for name in OPTIONS}
-    config = {OPTIONS[name]: value for name, value in said.items() if value is not None and value != ()}
-    return config | _output(options.output) | without_none(thinkingConfig=_thinking(options.thinking) or None)
+    config = members_of(options, OPTIONS) | _output(options.output)
+    return config | without_none(thinkingConfig=_thinking(options.thinking) or None)
 
 
 def _thinking(thinking: Thinking | None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
 from streamkit.dialects.gemini_interactions import wire
@@ -385,14 +385,9 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Media of a type that is taken, in the request or at an address, but none of the system's."""
     uri = media.url or media.file_id or ""
     kind = media.media_type if media.data is None else media_type_of(media)
-    there = (
-        media.data is not None or is_own_uri(uri) or uri.startswith("http")
-    )  # another provider's ids mean nothing here
+    there = media.data is not None or is_own_uri(uri) or uri.startswith("http")  # another provider's ids mean nothing
     if place != "system":
-        if media.detail not in {None, "auto"}:
-            to.lose("metadata", "detail")
-        if media.name is not None:
-            to.lose("metadata", "name")
+        to.lose_look(media, "name")
         if there and (kind is None or kind in wire.MEDIA_TYPES[media.kind]):
             return evolve(media, media_type=kind, name=None)
         if media.cache is not None:
@@ -671,10 +666,8 @@ def _short(steps: list[Step]) -> str | list[Step]:
 
 
 def _generation_config(options: Options, choice: ToolChoice | None) -> dict[str, Any]:
-    said = {name: getattr(options, name) for name in wire.OPTIONS}
-    config = {wire.OPTIONS[name]: value for name, value in said.items() if value is not None and value != ()}
     thinking = options.thinking or Thinking()
-    return config | without_none(
+    return members_of(options, wire.OPTIONS) | without_none(
         thinking_level=thinking.effort, thinking_summaries=thinking.summary, tool_choice=_choice(choice)
     )
 

@@ -39,7 +39,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, without_none
+from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, members_of, without_none
 from streamkit.dialects.bodies.request_reader import TurnReader, Waiting, function_tool, read_options, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
@@ -335,12 +335,11 @@ capabilities: Final = told_by(OWN, FOREIGN)
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     options = request.options
-    said = {word: getattr(options, name) for name, word in OPTIONS.items()}
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
-        options={word: value for word, value in said.items() if value is not None and value != ()} or None,
+        options=members_of(options, OPTIONS) or None,
         format=_form(options.output),
         think=_think(options.thinking),
         logprobs=options.logprobs,

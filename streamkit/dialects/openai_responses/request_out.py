@@ -47,7 +47,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies import openai_requests as openai
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
 from streamkit.dialects.openai_responses import wire
@@ -371,7 +371,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         stream=request.stream,
     )
     body |= {} if compaction is None else _management(compaction)
-    body |= without_none(**{name: getattr(options, ours) for ours, name in wire.OPTIONS.items()})
+    body |= members_of(options, wire.OPTIONS)
     return add_missing(body, extras | without_none(include=include or None))
 
 
