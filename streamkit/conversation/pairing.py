@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, takewhile
-from operator import is_
+from operator import attrgetter, is_
 from typing import Final
 
 from attrs import define, evolve
@@ -29,6 +29,7 @@ from streamkit.text.quoting import quoted
 
 NO_RESULT: Final = "no result recorded"
 _PAIRED: Final = frozenset({ToolCall, ToolResult})
+_parts = attrgetter("parts")
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
             turns.append(turn)
         else:
             report.repair("turn_empty")
-    if _PAIRED.isdisjoint(map(type, chain.from_iterable(turn.parts for turn in turns))):
+    if _PAIRED.isdisjoint(map(type, chain.from_iterable(map(_parts, turns)))):
         return request if len(turns) == len(request.turns) else evolve(request, turns=turns)
     spans = _paired(turns, report)
     _give_ids([pair for pairs in spans.values() for pair in pairs], report)

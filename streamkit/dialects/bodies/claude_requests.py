@@ -264,7 +264,7 @@ def sampling_fits(request: Request, to: Lowering) -> None:
 def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
     """Whether several calls may come, said only where it is forbidden."""
     choice = request.tool_choice
-    if choice is None or (choice.parallel is False and choice.mode != "none"):
+    if choice is None or choice.parallel is None or (choice.parallel is False and choice.mode != "none"):
         return
     request.tool_choice = evolve(choice, parallel=None)
 

@@ -61,7 +61,7 @@ def schemas_anew(request: Request, _to: Lowering) -> None:
 
 
 def _anew(tool: Tool) -> Tool:
-    if tool.kind == "server":
+    if tool.kind == "server" or (tool.parameters and tool.native_parameters is None):
         return tool
     return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
 
