@@ -243,7 +243,7 @@ class OfParts:
         request.turns = changed or request.turns
 
     def then(self, other: OfParts) -> OfParts:
-        """Both in one walk over the parts."""
+        """Both in one walk. A part of which a step makes another type goes on by the steps for the type that it had."""
         return OfParts({kind: (*self.steps.get(kind, ()), *other.steps.get(kind, ())) for kind in PART_TYPES})
 
 

@@ -1,8 +1,7 @@
 """Cohere's v2 chat requests to the neutral conversation and back.
 
 The tool plan is a summary of reasoning in front of the content, as the decoder of streams reads it. A document that a tool
-returned is text: the words of its data, or their JSON. One member says for all tools whether calls must fit their schemas. A
-stream ends with token counts without being asked.
+returned is text: the words of its data, or their JSON. A stream ends with token counts without being asked.
 
 What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
 says what the servers take, and the passes below are Cohere's own. A turn is one message, and each result of a tool a ``tool``

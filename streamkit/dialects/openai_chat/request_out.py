@@ -201,8 +201,9 @@ def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 def nameless(part: Part, _place: Place, to: Lowering) -> Part:
     """A result without the tool's name, but one that came with it."""
-    as_read = to.own and isinstance(part, ToolResult) and part.place
-    return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
+    if not isinstance(part, ToolResult) or part.name is None or (to.own and part.place):
+        return part
+    return evolve(part, name=None)
 
 
 @of_turns
