@@ -102,7 +102,9 @@ class RequestReader:
         request.tool_choice = self.tool_choice(fields)
         request.options = self.options(fields)
         request.stream_usage = self.stream_usage(fields, request.stream)
-        request.extras = {name: value for name, value in fields.rest().items() if name not in self.exchange}
+        request.extras = fields.rest()
+        for name in self.exchange:
+            request.extras.pop(name, None)
         request.stored, request.unreadable = self.references, self.unreadable
         return request
 

@@ -200,11 +200,14 @@ class Fields:
 
     def each(self, name: str) -> list[Fields]:
         """The objects of a list."""
-        opened = list[Fields]()
-        for value in self._list(name) or ():
+        values = self._list(name)
+        if not values:
+            return []
+        opened, path = list[Fields](), self._path_of(name)
+        for value in values:
             if type(value) is not dict:
                 raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"an object is needed, not {kind_of(value)}")
-            opened.append(Fields(value, (*self._path_of(name), len(opened)), self.body, self._spell))
+            opened.append(Fields(value, (*path, len(opened)), self.body, self._spell))
         return opened
 
     def needed_each(self, name: str) -> list[Fields]:
