@@ -118,10 +118,13 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
     Raises BadRequest for the first where ``linked_media`` says that they are refused.
     """
+    found = _elsewhere(request)
+    if not found:
+        return request
     linked = linked_in(request, dialect)
     stored = [
         media
-        for media, place in _elsewhere(request)
+        for media, place in found
         if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
     if linked_media == "refuse" and linked:
@@ -158,16 +161,11 @@ def linked_in(request: Request, dialect: Dialect) -> list[Media]:
 
 def _elsewhere(request: Request) -> list[tuple[Media, str]]:
     """The media whose bytes are elsewhere, each with the role that shows them, or ``result`` where a tool gave them."""
-    shown = [
-        (each, "result" if isinstance(part, ToolResult) else turn.role)
+    return [
+        (each, turn.role if each is part else "result")
         for turn in request.turns
         for part in turn.parts
-        if isinstance(part, ToolResult | Media)
         for each in (part.parts if isinstance(part, ToolResult) else (part,))
-    ]
-    return [
-        (each, place)
-        for each, place in shown
         if isinstance(each, Media) and each.data is None and (each.url or each.file_id)
     ]
 

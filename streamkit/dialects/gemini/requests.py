@@ -65,7 +65,7 @@ from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, rea
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED, camel_case
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
+from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Place, of_turns, results_named, told_by
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import has_member, has_value
 from streamkit.dialects.profiles import Target
@@ -646,8 +646,12 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "thinking", "output", "service_tier"}),
     most_stops=5,
     service_tiers=frozenset(SERVICE_TIERS),
-    first=(of_parts(no_empty_end), no_roles, search_alone, google.schemas_anew, schemas_cut),
-    said=(results_named, google.media_behind_results, of_parts(no_empty_text, result_as_object)),
+    first=(OfParts({Text: (no_empty_end,)}), no_roles, search_alone, google.schemas_anew, schemas_cut),
+    said=(
+        results_named,
+        google.media_behind_results,
+        OfParts({Text: (no_empty_text,), ToolResult: (result_as_object,)}),
+    ),
     last=(
         partial(google.choice_fits, validated=VALIDATED, names=True),
         thinking_fits,
@@ -664,8 +668,8 @@ OWN: Final = evolve(
     media=google.own_media,
     joins_users=False,
     service_tiers=None,
-    first=(of_parts(no_empty_end), results_named, results_by_call, members_kept),
-    said=(of_parts(no_empty_text),),
+    first=(OfParts({Text: (no_empty_end,)}), results_named, results_by_call, members_kept),
+    said=(OfParts({Text: (no_empty_text,)}),),
     arranged=(),
     last=(partial(google.choice_fits, validated=VALIDATED), thinking_fits, google.form_counted),
 )
