@@ -29,9 +29,9 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from benchmarks.machine import machine
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
 from streamkit.recipes import transcode
 from streamkit.resume import Log, MemoryStore, Meta, Store
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.resume.servers import NAMES, Server, program, running
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "resume.md"

@@ -11,25 +11,12 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, Final
 
-from streamkit.cli import (
-    convert,
-    convert_recording,
-    convert_request,
-    convert_response,
-    dialects,
-    doctor,
-    inspect,
-    lint,
-    mock,
-    record,
-    replay,
-    serve,
-)
 from streamkit.cli.streams import say
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
@@ -46,6 +33,23 @@ exit status:
 """
 
 
+#: In the order of ``streamkit --help``; each has a module of its own in this package.
+COMMANDS: Final = (
+    "convert",
+    "convert-request",
+    "convert-response",
+    "convert-recording",
+    "inspect",
+    "lint",
+    "dialects",
+    "record",
+    "replay",
+    "mock",
+    "doctor",
+    "serve",
+)
+
+
 class Parser(argparse.ArgumentParser):
     """Of the command and of its subcommands: their texts are laid out as they stand, with the exit statuses behind them."""
 
@@ -54,27 +58,30 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{**laid_out, **settings})
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's parser; ``--help`` is its documentation."""
+class Version(argparse.Action):
+    """Prints the version of the distribution, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"streamkit {version('streamkit-llm')}")
+        parser.exit()
+
+
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of these commands; its ``--help`` is their documentation. The module of each command is imported."""
     top = Parser(prog="streamkit", description="Parse, check and translate the streams of LLM providers.")
-    top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
+    top.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (
-        convert,
-        convert_request,
-        convert_response,
-        convert_recording,
-        inspect,
-        lint,
-        dialects,
-        record,
-        replay,
-        mock,
-        doctor,
-        serve,
-    ):
-        command.add_to(commands)
+    for name in names:
+        import_module(f"streamkit.cli.{name.replace('-', '_')}").add_to(commands)
     return top
+
+
+def _needed(arguments: Sequence[str]) -> Iterable[str]:
+    """The commands whose parsers these arguments need: those of others are slow to import."""
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        return ()
+    return (first,) if first in COMMANDS else COMMANDS
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
@@ -103,7 +110,8 @@ async def _run(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser(_needed(given)).parse_args(given)
     signal.signal(signal.SIGINT, _interrupt)
     try:
         if iscoroutinefunction(options.run):

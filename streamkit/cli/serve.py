@@ -88,8 +88,8 @@ def run(options: argparse.Namespace) -> Status:
         from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
-        from streamkit.gateway.resume import look_at_store  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
+        from streamkit.gateway.store import look_at_store  # noqa: PLC0415
         from streamkit.toml.findings import ConfigError, Finding  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error

@@ -10,23 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 
-from streamkit.dialects import (
-    ag_ui,
-    ai_sdk,
-    anthropic,
-    bedrock,
-    cohere,
-    gemini,
-    gemini_interactions,
-    mistral,
-    ollama,
-    openai_chat,
-    openai_responses,
-)
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
-from streamkit.dialects.registry import Registry
+from streamkit.dialects.registry import BuiltIn, Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import UsageError
 from streamkit.events import Event, WireEvent
@@ -38,19 +25,18 @@ from streamkit.text.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
-    each.DIALECT
-    for each in (
-        openai_chat,
-        openai_responses,
-        anthropic,
-        ollama,
-        cohere,
-        mistral,
-        bedrock,
-        gemini,
-        gemini_interactions,
-        ag_ui,
-        ai_sdk,
+    BuiltIn(
+        "openai-chat",
+        "openai-responses",
+        "anthropic",
+        "ollama",
+        "cohere",
+        "mistral",
+        "bedrock",
+        "gemini",
+        "gemini-interactions",
+        "ag-ui",
+        "ai-sdk",
     )
 )
 

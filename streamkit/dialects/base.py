@@ -7,29 +7,31 @@ folder holds the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
-from streamkit.dialects.bodies.request_reader import RequestReader
-from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
-from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker, Violation
-from streamkit.dialects.lowering import TellsCapabilities
-from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
-from streamkit.dialects.quirks.changes import Change
 from streamkit.dialects.streams.encode_stage import ErrorWriter
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.sse import SSEParser
 from streamkit.limits import Limits
 from streamkit.machines import Machine
 from streamkit.report import StreamReport
+
+if TYPE_CHECKING:  # a dialect's package imports them
+    from streamkit.dialects.bodies.request_reader import RequestReader
+    from streamkit.dialects.bodies.response_writer import ResponseWriter
+    from streamkit.dialects.linting.explain import Hints
+    from streamkit.dialects.lowering import TellsCapabilities
+    from streamkit.dialects.members.fields import Fields
+    from streamkit.dialects.quirks.changes import Change
+    from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
 
 class Encoder(ErrorWriter[list[Event]], Protocol):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
 
 from attrs import frozen
 
@@ -51,11 +52,31 @@ def installed() -> Iterable[EntryPoint]:
     return entry_points(group=GROUP)
 
 
-class Registry(Mapping[str, Dialect]):
-    """Dialects by name, the built-in ones first. Iterating it imports the packages of the others."""
+class BuiltIn(Mapping[str, Dialect]):
+    """The built-in dialects by name. The package of one is imported when it is asked for, and its names alone need none."""
 
-    def __init__(self, built_in: Iterable[Dialect], find: Callable[[], Iterable[EntryPoint]] = installed) -> None:
-        self.built_in: Mapping[str, Dialect] = {dialect.name: dialect for dialect in built_in}
+    def __init__(self, *names: str) -> None:
+        self._loaded: dict[str, Dialect | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Dialect:
+        found = self._loaded[name]
+        if found is None:
+            package = import_module(f"streamkit.dialects.{name.replace('-', '_')}")
+            found = self._loaded[name] = cast(Dialect, package.DIALECT)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded)
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
+
+class Registry(Mapping[str, Dialect]):
+    """Dialects by name, the built-in ones first. Iterating it imports the packages of other distributions."""
+
+    def __init__(self, built_in: Mapping[str, Dialect], find: Callable[[], Iterable[EntryPoint]] = installed) -> None:
+        self.built_in = built_in
         self.find = find
         self._tried: dict[str, tuple[Candidate, ...]] = {}
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession, web
 from attrs import define, evolve, field
 
-from streamkit.dialects.http import ModelCard, Operation, SocketForm
+from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory, may_go_on
 from streamkit.gateway.config import Config
@@ -25,38 +24,29 @@ from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record, log_record
-from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
+from streamkit.gateway.store import store_of
 from streamkit.gateway.token_counts import count
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
-from streamkit.resume import Cursor, Store
+from streamkit.resume import Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.client_dialect import (
-    Handler,
-    client_dialect,
-    expect_anything,
-    expected,
-    no_socket,
-    not_allowed,
-    refuse_in_dialect,
-    unrouted,
-    wants_socket,
-)
+from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect, unrouted
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, Reply, reply_to
+from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
 from streamkit.web.resume.answer import ResumableOutlet
 from streamkit.web.resume.background import keeping
 from streamkit.web.resume.routes import add_resuming, named_cursor, resumed
 from streamkit.web.resume.settings import RESUMING, Resuming
+from streamkit.web.service import Service
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.socket import SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
-from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
+from streamkit.web.socket import Message, Socket, SocketLimits, close_sockets_on_shutdown
+from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
 from streamkit.web.upstream.hiding import Cut, keys_of
@@ -79,9 +69,11 @@ GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log sa
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
 
-@define
-class Gateway:
-    """What the handlers of one process share."""
+@define(eq=False)
+class Gateway(Service):
+    """What the handlers of one process share, and how they answer."""
+
+    failed = GATEWAY_FAILED
 
     config: Config
     metrics: Metrics
@@ -126,16 +118,6 @@ class Gateway:
         )
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
-    def socket_limits(self) -> SocketLimits:
-        server = self.config.server
-        return SocketLimits(
-            message_bytes=server.body_bytes,
-            idle_s=server.socket_idle_s,
-            ping_s=server.keep_alive_s,
-            unsent_bytes=server.unsent_bytes,
-            kept=self.kept,
-        )
-
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
         async with client_session() as self.session:
             yield
@@ -159,6 +141,102 @@ class Gateway:
         while True:
             self.metrics.recorded(recorder)
             await asyncio.sleep(KEPT_S)
+
+    # -- as a service ----------------------------------------------------------------------------------------------------
+
+    def check(self, request: web.Request) -> None:
+        if len(request.app[LIVE]) >= self.streams:
+            raise Refused(ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S))
+
+    async def read_on(self, request: web.Request) -> web.StreamResponse | None:
+        """A client repeats its request behind the last event that it got: it gets the rest of that answer, and no other."""
+        resuming = request.app.get(RESUMING)
+        cursor = None if resuming is None else named_cursor(request)
+        if resuming is None or cursor is None:
+            return None
+        found = await resumed(request, resuming, cursor, is_sent=True, delivery=self.delivery)
+        if found.reply is not None:
+            _read_to_the_end(request, found.reply)
+        return found.response
+
+    async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
+        record: Record = request[RECORD] if message is None else message.about
+        self.check(request)  # others may have begun while the body came
+        record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
+        found = self.find(ask.model, ask.dialect)
+        if found is None:
+            raise Refused(no_such_model(ask.model))
+        model, route = found
+        ask, record.route = evolve(ask, model=model), route.name
+        if ask.operation == "count":
+            mode = self.config.server.count_tokens
+            return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
+        if message is not None and message.warm_up:
+            await message.prepared(ask.model)
+            record.status, record.ending = 200, "whole"
+            return web.Response()
+        return await self._generate(request, ask, route, record, None if message is None else message.outlet)
+
+    async def _generate(
+        self, request: web.Request, ask: Ask, route: Route, record: Record, outlet: Outlet | None
+    ) -> web.StreamResponse:
+        headers = _own_headers(record)
+        if continues := may_go_on(route, ask):
+            headers[ON_CUT] = "continue"
+        kept = await keeping(request, ask, resumable=route.resumable, outlet=outlet, headers=headers)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        reply = reply_to(request, ask, self.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
+        stall_s = self.config.server.stall_report_s
+        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder)
+        capture = reply.tap = _capture(self, ask, record)
+        try:
+            response = await reply.run(attempts.run())
+            return kept.response or response
+        finally:
+            _take_over(record, reply)
+            record.went_on_s = kept.outlet.went_on_s if isinstance(kept.outlet, ResumableOutlet) else 0.0
+            record.first_byte_s = None if reply.first_at is None else reply.first_at - started
+            record.wrote_at = reply.first_at
+            if capture is not None:
+                capture.end(record.document())
+
+    def most_sockets(self, _request: web.Request) -> int:
+        return 0 if self.stopping else self.config.server.max_sockets
+
+    def socket_limits(self, _request: web.Request) -> SocketLimits:
+        server = self.config.server
+        return SocketLimits(
+            message_bytes=server.body_bytes,
+            idle_s=server.socket_idle_s,
+            ping_s=server.keep_alive_s,
+            unsent_bytes=server.unsent_bytes,
+            kept=self.kept,
+        )
+
+    async def run_socket(self, request: web.Request, socket: Socket) -> web.StreamResponse:
+        self.metrics.active(-1)  # a socket that waits for a message is no answer under way
+        self.metrics.sockets(1)
+        request[RECORD].status, request[RECORD].ending = 101, "whole"  # whoever closes it, and however
+        try:
+            return await super().run_socket(request, socket)
+        finally:
+            self.metrics.sockets(-1)
+            self.metrics.active(1)
+
+    async def answer_message(self, request: web.Request, message: Message) -> Refused | None:
+        """As of any server; a message is counted and logged as a request of its own."""
+        record = message.about = _record_of(request)
+        record.socket = request[RECORD].id
+        with _observed(request, record):
+            refused = await super().answer_message(request, message)
+            if refused is not None:
+                record.status = refused.response(record.client).status
+                record.ending, record.error = "error", refused.failed.message
+            return refused
+
+    def log_fault(self, _request: web.Request, message: Message, error: Exception) -> None:
+        log.error("a message failed", extra={"fields": {"request_id": message.about.id}}, exc_info=error)
 
 
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
@@ -212,12 +290,7 @@ def gateway_app(
     app.on_response_prepare.append(gateway.origins.tell)
     close_sockets_on_shutdown(app)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
-    for dialect, surface in surfaces().items():
-        for path, operation in {**surface.paths, **aliases(surface)}.items():
-            app.router.add_post(path, _handler(dialect, operation), expect_handler=expected)
-            if surface.socket is not None and operation == "generate":
-                socket = _socket(dialect, surface.socket)
-                app.router.add_get(path, socket, allow_head=False, expect_handler=expected)
+    gateway.add_to(app, surfaces(), misspelt=True)
     if config.resume.store != "off":
         resuming = Resuming(
             store=store or store_of(config),
@@ -409,75 +482,14 @@ def _key_of(request: web.Request) -> str:
 def _read_to_the_end(request: web.Request, reply: Reply) -> None:
     record = request[RECORD]
     record.client, record.stream, record.resumed = reply.client, True, True
+    _take_over(record, reply)
+
+
+def _take_over(record: Record, reply: Reply) -> None:
+    """Note how a reply ended."""
     record.status, record.ending = reply.status, reply.ending or "client left"
     record.error = reply.failure.message if reply.failure is not None else ""
     record.keep_alives = reply.keep_alives
-
-
-async def _read_on(request: web.Request, cursor: Cursor) -> web.StreamResponse:
-    """A client repeats its request behind the last event that it got: it gets the rest of that answer, and no other."""
-    gateway, resuming = request.app[GATEWAY], request.app[RESUMING]
-    found = await resumed(request, resuming, cursor, is_sent=True, delivery=gateway.delivery)
-    if found.reply is not None:
-        _read_to_the_end(request, found.reply)
-    return found.response
-
-
-# -- asking the model --------------------------------------------------------------------------------------------------
-
-
-def _handler(dialect: str, operation: Operation) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        _refuse_if_busy(request)
-        if operation == "generate" and RESUMING in request.app and (cursor := named_cursor(request)) is not None:
-            return await _read_on(request, cursor)
-        ask = await read_ask(request, dialect, operation)
-        with ask.hold:
-            return await _answer(request, ask, request[RECORD])
-
-    return handle
-
-
-async def _answer(request: web.Request, ask: Ask, record: Record, message: Message | None = None) -> web.StreamResponse:
-    """Answer a request, or a ``message`` of a WebSocket; what is returned of that is not sent. Raises Refused."""
-    gateway = request.app[GATEWAY]
-    _refuse_if_busy(request)  # others may have begun while the body came
-    record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
-    found = gateway.find(ask.model, ask.dialect)
-    if found is None:
-        raise Refused(no_such_model(ask.model))
-    model, route = found
-    ask, record.route = evolve(ask, model=model), route.name
-    if ask.operation == "count":
-        mode = gateway.config.server.count_tokens
-        return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
-    if message is not None and message.warm_up:
-        await message.prepared(ask.model)
-        record.status, record.ending = 200, "whole"
-        return web.Response()
-    headers = _own_headers(record)
-    if continues := may_go_on(route, ask):
-        headers[ON_CUT] = "continue"
-    outlet = None if message is None else message.outlet
-    kept = await keeping(request, ask, resumable=route.resumable, outlet=outlet, headers=headers)
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    reply = reply_to(request, ask, gateway.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
-    stall_s = gateway.config.server.stall_report_s
-    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session, stall_s, gateway.recorder)
-    capture = reply.tap = _capture(gateway, ask, record)
-    try:
-        response = await reply.run(attempts.run())
-        return kept.response or response
-    finally:
-        record.status, record.ending = reply.status, reply.ending or "client left"
-        record.error = reply.failure.message if reply.failure is not None else ""
-        record.keep_alives = reply.keep_alives
-        record.went_on_s = kept.outlet.went_on_s if isinstance(kept.outlet, ResumableOutlet) else 0.0
-        record.first_byte_s = None if reply.first_at is None else reply.first_at - started
-        record.wrote_at = reply.first_at
-        if capture is not None:
-            capture.end(record.document())
 
 
 def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
@@ -488,53 +500,3 @@ def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
     about = {name: known[name] for name in ("model", "route") if name in known}
     stall_s = gateway.config.server.stall_report_s
     return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=gateway.hide, stall_s=stall_s)
-
-
-def _socket(dialect: str, form: SocketForm) -> Handler:
-    """What answers ``GET`` at a path of answers: a WebSocket, or that there is none."""
-
-    async def serve(request: web.Request) -> web.StreamResponse:
-        gateway, sockets = request.app[GATEWAY], request.app[SOCKETS]
-        if not wants_socket(request):
-            raise not_allowed(request, ["POST"])
-        if len(sockets) >= gateway.config.server.max_sockets or gateway.stopping:
-            raise no_socket(request)
-        socket = Socket(request, dialect, form, gateway.socket_limits())
-        sockets.add(socket)
-        gateway.metrics.active(-1)  # a socket that waits for a message is no answer under way
-        gateway.metrics.sockets(1)
-        request[RECORD].status, request[RECORD].ending = 101, "whole"  # whoever closes it, and however
-        try:
-            return await socket.run(partial(_answer_message, request))
-        finally:
-            gateway.metrics.sockets(-1)
-            gateway.metrics.active(1)
-            sockets.discard(socket)
-
-    return serve
-
-
-async def _answer_message(request: web.Request, message: Message) -> None:
-    """Answer one message of a WebSocket; it is counted and logged as a request of its own."""
-    record = _record_of(request)
-    record.socket = request[RECORD].id
-    with _observed(request, record), suppress(ConnectionError):
-        try:
-            _refuse_if_busy(request)
-            await _answer(request, await message.read(), record, message)
-        except Refused as refused:
-            await _refuse_message(message, record, refused)
-        except Exception:  # noqa: BLE001 - as of a request
-            log.exception("a message failed", extra={"fields": {"request_id": record.id}})
-            await _refuse_message(message, record, Refused(GATEWAY_FAILED))
-
-
-async def _refuse_message(message: Message, record: Record, refused: Refused) -> None:
-    await message.refuse(refused)
-    record.status = refused.response(record.client).status
-    record.ending, record.error = "error", refused.failed.message
-
-
-def _refuse_if_busy(request: web.Request) -> None:
-    if len(request.app[LIVE]) >= request.app[GATEWAY].streams:
-        raise Refused(ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S))

@@ -38,12 +38,12 @@ from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, r
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import Metrics, forget_live
-from streamkit.gateway.resume import store_of
-from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
+from streamkit.gateway.store import store_of
 from streamkit.lab.inspector.app import inspector_app, url_with
 from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.recording.directory import usable_directory
 from streamkit.resume.memory import new_boot
+from streamkit.resume.worker_wire import PATH_BYTES, socket_path
 from streamkit.web.hosts import Hosts, is_loopback
 from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from streamkit.policy import TextCalls
 
@@ -81,17 +81,17 @@ class Head:
     name_in_id: bool = False
     #: Whether it counts only where a line begins: for markers that are letters to the model, and no token of their own.
     own_line: bool = False
-    pattern: re.Pattern[str] = field(init=False)
-    beginning: re.Pattern[str] = field(init=False)  #: any beginning of it, the whole included
 
-    @pattern.default
-    def _pattern(self) -> re.Pattern[str]:
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The head."""
         peek = f"(?={re.escape(self.peek)})" if self.peek else ""
         parts = [re.escape(part) if isinstance(part, str) else part.whole for part in self.parts]
         return re.compile("".join(parts) + peek)
 
-    @beginning.default
-    def _beginning(self) -> re.Pattern[str]:
+    @cached_property
+    def beginning(self) -> re.Pattern[str]:
+        """Any beginning of the head, the whole included."""
         pattern = ""
         for part in reversed((*self.parts, self.peek)):
             if isinstance(part, Slot):

@@ -22,13 +22,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from attrs import frozen
 
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.errors import HeldTooLong
 from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
 from streamkit.framing.frame import Frame
@@ -39,6 +38,9 @@ from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.pass_rules import Rule, rule_for
+
+if TYPE_CHECKING:  # a dialect's package imports it
+    from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
 #: Repairs that show an error to be in a form with which official clients go on: those that a decoder counts.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")

@@ -14,6 +14,7 @@ Source: dialects.md §2.2, §3.2, §7.3; seeds.md S3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from attrs import evolve
@@ -45,8 +46,12 @@ Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
 
 #: Kinds of asides that are about a response and no part of what was said.
 ABOUT: Final = frozenset({"logprobs", "metadata"})
-#: Of these, what is to be sent back.
-RESENT: Final = frozenset(each for dialect in DIALECTS.built_in.values() for each in dialect.resent)
+
+
+@cache
+def _resent() -> frozenset[tuple[str, str]]:
+    """Return the vendors and types of the asides about a response that are to be sent back."""
+    return frozenset(each for dialect in DIALECTS.built_in.values() for each in dialect.resent)
 
 
 def request_with_results(
@@ -145,7 +150,7 @@ def _is_said(part: Part) -> bool:
     """Whether a part belongs to the turn; a text without a character says nothing, and some providers refuse it."""
     match part:
         case Aside():
-            return part.kind not in ABOUT or (part.vendor, part.type) in RESENT
+            return part.kind not in ABOUT or (part.vendor, part.type) in _resent()
         case Text():
             return bool(part.text or part.signature or part.extras)
     return True

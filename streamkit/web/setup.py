@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import suppress
-from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import ClientSession, web
 from attrs import field, frozen
 
-from streamkit.dialects.http import SocketForm
 from streamkit.events import ProviderFailed
-from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
-from streamkit.web.reply import DEFAULT_DELIVERY, FAILED, Delivery, Reply, reply_to
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply, reply_to
 from streamkit.web.resume.background import keeping
 from streamkit.web.resume.routes import attached
+from streamkit.web.service import Service
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
-from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
+from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, SocketLimits, close_sockets_on_shutdown
+from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_counts import Count, first_count
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, client_session
@@ -43,10 +39,9 @@ SESSION: Final = web.AppKey("streamkit-session", ClientSession)
 
 
 @frozen(kw_only=True)
-class _Route:
-    """One dialect's paths, from one upstream."""
+class _OneUpstream(Service):
+    """Everything from one upstream."""
 
-    client: str
     upstream: Upstream
     model: str | None
     delivery: Delivery
@@ -54,59 +49,35 @@ class _Route:
     max_sockets: int
     kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        rest = await attached(request, self.delivery)
-        if rest is not None:
-            return rest
-        ask = await read_ask(request, self.client)
-        with ask.hold:
-            kept = await keeping(request, ask)
-            reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
-            response = await answered(request, ask, reply, self.upstream, self.model)
-            return kept.response or response
+    def check(self, request: web.Request) -> None:
+        """Nothing is refused here: the application's middlewares say who may ask."""
 
-    async def serve_socket(self, form: SocketForm, request: web.Request) -> web.StreamResponse:
-        """``GET`` is for WebSockets; of anything else aiohttp says what it always does."""
-        if not wants_socket(request):
-            raise web.HTTPMethodNotAllowed(request.method, ["POST"])
-        sockets = request.config_dict[SOCKETS]
-        if len(sockets) >= self.max_sockets:
-            raise no_socket(request)
+    async def read_on(self, request: web.Request) -> web.StreamResponse | None:
+        return await attached(request, self.delivery)
+
+    async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
+        if ask.operation == "count":
+            counting = Count(ask, self.upstream, request.config_dict[SESSION], request.headers, self.model)
+            return await first_count(ask, [counting], self.count_tokens)
+        if message is not None and message.warm_up:
+            await message.prepared(ask.model)
+            return web.Response()
+        kept = await keeping(request, ask, outlet=None if message is None else message.outlet)
+        reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
+        response = await answered(request, ask, reply, self.upstream, self.model)
+        return kept.response or response
+
+    def most_sockets(self, _request: web.Request) -> int:
+        return self.max_sockets
+
+    def socket_limits(self, request: web.Request) -> SocketLimits:
         _refuse_other_sites(request)
-        limits = SocketLimits(
+        return SocketLimits(
             message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 is no bound on bodies
             ping_s=self.delivery.keep_alive_s,
             unsent_bytes=self.delivery.unsent_bytes,
             kept=self.kept,
         )
-        socket = Socket(request, self.client, form, limits)
-        sockets.add(socket)
-        try:
-            return await socket.run(partial(self._answer_message, request))
-        finally:
-            sockets.discard(socket)
-
-    async def _answer_message(self, request: web.Request, message: Message) -> None:
-        with suppress(ConnectionError):
-            try:
-                ask = await message.read()
-                if message.warm_up:
-                    await message.prepared(ask.model)
-                else:
-                    kept = await keeping(request, ask, outlet=message.outlet)
-                    reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
-                    await answered(request, ask, reply, self.upstream, self.model)
-            except Refused as refused:
-                await message.refuse(refused)
-            except Exception:
-                log.exception("the answer to a message of %s failed", quoted(request.path))
-                await message.refuse(Refused(FAILED))
-
-    async def count(self, request: web.Request) -> web.Response:
-        ask = await read_ask(request, self.client, "count")
-        with ask.hold:
-            counting = Count(ask, self.upstream, request.config_dict[SESSION], request.headers, self.model)
-            return await first_count(ask, [counting], self.count_tokens)
 
 
 async def answered(
@@ -152,23 +123,10 @@ def setup(
     bodies, and aiohttp's default of 1 MiB is too small for prompts with images. Raises UsageError for a dialect that is not
     served.
     """
-    for client in surfaces() if clients is None else clients:
-        surface = surface_of(client)
-        route = _Route(
-            client=client,
-            upstream=upstream,
-            model=model,
-            delivery=delivery,
-            count_tokens=count_tokens,
-            max_sockets=max_sockets,
-        )
-        for path in surface.generate:
-            app.router.add_post(prefix + path, in_dialect(route.answer), expect_handler=expected)
-            if surface.socket is not None:
-                serve = in_dialect(partial(route.serve_socket, surface.socket))
-                app.router.add_get(prefix + path, serve, allow_head=False, expect_handler=expected)
-        for path in surface.count:
-            app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
+    service = _OneUpstream(
+        upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens, max_sockets=max_sockets
+    )
+    service.add_to(app, surfaces() if clients is None else clients, prefix=prefix)
     add_answering(app, grace_s=grace_s)
 
 

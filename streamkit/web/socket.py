@@ -68,6 +68,7 @@ class Message:
 
     def __init__(self, socket: Socket, text: bytes, hold: Hold) -> None:
         self.outlet = SocketOutlet(socket)
+        self.about: Any = None  #: what the server that answers it knows of it
         self.warm_up = False  #: nothing is to be generated; known once it was read
         self._socket = socket
         self._text = text
@@ -123,7 +124,7 @@ class Message:
 
 
 #: What answers a message. Exceptions other than Refused are its own matter.
-Answer: TypeAlias = Callable[[Message], Awaitable[None]]
+Answer: TypeAlias = Callable[[Message], Awaitable[object]]
 
 
 class SocketOutlet(Outlet):

@@ -116,7 +116,7 @@ def test_the_store_of_answers_is_looked_at(tmp_path, capsys, monkeypatch):
     async def is_cluster(_config):
         return "a cluster", ["a remark"]
 
-    monkeypatch.setattr("streamkit.gateway.resume.look_at_store", is_cluster)
+    monkeypatch.setattr("streamkit.gateway.store.look_at_store", is_cluster)
     assert run_here("--config", str(path), "--check-config") is Status.USAGE
     assert f"{path}: resume.url: a cluster" in capsys.readouterr().err
 

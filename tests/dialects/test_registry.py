@@ -22,7 +22,7 @@ ACME = evolve(OLLAMA, name="acme")
 def registry(**values: str) -> Registry:
     """Ollama built in, and the dialects of these entry points."""
     points = [EntryPoint(name, value, GROUP) for name, value in values.items()]
-    return Registry([OLLAMA], lambda: points)
+    return Registry({OLLAMA.name: OLLAMA}, lambda: points)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_only_the_package_that_is_asked_for_is_imported():
 
 def test_the_environment_is_searched_once_and_only_when_the_built_in_ones_have_no_answer():
     searches = []
-    found = Registry([OLLAMA], lambda: searches.append(1) or [])
+    found = Registry({OLLAMA.name: OLLAMA}, lambda: searches.append(1) or [])
     assert found["ollama"] is OLLAMA
     assert searches == []
     for _ in range(3):
@@ -113,7 +113,7 @@ def test_a_built_in_dialect_is_never_replaced():
 
 def test_two_distributions_with_one_name_are_both_refused():
     points = [EntryPoint("acme", f"acme_wire:{name}", GROUP) for name in ("DIALECT", "OTHER")]
-    found = Registry([OLLAMA], lambda: points)
+    found = Registry({OLLAMA.name: OLLAMA}, lambda: points)
     assert "acme" not in found
     assert len(found.candidates()) == 2
     assert all("several distributions" in candidate.reason for candidate in found.candidates())

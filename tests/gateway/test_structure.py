@@ -139,7 +139,7 @@ def test_a_total_that_leaves_time_for_a_first_byte_is_fine():
 )
 def test_a_dialect_of_another_package_that_is_of_no_use_is_a_fault(load, fault, monkeypatch):
     point = SimpleNamespace(name="mute", value="m:D", dist=None, load=load)
-    registry = Registry(DIALECTS.built_in.values(), lambda: [point])
+    registry = Registry(DIALECTS.built_in, lambda: [point])
     monkeypatch.setattr("streamkit.dialects.DIALECTS", registry)
     monkeypatch.setattr("streamkit.gateway.structure.DIALECTS", registry)
     (told,) = faults(GOOD.replace("openai-chat", "mute"))

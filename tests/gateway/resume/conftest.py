@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.gateway.resume.worker_store import WorkerStore
 from streamkit.resume import MemoryStore
 from streamkit.resume.memory import new_boot
+from streamkit.resume.worker_store import WorkerStore
 from tests.resume.contract import LIMITS, Stores
 from tests.resume.servers import NAMES, program, running
 from tests.web.conftest import no_leaks

@@ -9,8 +9,8 @@ import asyncio
 import random
 import sys
 
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
 from streamkit.resume import Meta
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 
 
 def answer(seed: int) -> list[bytes]:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.gateway.resume.redis_entries import END, Keys, fields_of
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
 from streamkit.resume import BadCursor
+from streamkit.resume.redis_entries import END, Keys, fields_of
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.gateway.resume.producer import answer
 
 ROOT = Path(__file__).parents[3]

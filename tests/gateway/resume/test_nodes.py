@@ -14,7 +14,7 @@ from aiohttp import ClientPayloadError, ClientSession
 from attrs import evolve
 
 from streamkit.gateway.config import Resume
-from streamkit.gateway.resume import redis_store
+from streamkit.resume import redis_store
 from streamkit.web.upstream import Secret
 from tests.gateway.running import TIMEOUTS, asking, config_of, gateway, upstream_at
 from tests.resume.servers import free_port
@@ -183,6 +183,6 @@ async def test_a_cluster_keeps_no_answers(one_server, monkeypatch, caplog):
                 assert "Location" not in answer.headers
                 assert b"[DONE]" in await answer.read()
     (said,) = [
-        record for record in caplog.records if record.name == "streamkit.gateway" and record.levelno >= logging.WARNING
+        record for record in caplog.records if record.name == "streamkit.resume" and record.levelno >= logging.WARNING
     ]
     assert said.fields == {"why": "the store is a cluster"}

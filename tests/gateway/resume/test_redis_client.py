@@ -12,8 +12,8 @@ import pytest
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 
-from streamkit.gateway.resume.redis_client import Calls, faults_of, is_passing, is_smaller, patiently
 from streamkit.resume import StoreDown
+from streamkit.resume.redis_client import Calls, faults_of, is_passing, is_smaller, patiently
 from tests.resume.servers import free_port
 
 

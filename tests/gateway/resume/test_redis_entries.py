@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.gateway.resume.redis_entries import (
+from streamkit.resume import LogGap, Meta
+from streamkit.resume.redis_entries import (
     END,
     FIRST,
     Append,
@@ -18,7 +19,6 @@ from streamkit.gateway.resume.redis_entries import (
     newest_in,
     seal,
 )
-from streamkit.resume import LogGap, Meta
 
 BOOT = "aaaabbbb_-cc"
 META = Meta(

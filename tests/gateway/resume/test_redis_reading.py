@@ -13,10 +13,9 @@ from contextlib import suppress
 import pytest
 from attrs import evolve
 
-from streamkit.gateway.resume import redis_reading
-from streamkit.gateway.resume.redis_entries import END, Append, creation
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
-from streamkit.resume import LogGap, LogGone, LogLimits, StoreDown
+from streamkit.resume import LogGap, LogGone, LogLimits, StoreDown, redis_reading
+from streamkit.resume.redis_entries import END, Append, creation
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.resume.contract import EVENT, META, all_of, bytes_of
 from tests.web.serving import eventually
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.resume.contract import *  # noqa: F403 - the tests are its
 from tests.resume.contract import LIMITS, Stores
 

@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 import pytest
 from attrs import evolve
 
-from streamkit.gateway.resume.redis_entries import Keys, entry_of
-from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
 from streamkit.resume import LogGap, LogGone, LogLimits, Meta, StoreDown
+from streamkit.resume.redis_entries import Keys, entry_of
+from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.gateway.resume.proxy import proxy
 from tests.resume.contract import META, all_of
 from tests.resume.servers import running
@@ -175,7 +175,7 @@ async def test_a_server_that_comes_late_is_used_from_then_on(servers, tmp_path, 
             log = await store.create(store.new_id(), META)
             log.end("done", b"a")
             await stored(store, log)
-    said = [record.message for record in caplog.records if record.name == "streamkit.gateway"]
+    said = [record.message for record in caplog.records if record.name == "streamkit.resume"]
     assert (
         said
         == ["the store of answers can't be used; new ones can't be resumed"] * 2

@@ -11,9 +11,9 @@ from attrs import evolve
 from streamkit.errors import UsageError
 from streamkit.gateway import checks
 from streamkit.gateway.config import Resume, describe
-from streamkit.gateway.resume import look_at_store, store_of
-from streamkit.gateway.resume.redis_store import RedisStore
+from streamkit.gateway.store import look_at_store, store_of
 from streamkit.resume import MemoryStore
+from streamkit.resume.redis_store import RedisStore
 from streamkit.web.upstream import Secret
 from tests.gateway.configuring import CANARY, GOOD, faults, parse
 from tests.resume.servers import free_port, running
@@ -64,9 +64,9 @@ def test_a_missing_extra_is_told_with_its_name(monkeypatch):
     monkeypatch.setattr(checks, "find_spec", lambda name: None if name == "redis" else find_spec(name))
     (line,) = faults(GOOD + REDIS)
     assert "resume.store: needs the extra `redis`: pip install 'streamkit-llm[redis]'" in line
-    monkeypatch.delitem(sys.modules, "streamkit.gateway.resume.redis_store")
+    monkeypatch.delitem(sys.modules, "streamkit.resume.redis_store")
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    monkeypatch.delitem(sys.modules, "streamkit.gateway.resume.redis_client")
+    monkeypatch.delitem(sys.modules, "streamkit.resume.redis_client")
     with pytest.raises(UsageError, match=r"streamkit-llm\[redis\]"):
         store_of(configured("redis://127.0.0.1"))
 

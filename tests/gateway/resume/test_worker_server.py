@@ -7,8 +7,8 @@ import asyncio
 import orjson
 import pytest
 
-from streamkit.gateway.resume import worker_server
-from streamkit.gateway.resume.worker_wire import ERROR, FRAME_BYTES, QUESTION, Frames, frame, socket_path
+from streamkit.resume import worker_server
+from streamkit.resume.worker_wire import ERROR, FRAME_BYTES, QUESTION, Frames, frame, socket_path
 from tests.gateway.resume.test_worker_wire import header
 from tests.resume.contract import EVENT, all_of, log_in
 

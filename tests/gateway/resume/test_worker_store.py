@@ -8,9 +8,10 @@ import random
 import orjson
 import pytest
 
-from streamkit.gateway.resume import worker_store
-from streamkit.gateway.resume.worker_store import WorkerStore
-from streamkit.gateway.resume.worker_wire import (
+from streamkit.resume import LogGone, MemoryStore, StoreDown, closing, worker_store
+from streamkit.resume.memory import new_boot
+from streamkit.resume.worker_store import WorkerStore
+from streamkit.resume.worker_wire import (
     DATA,
     ERROR,
     FRAME_BYTES,
@@ -21,8 +22,6 @@ from streamkit.gateway.resume.worker_wire import (
     opened_frame,
     socket_path,
 )
-from streamkit.resume import LogGone, MemoryStore, StoreDown, closing
-from streamkit.resume.memory import new_boot
 from tests.gateway.resume.test_worker_wire import header
 from tests.resume.contract import *  # noqa: F403 - the tests of every store
 from tests.resume.contract import LIMITS, META, all_of, log_in

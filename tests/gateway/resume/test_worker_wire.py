@@ -8,7 +8,8 @@ import struct
 
 import pytest
 
-from streamkit.gateway.resume.worker_wire import (
+from streamkit.resume import BadCursor, LogError, LogGap, LogGone, Meta, StoreDown
+from streamkit.resume.worker_wire import (
     DATA,
     END,
     ERROR,
@@ -23,7 +24,6 @@ from streamkit.gateway.resume.worker_wire import (
     opened_frame,
     opened_in,
 )
-from streamkit.resume import BadCursor, LogError, LogGap, LogGone, Meta, StoreDown
 from tests.resume.contract import META
 
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from streamkit.errors import UsageError
 from streamkit.gateway.config import Config
-from streamkit.gateway.resume.worker_store import WorkerStore
 from streamkit.resume import MemoryStore, Store, StoreDown
 from streamkit.resume.memory import new_boot
+from streamkit.resume.worker_store import WorkerStore
 
 EXTRA: Final = "resume.store = \"redis\" needs the extra `redis`: pip install 'streamkit-llm[redis]' (missing: {})"
 
@@ -30,7 +30,7 @@ def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
     if resume.url is None:
         return MemoryStore(resume.limits, boot=boot)
     try:
-        from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore  # noqa: PLC0415
+        from streamkit.resume.redis_store import RedisSettings, RedisStore  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     settings = RedisSettings(
@@ -49,7 +49,7 @@ async def look_at_store(config: Config) -> tuple[str, list[str]]:
     """Why the store of a configuration can't be used, empty if it can, and what is to be said of it besides."""
     if config.resume.url is None:
         return "", []
-    from streamkit.gateway.resume.redis_client import Calls, faults_of  # noqa: PLC0415
+    from streamkit.resume.redis_client import Calls, faults_of  # noqa: PLC0415
 
     calls = Calls(config.resume.url.reveal())
     try:

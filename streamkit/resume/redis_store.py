@@ -10,6 +10,7 @@ Source: resume.md §7, §10, §12; R10, R11, R22.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -19,11 +20,6 @@ from typing import Any, Final
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
-from streamkit.gateway.log import log as events
-from streamkit.gateway.resume.redis_client import CALL_S, Calls, faults_of, is_smaller
-from streamkit.gateway.resume.redis_entries import INBOX_MESSAGES, Entry, Keys, creation, message, meta_in, newest_in
-from streamkit.gateway.resume.redis_reading import Hub, RedisReading
-from streamkit.gateway.resume.redis_writing import MARGIN_S, RedisLog, Writer, Writing
 from streamkit.limits import MIB
 from streamkit.resume import MemoryStore
 from streamkit.resume.identity import checked_id, is_owner
@@ -39,7 +35,13 @@ from streamkit.resume.log import (
     StoreDown,
 )
 from streamkit.resume.memory import new_boot
+from streamkit.resume.redis_client import CALL_S, Calls, faults_of, is_smaller
+from streamkit.resume.redis_entries import INBOX_MESSAGES, Entry, Keys, creation, message, meta_in, newest_in
+from streamkit.resume.redis_reading import Hub, RedisReading
+from streamkit.resume.redis_writing import MARGIN_S, RedisLog, Writer, Writing
 from streamkit.text.identifiers import random_id
+
+events = logging.getLogger("streamkit.resume")
 
 #: How long what is not written yet may take when the store is closed.
 CLOSE_S: Final = 2.0

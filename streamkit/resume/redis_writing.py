@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller
-from streamkit.gateway.resume.redis_entries import Append, Command, newest_in
 from streamkit.limits import MIB
 from streamkit.resume import MemoryStore, Reading
 from streamkit.resume.log import End, LogGap, LogGone, Lost, StoreDown
 from streamkit.resume.memory import MemoryLog
+from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller
+from streamkit.resume.redis_entries import Append, Command, newest_in
 
 #: Bytes of one round trip, which has to end in the time of a call.
 TRIP_BYTES: Final = 4 * MIB

@@ -10,7 +10,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
 
-from streamkit.gateway.resume.worker_wire import (
+from streamkit.resume import LogError, MemoryStore, Reading, StoreDown
+from streamkit.resume.worker_wire import (
     CALL_S,
     DATA,
     END,
@@ -21,7 +22,6 @@ from streamkit.gateway.resume.worker_wire import (
     frame,
     opened_frame,
 )
-from streamkit.resume import LogError, MemoryStore, Reading, StoreDown
 
 #: How long readers in other workers may take for the rest of what ended, once this one stops.
 CLOSE_S: Final = 0.5

@@ -9,6 +9,7 @@ Source: resume.md §12, §12.1; R19.
 from __future__ import annotations
 
 import asyncio
+import logging
 import struct
 import time
 from collections import Counter
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from streamkit.errors import StreamError
-from streamkit.gateway.log import log as events
-from streamkit.gateway.resume.worker_server import WorkerServer
-from streamkit.gateway.resume.worker_wire import (
+from streamkit.resume import Log, LogGone, MemoryStore, Meta, Reading, StoreDown
+from streamkit.resume.closing import Closer
+from streamkit.resume.identity import boot_in, checked_id
+from streamkit.resume.log import End, Lost
+from streamkit.resume.worker_server import WorkerServer
+from streamkit.resume.worker_wire import (
     CALL_S,
     DATA,
     END,
@@ -34,10 +38,8 @@ from streamkit.gateway.resume.worker_wire import (
     opened_in,
     socket_path,
 )
-from streamkit.resume import Log, LogGone, MemoryStore, Meta, Reading, StoreDown
-from streamkit.resume.closing import Closer
-from streamkit.resume.identity import boot_in, checked_id
-from streamkit.resume.log import End, Lost
+
+events = logging.getLogger("streamkit.resume")
 
 #: What is told where another worker does not answer.
 SILENT: Final = "the process that has this answer does not respond; ask again"

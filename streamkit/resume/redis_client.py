@@ -22,8 +22,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from streamkit.gateway.resume.redis_entries import Command
 from streamkit.resume.log import StoreDown
+from streamkit.resume.redis_entries import Command
 
 T = TypeVar("T")
 

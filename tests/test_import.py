@@ -1,0 +1,45 @@
+"""What ``import streamkit`` loads: the core alone, and a dialect when it is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from streamkit.dialects import DIALECTS
+
+CORE = "import streamkit"
+#: Modules of the library that the core may have, and others that none of them may import.
+MODULES = 110
+SERVERS = ("aiohttp", "asyncio", "socket")
+
+
+def loaded(program: str) -> set[str]:
+    """The names of the modules that are there behind a program."""
+    printed = f"{program}\nimport sys\nprint(*sys.modules)"
+    return set(
+        subprocess.run([sys.executable, "-c", printed], check=True, capture_output=True, text=True).stdout.split()
+    )
+
+
+def test_the_core_is_small_and_has_no_server():
+    found = loaded(CORE)
+    assert len([name for name in found if name.partition(".")[0] == "streamkit"]) <= MODULES
+    assert found.isdisjoint(SERVERS)
+
+
+@pytest.mark.parametrize("named", ["decode('{}')", "encode('{}')"])
+def test_a_dialect_is_loaded_when_it_is_named(named):
+    packages = {f"streamkit.dialects.{name.replace('-', '_')}" for name in DIALECTS.built_in}
+    name = next(iter(DIALECTS.built_in))
+    assert packages.isdisjoint(loaded(CORE))
+    found = loaded(f"{CORE}\nstreamkit.{named.format(name)}")
+    assert found & packages == {f"streamkit.dialects.{name.replace('-', '_')}"}
+
+
+def test_the_version_is_told_without_any_command():
+    program = "from streamkit.cli import main\ntry:\n    main(['--version'])\nexcept SystemExit:\n    pass"
+    assert not [
+        name for name in loaded(program) if name.startswith("streamkit.cli.") and name != "streamkit.cli.streams"
+    ]
