@@ -53,7 +53,7 @@ def dialect_named(name: str) -> Dialect:
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
     """What comes in, named as a dialect or as a provider that speaks one (``"deepseek"``). Raises UsageError."""
-    if (named := DIALECTS.built_in.get(name) or DIALECTS.get(name)) is not None:
+    if (named := DIALECTS.get(name)) is not None:
         return named, None
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
     return next(known, None) or (dialect_named(name), None)
@@ -67,7 +67,7 @@ def prefill_of(name: str) -> Prefill | None:
 
 def client_named(name: str) -> tuple[Dialect, Profile]:
     """What goes out, named as a dialect or as a client that reads one (``"claude-code"``). Raises UsageError."""
-    if (named := DIALECTS.built_in.get(name) or DIALECTS.get(name)) is not None:
+    if (named := DIALECTS.get(name)) is not None:
         return named, DEFAULT_PROFILE
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
     return next(known, None) or (dialect_named(name), DEFAULT_PROFILE)

@@ -307,9 +307,10 @@ def _stepped(
     return None if len(made) == len(parts) and all(map(is_, made, parts)) else made
 
 
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the names of the tools that were called; the dialect's own clients may name another."""
-    called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
+def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> None:
+    """Results with the names of their calls, ``unnamed`` ones included; the dialect's own clients may name another."""
+    parts = [part for turn in request.turns for part in turn.parts]
+    called = {part.id: part.name for part in parts if isinstance(part, ToolCall) and (part.name or unnamed)}
 
     def named(part: Part, _place: Place, to: Lowering) -> Part:
         if not isinstance(part, ToolResult) or part.call_id not in called or (to.own and part.name):

@@ -20,6 +20,7 @@ Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -320,7 +321,7 @@ FOREIGN: Final = Capabilities(
     offered_to="Ollama",
     strict_tools=False,
     options=frozenset({*OPTIONS, "logprobs", "top_logprobs", "thinking", "output"}),
-    first=(results_named, of_parts(room_for_error), schemas_fit),
+    first=(partial(results_named, unnamed=False), of_parts(room_for_error), schemas_fit),
     said=(one_system, silent_answers_empty),
     last=(thinking_in_levels, form_unnamed),
 )
@@ -371,7 +372,7 @@ def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
     for result in results:
         message = {"role": "tool", **_content(result.parts, BLANK_LINE.join, report)}
-        message |= without_none(tool_name=result.name or None, tool_call_id=result.call_id or None)
+        message |= without_none(tool_name=result.name, tool_call_id=result.call_id or None)
         yield add_missing(message, result.extras)
     if turn.role == "assistant":
         yield _assistant(turn, report)
