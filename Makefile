@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site conformance bench bench-gateway bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -40,7 +40,7 @@ test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the
 fuzz: $(VENV)/.fuzz  ## look for inputs that break a law: make fuzz MINUTES=10 TARGET=decoders (all targets where none is named)
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(addprefix --target ,$(TARGET))
 
-mutants: $(MUTATION)/.ready  ## change one thing at a time and see whether a test fails: make mutants MODULE=tool_calls/check (all modules where none is named)
+mutants: $(MUTATION)/.ready  ## change one thing at a time and see whether a test fails: make mutants MODULE=tool_calls/check (all modules where none is named: hours)
 	$(MUTATION)/bin/python tools/mutants.py $(MODULE)
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
@@ -53,31 +53,20 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.test  ## write the generated reference pages again
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/field_failures.py
-	$(BIN)/python tools/matrix.py
-	$(BIN)/python tools/fault_matrix.py
-	$(BIN)/python tools/http_surface.py
-	$(BIN)/python tools/gateway_config.py
-	$(BIN)/python tools/grafana.py
+	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.fault_matrix
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
-house: $(VENV)/.test  ## count files, lines, parts of classes, names of dialects and imports by package into docs/explanation/house.md
-	$(BIN)/python tools/house.py --write
-
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
-	$(BIN)/python tools/conformance.py
+	$(BIN)/python -m tools.conformance
 
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
 
-bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: seven minutes, with nothing else to do for the machine
+bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: five minutes, with nothing else to do for the machine
 	$(BIN)/python -m benchmarks.gateway --write
-
-bench-attacks: $(VENV)/.test  ## what attacks do to fifty streams of the gateway, and to its memory: five minutes, Linux only
-	$(BIN)/python -m benchmarks.gateway.attacks
 
 bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 1 GB
 	$(BIN)/python -m benchmarks.environments

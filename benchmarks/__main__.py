@@ -54,13 +54,13 @@ def main(arguments: list[str]) -> int:
     for name in names:
         results["machines"][name] = machine.machine()
         results[name] = SECTIONS[name]()
-        for make in tables.SECTIONS[name]:
-            print(tables.rendered(make, results))
+        print(*tables.SECTIONS[name](results), sep="\n")
     print(tables.goals(results))
     if not options.print:
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        page.write(results, charts.draw(results, FOLDER), FOLDER)
+        charts.draw(results, FOLDER)
+        page.write(results, FOLDER)
     return 0
 
 

@@ -114,10 +114,7 @@ def _judge_each(found: Sequence[Input], target: str, outputs: list[str]) -> None
 def _wrong(stream: Input, target: str, output: bytes) -> str:
     """What is wrong with one output; nothing where it is right."""
     try:
-        said, expected = oracle.read(target, output), oracle.meant(stream.said)
-        if not said.reasoning:
-            expected = oracle.without_reasoning(expected)
-        oracle.compare(stream.name, said, expected)
+        oracle.compare_carried(stream.name, oracle.read(target, output), stream)
     except (oracle.Wrong, LookupError, TypeError, ValueError) as error:
         return str(error) or type(error).__name__
     return ""

@@ -15,10 +15,10 @@ from functools import partial
 from benchmarks import content, inputs
 from benchmarks.content import Content
 from benchmarks.inputs import CHAT, Input
+from benchmarks.mix import DIALECTS as SHAPED
 from benchmarks.mix import mix
 from benchmarks.reads import CUTS
 from benchmarks.recipe import MODES, floor, plain, transcoded
-from benchmarks.shapes import DIALECTS as SHAPED
 from benchmarks.streams import floor as floor_of
 from benchmarks.streams import short, twelve
 from streamkit.dialects import DIALECTS

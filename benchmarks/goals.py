@@ -9,10 +9,11 @@ from attrs import frozen
 
 from benchmarks.pairs import YARDSTICK
 from benchmarks.recipe import MODES, PLAIN
-from benchmarks.streams import MIX, PAIRS, RECORDED, STREAMS_WORK, THREE
+from benchmarks.streams import MIX, RECORDED, STREAMS_WORK, THREE
 
 JOINED, UNJOINED = MODES
 Results = dict[str, Any]
+Row = dict[str, Any]
 
 
 @frozen
@@ -42,28 +43,28 @@ class Judged:
         return self.measured >= self.goal.limit if self.goal.at_least else self.measured <= self.goal.limit
 
 
-def recipe(name: str, cut: str, mode: str) -> Callable[[Results], float]:
-    def find(results: Results) -> float:
-        rows = results["stages"]["recipe"]
-        return next(
-            row["times_floor"]["median"] for row in rows if (row["input"], row["cut"], row["mode"]) == (name, cut, mode)
-        )
-
-    return find
+def most(place: str, column: str, **where: Any) -> Callable[[Results], float]:
+    """The largest figure of a column, in the rows at ``place`` (``stages.recipe``) that have these values."""
+    return lambda results: max(figures(results, place, column, lambda row: all(row[k] == v for k, v in where.items())))
 
 
-def beside(work: str, source: str) -> Callable[[Results], float]:
-    """The multiple of streamkit's time that the peer took for streams of ``source``."""
+def figures(results: Results, place: str, column: str, wanted: Callable[[Row], bool]) -> Iterator[float]:
+    rows: Any = results
+    for name in place.split("."):
+        rows = rows[name]
+    for row in rows:
+        if column in row and wanted(row):
+            yield row[column]["median"] if isinstance(row[column], dict) else row[column]
 
-    def find(results: Results) -> float:
-        return next(
-            row["times_streamkit"]["median"]
-            for row in results["peers"]["rows"]
-            if (row["work"], row["input"]) == (work, source) and "times_streamkit" in row
-            if not row["peer"].startswith("streamkit")
-        )
 
-    return find
+def least_peer(work: str, **where: Any) -> Callable[[Results], float]:
+    """The least multiple of streamkit's time that a Python peer took for works whose names begin with ``work``."""
+
+    def wanted(row: Row) -> bool:
+        ours = row["peer"].startswith("streamkit") or row["kind"] != "Python"
+        return row["work"].startswith(work) and not ours and all(row[k] == v for k, v in where.items())
+
+    return lambda results: min(figures(results, "peers.rows", "times_streamkit", wanted))
 
 
 def three_events(results: Results) -> float:
@@ -73,113 +74,64 @@ def three_events(results: Results) -> float:
 
 
 def slowest_pair(results: Results) -> float:
-    others = [row for row in results["pairs"]["pairs"] if (row["from"], row["to"]) != YARDSTICK]
-    return max(row["times_yardstick"]["median"] for row in others)
-
-
-def growth(section: str, mode: str | None = None) -> Callable[[Results], float]:
-    def find(results: Results) -> float:
-        return next(line["doubling"] for line in results["growth"][section] if line.get("mode") == mode)
-
-    return find
-
-
-def accumulating(mode: str) -> Callable[[Results], float]:
-    def find(results: Results) -> float:
-        rows = results["growth"]["accumulating"]
-        return next(row["times_list_join_loads"]["median"] for row in rows if row["mode"] == mode)
-
-    return find
-
-
-def framing(results: Results) -> float:
-    rows = results["stages"]["framing"]
-    return next(row["times_floor"]["median"] for row in rows if (row["input"], row["cut"]) == ("text", "64 KiB"))
+    return max(figures(results, "pairs.pairs", "times_yardstick", lambda row: (row["from"], row["to"]) != YARDSTICK))
 
 
 def one_line(results: Results) -> float:
     """Milliseconds of one event of 4 MiB in 1 KiB reads."""
-    line = results["growth"]["lines"][0]
-    return line["seconds"][line["sizes"].index(4 * 2**20)]["median"] * 1e3
+    line = next(line for line in results["growth"] if line["unit"] == "bytes")
+    return float(line["seconds"][line["sizes"].index(4 * 2**20)]["median"] * 1e3)
 
 
-def arguments_memory(results: Results) -> float:
-    """MiB at the peak with 1 MiB of arguments, in whichever mode takes more."""
-    return max(row["peak_bytes"] for row in results["memory"]["arguments"] if row["characters"] == 2**20) / 2**20
+def recipe(name: str, cut: str, mode: str) -> Callable[[Results], float]:
+    return most("stages.recipe", "times_floor", input=name, cut=cut, mode=mode)
 
 
-def idle(results: Results) -> float:
-    """KiB a pipe that waits behind its first event."""
-    return max(state["bytes_per_pipe"] for state in results["memory"]["idle"]) / 1024
-
-
-def flat(results: Results) -> float:
-    return results["memory"]["flat"]["peak_bytes"] / 2**20
-
-
-def peers(work: str, *names: str) -> Callable[[Results], float]:
-    """The least multiple of streamkit's time that a Python peer took for a work, over all inputs; ``names``: only theirs."""
-
-    def find(results: Results) -> float:
-        return min(
-            row["times_streamkit"]["median"]
-            for row in results["peers"]["rows"]
-            if row["work"] == work
-            and row["kind"] == "Python"
-            and not row["peer"].startswith("streamkit")
-            and (not names or row["peer"] in names)
-            and "times_streamkit" in row
-        )
-
-    return find
+def mib(find: Callable[[Results], float], unit: int = 2**20) -> Callable[[Results], float]:
+    return lambda results: find(results) / unit
 
 
 FLOOR = "times orjson.loads"
 OURS = "times streamkit"
+SOME = ("text", "text, obfuscation", "four interleaved calls")
 GOALS = (
     *(
         Goal(
-            f"llm-rosetta, {source}, {name} to {target}",
+            f"Streams, {source}: LLM-Rosetta, its best pair",
             OURS,
             1.5,
-            beside(f"{STREAMS_WORK}{name} → {target}", source),
-            at_least=True,
-            optional=source == RECORDED,
+            least_peer(STREAMS_WORK, input=source),
+            True,
+            optional,
         )
-        for source in (RECORDED, MIX)
-        for name, target in PAIRS
+        for source, optional in ((RECORDED, True), (MIX, False))
     ),
     Goal("A stream of three events, Chat to Anthropic", "times orjson.loads of one", 70.0, three_events),
-    Goal(
-        "A stage of one's own behind the framing, at one event a read", FLOOR, 4.0, recipe("text", "per event", PLAIN)
-    ),
-    Goal("A stage of one's own behind the framing, at 64 KiB reads", FLOOR, 2.5, recipe("text", "64 KiB", PLAIN)),
+    Goal("Own stage after the framing, at one event a read", FLOOR, 4.0, recipe("text", "per event", PLAIN)),
+    Goal("Own stage after the framing, at 64 KiB reads", FLOOR, 2.5, recipe("text", "64 KiB", PLAIN)),
     *(
         Goal(f"Chat to Anthropic at 64 KiB reads: {name}, {mode}", FLOOR, limit, recipe(name, "64 KiB", mode))
         for mode, limits in ((JOINED, (1.1, 1.5, 1.6)), (UNJOINED, (1.6, 2.0, 2.3)))
-        for name, limit in zip(("text", "text, obfuscation", "four interleaved calls"), limits, strict=True)
+        for name, limit in zip(SOME, limits, strict=True)
     ),
     *(
         Goal(f"Chat to Anthropic at one event a read: {name}", FLOOR, limit, recipe(name, "per event", JOINED))
-        for name, limit in (("text", 3.5), ("text, obfuscation", 3.5), ("four interleaved calls", 3.8))
+        for name, limit in zip(SOME, (3.5, 3.5, 3.8), strict=True)
     ),
-    Goal("Best Python peer, parsing SSE", OURS, 1.0, peers("parse SSE"), at_least=True),
-    Goal("Best Python peer, decoding and accumulating", OURS, 1.0, peers("decode and accumulate"), at_least=True),
-    Goal("Best Python peer, re-encoding Chat to Anthropic", OURS, 3.0, peers("re-encode to Anthropic"), at_least=True),
-    Goal(
-        "LiteLLM, re-encoding Chat to Anthropic", OURS, 20.0, peers("re-encode to Anthropic", "litellm"), at_least=True
-    ),
+    Goal("Best Python peer, parsing SSE", OURS, 1.0, least_peer("parse SSE"), at_least=True),
+    Goal("Best Python peer, decoding and accumulating", OURS, 1.0, least_peer("decode and accumulate"), at_least=True),
+    Goal("Best Python peer, re-encoding Chat to Anthropic", OURS, 3.0, least_peer("re-encode"), at_least=True),
+    Goal("LiteLLM, re-encoding Chat to Anthropic", OURS, 20.0, least_peer("re-encode", peer="litellm"), at_least=True),
     Goal("Slowest other pair of dialects", "times Chat to Anthropic", 1.6, slowest_pair),
-    Goal("Arguments, each doubling up to 4 MiB, joined", "times", 2.2, growth("arguments", JOINED)),
-    Goal("Arguments, each doubling up to 4 MiB, unjoined", "times", 2.2, growth("arguments", UNJOINED)),
-    Goal("Accumulate and check 1 MiB of arguments, joined", "times list, join, loads", 3.0, accumulating(JOINED)),
-    Goal("Accumulate and check 1 MiB of arguments, unjoined", "times list, join, loads", 6.0, accumulating(UNJOINED)),
-    Goal("SSE parsing at 64 KiB reads", FLOOR, 0.7, framing),
+    Goal("Arguments, each doubling up to 4 MiB", "times", 2.2, most("growth", "doubling", name="arguments")),
+    Goal(
+        "One line, each doubling up to 4 MiB", "times", 2.3, most("growth", "doubling", unit="bytes")
+    ),  # design.md §1, L2
     Goal("One event of 4 MiB in 1 KiB reads", "ms", 20.0, one_line),
-    Goal("One line, each doubling up to 4 MiB", "times", 2.3, growth("lines")),  # design.md §1, L2
-    Goal("Memory at 1 MiB of arguments", "MiB", 5.0, arguments_memory),
-    Goal("Memory of an idle open pipe", "KiB", 12.0, idle),
-    Goal("Memory over a stream of 100 MiB", "MiB above the start", 8.0, flat),
+    Goal("SSE parsing at 64 KiB reads", FLOOR, 0.7, most("stages.framing", "times_floor", input="text", cut="64 KiB")),
+    Goal("Memory at 1 MiB of arguments", "MiB", 5.0, mib(most("memory.arguments", "peak_bytes", characters=2**20))),
+    Goal("Memory of an idle open pipe", "KiB", 12.0, mib(most("memory.idle", "bytes_per_pipe"), 2**10)),
+    Goal("Memory over a stream of 100 MiB", "MiB above the start", 8.0, mib(most("memory.flat", "peak_bytes"))),
 )
 
 

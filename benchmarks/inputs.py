@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 
@@ -183,7 +183,3 @@ def dialect_inputs(count: int) -> dict[str, Input]:
     said = content.mixture(count)
     built_in = list(DIALECTS.built_in)
     return {name: chat(name, said) if name == CHAT else encoded(name, said, name) for name in built_in}
-
-
-def all_inputs(count: int) -> Iterable[Input]:
-    return (*recipe_inputs(count), *dialect_inputs(count).values())

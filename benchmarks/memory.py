@@ -21,14 +21,11 @@ from benchmarks.progress import bar
 from benchmarks.reads import CUTS, KIB
 from benchmarks.recipe import MODES, recipe, run
 from benchmarks.stages import TARGET
-from streamkit.dialects import DIALECTS
 
 MIB = KIB * KIB
 ARGUMENTS = (16 * KIB, 64 * KIB, 256 * KIB, MIB, 2 * MIB, 4 * MIB - 1)
 PIPES = 10_000
 LONG_BYTES = 100 * MIB
-#: Towards the other dialects two lengths of a shorter stream are compared.
-SHORT_BYTES = (2 * MIB, 4 * MIB)
 
 
 def peak(task: Callable[[], object]) -> int:
@@ -44,10 +41,10 @@ def peak(task: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-async def _drain(reads: Iterator[bytes], target: str, mode: str) -> int:
+async def _drain(reads: Iterator[bytes], mode: str) -> int:
     """Read a transcoded stream to its end, keep nothing; how many bytes came."""
     written = 0
-    async with recipe(_endless(reads), CHAT, target, mode) as stream:
+    async with recipe(_endless(reads), CHAT, TARGET, mode) as stream:
         async for chunk in stream:
             written += len(chunk)
     return written
@@ -58,8 +55,8 @@ async def _endless(reads: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield read
 
 
-def drained(reads: Iterator[bytes], target: str = TARGET, mode: str = MODES[0]) -> int:
-    return run(_drain(reads, target, mode))
+def drained(reads: Iterator[bytes], mode: str = MODES[0]) -> int:
+    return run(_drain(reads, mode))
 
 
 def arguments() -> list[dict[str, Any]]:
@@ -72,16 +69,6 @@ def arguments() -> list[dict[str, Any]]:
                 found = peak(lambda: drained(iter(reads), mode=mode))
                 rows.append({"characters": size, "mode": mode, "peak_bytes": found})
                 progress.update()
-    return rows
-
-
-def streams() -> list[dict[str, Any]]:
-    """The peak of one open stream of text, by the size of a read."""
-    stream = inputs.recipe_inputs(4_000)[0]
-    rows = []
-    for cut in ("64 KiB", "4 KiB", "per event"):
-        reads = CUTS[cut](stream)
-        rows.append({"cut": cut, "bytes": len(stream.body), "peak_bytes": peak(lambda: drained(iter(reads)))})
     return rows
 
 
@@ -115,21 +102,7 @@ def flat(size: int = LONG_BYTES) -> dict[str, Any]:
     with bar("memory: 100 MB", 1) as progress:
         found = peak(lambda: drained(stream.reads()))
         progress.update()
-    return {"bytes": size, "to": TARGET, "peak_bytes": found}
-
-
-def towards() -> list[dict[str, Any]]:
-    """The peak of two lengths of the same text, towards every dialect: equal where memory is flat."""
-    rows = []
-    with bar("memory: every dialect", len(DIALECTS.built_in) * len(SHORT_BYTES)) as progress:
-        for target in DIALECTS.built_in:
-            peaks = []
-            for size in SHORT_BYTES:
-                stream = long_stream(size)
-                peaks.append(peak(lambda: drained(stream.reads(), target)))
-                progress.update()
-            rows.append({"to": target, "bytes": list(SHORT_BYTES), "peak_bytes": peaks})
-    return rows
+    return {"bytes": size, "peak_bytes": found}
 
 
 @define
@@ -196,4 +169,4 @@ def _state(name: str, before: int, count: int) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    return {"idle": idle(), "streams": streams(), "arguments": arguments(), "flat": flat(), "towards": towards()}
+    return {"idle": idle(), "arguments": arguments(), "flat": [flat()]}

@@ -1,7 +1,7 @@
 """Streams that look like recorded ones, for everyone: drawn from ``shapes.json`` by a seed, so the same on any machine.
 
-Lengths of streams and of fragments, what a stream says and what its provider adds are drawn as the recordings have them
-(``shapes.py``). Chat's are written here, by eight providers' habits; those of other dialects by our encoders.
+Lengths of streams and of fragments, what a stream says and what its provider adds are drawn as the recordings have them.
+Chat's are written here, by eight providers' habits; those of other dialects by our encoders.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import random
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import content, inputs
 from benchmarks.content import SEED, Call, Content
 from benchmarks.inputs import CHAT, Input
-from benchmarks.shapes import SHAPES
 
+#: The least, the nine deciles and the greatest of what was measured of recorded streams, and shares of them.
+SHAPES: Final = Path(__file__).with_name("shapes.json")
+#: Dialects whose recordings are enough to say anything of.
+DIALECTS: Final = ("openai-chat", "anthropic", "openai-responses", "gemini")
 #: Streams of each dialect.
 STREAMS: Final = 60
 #: How providers begin a chunk: their members in their order, ``%d`` for the number of the stream.

@@ -152,6 +152,12 @@ def verify_output(stream: Input, dialect: str, output: bytes) -> None:
     compare(f"{stream.name} to {dialect}", read(dialect, output), meant(stream.said))
 
 
+def compare_carried(what: str, found: Said, stream: Input) -> None:
+    """Compare with what ``stream`` says, but for reasoning where the dialect of ``found`` carried none. Raises Wrong."""
+    expected = meant(stream.said)
+    compare(what, found, expected if found.reasoning else without_reasoning(expected))
+
+
 def without_reasoning(said: Said) -> Said:
     """For a dialect that can't carry any."""
     return evolve(said, reasoning="")

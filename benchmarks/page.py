@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,6 @@ make bench-check    # has anything become slower? by counted instructions, on an
 
 The yardstick, called the **floor**, is `orjson.loads` of each event's payload, alone: no framing, no output.
 "3 × floor" is three times as long as that, for the same events, in the same second, on the same machine.
-
-Beside it: [field failures in other software](field-failures.md), the same streams through others.
 """
 GATEWAY = """\
 What a server costs that has sockets and HTTP: [the gateway](gateway.md).
@@ -41,22 +39,19 @@ METHOD = """\
   last character, stop reason (`oracle.py`).
   For Chat and Anthropic the readers share no code with streamkit; the other dialects are read by streamkit itself, and judged
   by the official clients in its tests.
-- **Reads** are cut at 64 KiB, at 4 KiB, behind every event, at every byte, and as networks cut them: with the events that a
-  read had in twelve recordings of Azure, xAI, Groq and Anthropic (`reads.py`).
 - **Ratios.** A shared machine changes its speed from one second to the next.
   So the yardstick is timed before and after each run of each task, in rounds, and a ratio is taken within the round.
-  What stands here is the median of the rounds, with the quartiles in parentheses (`timing.py`).
+  The tables have the median of the rounds, with the quartiles in parentheses (`timing.py`).
   Runs shorter than 12 ms are repeated within the round.
   Garbage collection is on.
 - **No event loop** drives streamkit in its own figures: a source that never waits never suspends.
   Among the peers everybody has a loop if it needs one, in-memory transports instead of sockets, a process and an environment
   of its own, and takes turns with the others.
 - **Peers** that read no SSE get the least that their host would have to do, `bytes.split` and `orjson` on both sides
-  (`peers/worker.py`); what each is asked stands in its `peers/time_….py`.
-  What it came to is judged like our own output, but for one thing: blocks may be open side by side.
+  (`peers/worker.py`); the work of each is in its `peers/time_….py`.
+  Their output is judged like our own, but for one thing: blocks may be open side by side.
   A wrong result has no time; of many streams in one work those that are wrong are counted below the table.
 - **Memory** is what Python allocated, by `tracemalloc`, above the start; the source is not counted.
-- pyperf was not used: it times one command after the other, and has no ratio within a round.
 """
 LIMITS = """\
 ## What the numbers do not say
@@ -71,44 +66,34 @@ LIMITS = """\
   per cent.
 - That a peer is bad software.
   The SDKs build typed objects that people like to use, LiteLLM keeps what it needs for its logs, LangChain adds up messages so
-  that any prefix is one: they do more than this comparison asks for, and streamkit checks, counts and bounds more than it asks
-  for.
-  Everybody was run with the settings that its documents show first.
-- How a peer does on other inputs.
-  Text and calls of one shape were timed, from one provider's dialect; a peer may be faster elsewhere, or right where it was
-  wrong here.
-- What a short answer costs, but for the first table.
+  that any prefix is one; streamkit checks, counts and bounds more than this comparison asks for.
+  Everybody was run with the settings that its documents show first, on text and calls of one shape.
+- What a short response costs, but for the first table.
   Streams elsewhere have 4,000 events if nothing else is said; below a thousand, what is done once a stream shows as well.
-- Real text.
-  Words were drawn by dice, with a few escapes and characters of several bytes; much Chinese, or code with many quotes, costs
-  everybody more.
-- What joining changes for the client: fewer, longer deltas, none later than without.
-  Without it the rows marked `unjoined` hold.
 - What a fault costs.
   All inputs are clean; repairs, losses and errors take other ways through the code, and are tested, not timed.
 """
 TITLES: Mapping[str, str] = {
     "streams": "Streams as they are",
-    "stages": "The recipe and its parts: large chunked streams",
+    "stages": "The recipe: large chunked streams",
+    "peers": "Next to others",
     "pairs": "Dialects",
     "growth": "Growth",
     "memory": "Memory",
-    "peers": "Beside others",
 }
-#: What stands above a section's charts and tables.
+#: The text above a section's chart and tables.
 LEADS: Mapping[str, str] = {
     "streams": "Recorded streams, where they are at hand (`STREAMKIT_CORPORA`), and a mix that everybody has, drawn by a\n"
     "seed from the distribution of the recordings (`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n"
-    "Each stream has a recipe of its own, which is opened and closed; half of the streams have fewer than 25 events.\n"
-    "The last column is what the best Python peer takes for the same work, one event a read: below 1 it is faster.\n",
+    "Each stream has a recipe of its own, which is opened and closed, and one event a read.\n"
+    "Half of the streams have fewer than 25 events.\n",
     "stages": "Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
     "pairs": "One response, reasoning, text and four calls one after the other, from and to every dialect.\n"
     "Chat to Anthropic is 1; within one dialect everything is decoded and encoded all the same.\n"
     "Ollama, Mistral and Gemini write a call whole, and so have fewer frames.\n",
     "growth": "The slope is the exponent of growth: 1 is linear, 2 quadratic.\n"
     "A doubling says by how much time grows at the end, from the three largest sizes.\n",
-    "memory": "One open stream, and many.\n"
-    "Towards Responses the last event repeats the whole output, so that memory grows with it.\n",
+    "memory": "Many pipes that wait, and one open stream with a long call.\n",
     "peers": "× streamkit: how many times as long as streamkit, at the same work, in the same round.\n"
     "On Node the floor is `JSON.parse`.\n",
 }
@@ -123,35 +108,26 @@ def machine(found: Mapping[str, Any]) -> str:
     )
 
 
-def machines(results: Results) -> Iterator[str]:
-    """Where each section was measured; one line if all were on the same machine in one run."""
-    yield "## Machine\n"
-    for name, found in results["machines"].items():
-        yield f"- {TITLES[name]}: {machine(found)}."
-    yield ""
+def section(results: Results, name: str) -> Iterator[str]:
+    yield from (f"## {TITLES[name]}\n", LEADS[name])
+    if name in CHARTS:
+        yield f"![{CHARTS[name][1]}]({name}.svg)\n"
+    yield from tables.SECTIONS[name](results)
+    if name == "streams":
+        found = list(judged(results))
+        yield f"## What the benchmarks must show\n\n{sum(one.held for one in found)} of {len(found)} goals are held.\n"
+        yield tables.goals(results)
 
 
-def charts(section: str, drawn: Sequence[str]) -> Iterator[str]:
-    for name in drawn:
-        if CHARTS[name][0] == section:
-            yield f"![{CHARTS[name][2]}]({name}.svg)\n"
+def page(results: Results, *, gateway: bool = False) -> str:
+    """``gateway``: whether its page (``benchmarks/gateway/``) is next to this one."""
+    parts = [HEAD, *([GATEWAY] if gateway else [])]
+    for name in TITLES:
+        if name in results:
+            parts += section(results, name)
+    machines = [f"- {TITLES[name]}: {machine(found)}." for name, found in results["machines"].items()]
+    return "\n".join([*parts, "## Machine\n", *machines, "", METHOD, LIMITS])
 
 
-def verdict(results: Results) -> str:
-    found = list(judged(results))
-    held = sum(one.held for one in found)
-    return f"{held} of {len(found)} goals are held.\n"
-
-
-def page(results: Results, drawn: Sequence[str], *, gateway: bool = False) -> str:
-    """``gateway``: whether its page (``benchmarks/gateway/``) stands beside this one."""
-    parts = [HEAD, *([GATEWAY] if gateway else []), "## What it must show\n", verdict(results), tables.goals(results)]
-    for section, title in TITLES.items():
-        if section in results:
-            parts += [f"## {title}\n", LEADS[section], *charts(section, drawn)]
-            parts += [tables.rendered(make, results) for make in tables.SECTIONS[section]]
-    return "\n".join([*parts, *machines(results), METHOD, LIMITS])
-
-
-def write(results: Results, drawn: Sequence[str], folder: Path) -> None:
-    (folder / "README.md").write_text(page(results, drawn, gateway=(folder / "gateway.md").exists()), "utf-8")
+def write(results: Results, folder: Path) -> None:
+    (folder / "README.md").write_text(page(results, gateway=(folder / "gateway.md").exists()), "utf-8")

@@ -1,6 +1,6 @@
 """Write ``docs/reference/conformance.md``: run other people's suites and say what came of them.
 
-python tools/conformance.py            # two minutes; needs PyPI, node and npm: a suite that can't be had says why
+python -m tools.conformance            # two minutes; needs PyPI, node and npm: a suite that can't be had says why
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from tests.suites import comply, event_streams, faults, json_texts
 
-from tests.suites import comply, event_streams, faults, json_texts  # noqa: E402 - the path comes first
+ROOT = Path(__file__).resolve().parents[1]
 
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 PINS = json.loads((ROOT / "tests" / "suites" / "package.json").read_text("utf-8"))["dependencies"]

@@ -1,36 +1,24 @@
-"""Write ``docs/reference/gateway-config.md``: every key of the gateway's configuration, from the classes that it becomes.
-
-python tools/gateway_config.py            # write the page
-python tools/gateway_config.py --check    # fail if it lags behind the code
-"""
+"""``docs/reference/gateway-config.md``: every key of the gateway's configuration, from the classes that it becomes."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from streamkit.dialects import DIALECTS, key_headers
+from streamkit.gateway.config import Responses, Resume, Server, Telemetry
+from streamkit.gateway.config_file import usual_auth
+from streamkit.gateway.keys import KeySource
+from streamkit.gateway.routing import Route, Target
+from streamkit.toml.tables import FILE_NAMES, is_no_key
+from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret, Upstream
+from streamkit.web.upstream.value import auths
+from tools.reference import comment, prose, source_of, table
 
-from reference import comment, prose, source_of, table  # noqa: E402 - after the path is set
-
-from streamkit.dialects import DIALECTS, key_headers  # noqa: E402
-from streamkit.gateway.config import Responses, Resume, Server, Telemetry  # noqa: E402
-from streamkit.gateway.config_file import usual_auth  # noqa: E402
-from streamkit.gateway.keys import KeySource  # noqa: E402
-from streamkit.gateway.routing import Route, Target  # noqa: E402
-from streamkit.toml.tables import FILE_NAMES, is_no_key  # noqa: E402
-from streamkit.web.source import Timeouts  # noqa: E402
-from streamkit.web.upstream import Secret, Upstream  # noqa: E402
-from streamkit.web.upstream.value import auths  # noqa: E402
-
-PAGE = ROOT / "docs" / "reference" / "gateway-config.md"
 #: The tables of the file, what becomes of each, and what is to be said of it.
 TABLES: Final[Mapping[str, tuple[type, str]]] = {
     "[server]": (Server, "The listener and the clients. The whole table may be left out."),
@@ -177,21 +165,3 @@ def _default(value: Any) -> str:
     if isinstance(value, attrs.Factory):
         value = value.factory()
     return f"`{json.dumps(value)}`"
-
-
-def main(arguments: list[str] | None = None, path: Path = PAGE) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page lags")
-    late = not path.exists() or path.read_text("utf-8") != page()
-    if parser.parse_args(arguments).check:
-        if late:
-            print("docs/reference/gateway-config.md lags behind the code: run `make docs`", file=sys.stderr)
-        return int(late)
-    if late:
-        path.write_text(page(), "utf-8")
-        print("wrote docs/reference/gateway-config.md")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

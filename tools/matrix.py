@@ -1,23 +1,12 @@
-"""Write ``docs/reference/matrix.md``: what each pair of dialects loses, from the table that the tests hold every stream to.
-
-python tools/matrix.py            # write the page
-python tools/matrix.py --check    # fail if it lags behind the table
-"""
+"""``docs/reference/matrix.md``: what each pair of dialects loses, from the table that the tests hold every stream to."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from streamkit.dialects import DIALECTS
+from tests.pairs import LOSSES
 
-from streamkit.dialects import DIALECTS  # noqa: E402 - after the path is set
-from tests.pairs import LOSSES  # noqa: E402
-
-PAGE = ROOT / "docs" / "reference" / "matrix.md"
 #: Of streams that were cut or failed, and of what the model wrote as no JSON: not of what a whole stream says.
 ONLY_WHERE_BROKEN = {"call_withheld", "cut_call", "late_arguments", "error_detail", "arguments_wrapped"}
 
@@ -82,23 +71,3 @@ def _carried(kind: str, lost: set[str], name: str) -> str:
 
 #: Where the place for it is bound to a block: it is lost only with the block's own bounds.
 PARTLY = {"reasoning_signature": {"openai-chat", "mistral"}}
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="fail if the page lags behind the table")
-    options = parser.parse_args(arguments)
-    text = page()
-    if options.check:
-        if not PAGE.exists() or PAGE.read_text("utf-8") != text:
-            print(f"{PAGE.relative_to(ROOT)} lags behind tests/pairs.py: run `make docs`", file=sys.stderr)
-            return 1
-        return 0
-    if not PAGE.exists() or PAGE.read_text("utf-8") != text:
-        PAGE.write_text(text, "utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

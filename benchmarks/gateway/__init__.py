@@ -1,1 +1,1 @@
-"""What the gateway costs, adds and bears: ``python -m benchmarks.gateway``. See ``__main__.py``."""
+"""What the gateway costs and adds: ``python -m benchmarks.gateway``. See ``__main__.py``."""

@@ -1,8 +1,8 @@
-"""What the gateway costs, adds and bears, beside a byte-for-byte relay. Linux only; about seven minutes.
+"""What the gateway costs and adds, beside a byte-for-byte relay. Linux only; about five minutes.
 
     python -m benchmarks.gateway                       # everything, printed
     python -m benchmarks.gateway --only cost,many      # some of it
-    python -m benchmarks.gateway --write               # docs/benchmarks/gateway.{md,json} as well
+    python -m benchmarks.gateway --write               # docs/benchmarks/gateway.md as well
 
 Two cores that nobody else uses give steady figures. It ends with 1 where a goal was not held. Other gateways take part where
 ``python -m benchmarks.gateway.peers`` has installed them.
@@ -16,15 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import orjson
-
 from benchmarks.gateway.findings import FINDINGS, Finding
 from benchmarks.gateway.measures import FULL, MEASURES, TINY, Bench, Seen, Sizes
 from benchmarks.gateway.page import page
 from benchmarks.gateway.process import ROOT, gateway, relay, upstream
 from benchmarks.machine import machine
 
-PAGES = ROOT / "docs" / "benchmarks"
+PAGE = ROOT / "docs" / "benchmarks" / "gateway.md"
 
 
 def measure(names: list[str], sizes: Sizes) -> dict[str, Seen]:
@@ -58,7 +56,7 @@ def line(finding: Finding) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {', '.join(MEASURES)}")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/gateway.md and .json")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/gateway.md")
     parser.add_argument("--tiny", action="store_true", help="the least of everything, to see that it runs")
     options = parser.parse_args(arguments)
     names = options.only.split(",")
@@ -73,8 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
             lost += finding.held is False
             print(line(finding))
     if options.write:
-        (PAGES / "gateway.md").write_text(page(facts, seen), "utf-8")
-        (PAGES / "gateway.json").write_bytes(orjson.dumps({"machine": facts, **seen}, option=orjson.OPT_INDENT_2))
+        PAGE.write_text(page(facts, seen), "utf-8")
     return 1 if lost else 0
 
 

@@ -16,10 +16,6 @@ CPU_RATIO: Final = 1.3
 KEPT_RATIO, STORED_RATIO = 1.1, 1.3
 TRACED_RATIO = 1.1
 LATE_MS: Final = 20.0
-LEFT_MS: Final = 250.0
-BESIDE_RATIO, BESIDE_MS = 1.2, 5.0
-SLOW_MIB, ROOM_MIB = 1, 64
-MIB: Final = 1024 * 1024
 
 
 @frozen
@@ -138,57 +134,6 @@ def _many(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
-def _leaving(seen: Seen) -> Iterator[Finding]:
-    for case, times in seen["ms"].items():
-        known = sorted(time for time in times if time is not None)
-        missed = len(times) - len(known)
-        if known:
-            p50, p99 = known[round((len(known) - 1) * 0.5)], known[round((len(known) - 1) * 0.99)]
-            measured = f"{p50:.1f} / {p99:.1f} / {known[-1]:.1f} ms" + (f", {missed} never" if missed else "")
-        else:
-            p99, measured = inf, "never"
-        goal = f"p99 at most {LEFT_MS:g} ms"
-        yield Finding(f"upstream let go, p50 / p99 / max: {case}", measured, goal, not missed and p99 <= LEFT_MS)
-
-
-def _slow(seen: Seen) -> Iterator[Finding]:
-    rounds = seen["rounds"]
-    alone, beside = (
-        Spread(tuple(one[leg]["groups"]["normal"]["lateness_ms"]["p99"] for one in rounds))
-        for leg in ("without", "with")
-    )
-    what = f"p99 lateness of {seen['streams']} normal streams"
-    yield Finding(f"{what}, alone", f"{alone:.1f} ms")
-    yield Finding(
-        f"{what}, beside {seen['readers']} readers of 1 KiB/s",
-        f"{beside:.1f} ms",
-        f"at most {BESIDE_RATIO} times as much + {BESIDE_MS:g} ms",
-        beside.middle <= BESIDE_RATIO * alone.middle + BESIDE_MS,
-    )
-    grown = max(one["with"]["rss"]["gateway"]["peak"] for one in rounds) - rounds[0]["with"]["rss"]["gateway"]["before"]
-    bound = seen["readers"] * SLOW_MIB + ROOM_MIB
-    goal = f"at most {seen['readers']} × {SLOW_MIB} MiB + {ROOM_MIB} MiB"
-    yield Finding("memory (RSS) above start, at most", f"{grown / MIB:.0f} MiB", goal, grown <= bound * MIB)
-    dropped = sum(len(one["with"]["dropped"]) for one in rounds)
-    yield Finding("slow readers that were dropped", str(dropped), "none", not dropped)
-    yield _complete(rounds)
-
-
-def _flood(seen: Seen) -> Iterator[Finding]:
-    rounds = seen["rounds"]
-    for leg in ("direct", "relay", "gateway"):
-        rate = Spread(
-            tuple(one[leg]["groups"]["all"]["events"] / one[leg]["groups"]["all"]["seconds"] / 1000 for one in rounds)
-        )
-        yield Finding(f"events/s, {seen['streams']} streams as fast as they are taken, {leg}", f"{rate:.1f} thousand")
-    for leg in ("relay", "gateway"):
-        per_cpu = Spread(
-            tuple(one[leg]["groups"]["all"]["events"] / one[leg]["cpu"][leg]["whole_s"] / 1000 for one in rounds)
-        )
-        yield Finding(f"events for a second of its CPU, {leg}", f"{per_cpu:.1f} thousand")
-    yield _complete(rounds)
-
-
 def _peers(seen: Seen) -> Iterator[Finding]:
     rounds = seen["rounds"]
     yield Finding("load", f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s")
@@ -241,22 +186,10 @@ def _observed(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
-FINDINGS: Final = {
-    "cost": _cost,
-    "many": _many,
-    "leaving": _leaving,
-    "slow": _slow,
-    "flood": _flood,
-    "peers": _peers,
-    "kept": _kept,
-    "observed": _observed,
-}
+FINDINGS: Final = {"cost": _cost, "many": _many, "peers": _peers, "kept": _kept, "observed": _observed}
 TITLES: Final = {
     "cost": "What it costs and adds",
     "many": "Many streams",
-    "leaving": "Clients that leave",
-    "slow": "Slow readers",
-    "flood": "As fast as it goes",
     "peers": "Beside other gateways",
     "kept": "Streams that can be resumed",
     "observed": "Streams that are traced, or looked at",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -26,9 +25,6 @@ from benchmarks.gateway.reading import Answer, Reads, clumped, quantiles_ms
 from benchmarks.gateway.script import Script
 
 LOOK_S: Final = 0.05
-#: A client that reads at a pace reads so often, and its system holds little for it.
-SIP_S: Final = 0.25
-LITTLE_BYTES: Final = 4096
 PATHS: Final = {"anthropic": "/v1/messages", "openai-chat": "/v1/chat/completions"}
 FAULTS_TOLD: Final = 3
 
@@ -42,18 +38,16 @@ class Group:
     dialect: Literal["anthropic", "openai-chat"]
     script: Mapping[str, Any]
     streams: int
-    after_s: float = 0.0  #: when the first begins
-    spread_s: float = 0.0  #: in which the others follow
-    pace_bytes_s: int | None = None  #: they read no faster, and leave when the other groups are through
+    spread_s: float = 0.0  #: in which all of them begin
     model: str = "{}"  #: the script's name, as this server wants it
     headers: Mapping[str, str] = field(factory=dict)
 
 
-def request_bytes(group: Group, script: Script, *, stream: bool = True) -> bytes:
+def request_bytes(group: Group, script: Script) -> bytes:
     """What a client sends."""
     body: dict[str, Any] = {
         "model": group.model.format(script),
-        "stream": stream,
+        "stream": True,
         "max_tokens": 4096,
         "messages": [{"role": "user", "content": "Say what the script says."}],
     }
@@ -111,20 +105,6 @@ async def ask(group: Group, script: Script, wait_s: float, patience_s: float) ->
     return Done(group, script, client.sent_ns, client.seen.answer(group.dialect, script))
 
 
-async def sip(group: Group, script: Script, wait_s: float) -> int:
-    """One client that reads at its pace, for ever; returns never, and is cancelled."""
-    await asyncio.sleep(wait_s)
-    loop = asyncio.get_running_loop()
-    with socket.socket() as sock:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE_BYTES)
-        await loop.sock_connect(sock, ("127.0.0.1", group.port))
-        await loop.sock_sendall(sock, request_bytes(group, script))
-        while await loop.sock_recv(sock, int((group.pace_bytes_s or 0) * SIP_S)):  # noqa: ASYNC110 - it is a pace
-            await asyncio.sleep(SIP_S)
-    raise RuntimeError("a slow reader was dropped")
-
-
 @define
 class Meters:
     """CPU and memory of other processes, while the load runs."""
@@ -173,29 +153,24 @@ async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
     began = loop.time()
     meters = Meters(plan.get("pids", {}), tuple(plan.get("window_s", (0.0, 0.0))))
     metering = asyncio.create_task(meters.run(began))
-    sipping, asking = [], []
+    asking = []
     for group in groups:
         for number in range(group.streams):
             script = Script(**group.script, id=f"{group.name}-{number}")
-            wait_s = group.after_s + group.spread_s * (number + letters.random()) / group.streams
-            if group.pace_bytes_s is not None:
-                sipping.append(asyncio.create_task(sip(group, script, wait_s)))
-            else:
-                asking.append(asyncio.create_task(ask(group, script, wait_s, plan.get("patience_s", 60.0))))
+            wait_s = group.spread_s * (number + letters.random()) / group.streams
+            asking.append(ask(group, script, wait_s, plan.get("patience_s", 60.0)))
     done = await asyncio.gather(*asking)
     elapsed = loop.time() - began
-    dropped = [str(task.exception()) for task in sipping if task.done()]
-    for task in (metering, *sipping):
-        task.cancel()
-    await asyncio.gather(metering, *sipping, return_exceptions=True)
+    metering.cancel()
+    await asyncio.gather(metering, return_exceptions=True)
     window_ns = [int((began + at) * 1e9) for at in meters.window_s]
-    names = [group.name for group in groups if group.pace_bytes_s is None]
     return {
         "elapsed_s": elapsed,
         "cpu": meters.cpu,
         "rss": meters.rss,
-        "dropped": dropped[:FAULTS_TOLD],
-        "groups": {name: told([one for one in done if one.group.name == name], window_ns) for name in names},
+        "groups": {
+            group.name: told([one for one in done if one.group.name == group.name], window_ns) for group in groups
+        },
     }
 
 

@@ -33,23 +33,14 @@ class Sizes:
     many: int = 500  #: four events a second in each
     many_events: int = 32
     many_rounds: int = 3
-    floods: int = 20  #: streams as fast as they are taken
-    flood_events: int = 2000
-    flood_rounds: int = 3
-    trials: int = 100  #: in each case of clients that leave
-    slow: int = 100  #: readers of 1 KiB/s
-    normal: int = 50  #: beside them
-    slow_rounds: int = 3
     few: int = 20  #: streams for other gateways too
     few_rounds: int = 3
-    fill_s: float = 6.0  #: until as much as there is room for waits for them
 
 
 FULL: Final = Sizes()
 #: To see that it runs: these say nothing.
 TINY: Final = Sizes(
-    rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, floods=2, flood_events=50, flood_rounds=1, trials=1,
-    slow=3, normal=3, slow_rounds=1, few=2, few_rounds=1, fill_s=0.5,
+    rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, few=2, few_rounds=1,
 )  # fmt: skip
 
 
@@ -147,39 +138,6 @@ def many(bench: Bench) -> Seen:
     )
 
 
-def flood(bench: Bench) -> Seen:
-    """Streams as fast as they are taken: events a second, and for each second of CPU."""
-    sizes = bench.sizes
-    seen: list[Seen] = [{} for _ in range(sizes.flood_rounds)]
-    for number, leg in bench.legs("flood", ("direct", "relay", "gateway"), sizes.flood_rounds):
-        group = {"name": "all", "streams": sizes.floods, "script": {"events": sizes.flood_events}, **bench.to(leg)}
-        plan = {"seed": number, "pids": bench.pids(leg), "groups": [group]}
-        seen[number][leg] = clients("load", plan, within_s=60)
-    return {"streams": sizes.floods, "events": sizes.flood_events, "rounds": seen}
-
-
-def leaving(bench: Bench) -> Seen:
-    """Clients that leave: milliseconds until the upstream sees its own client go."""
-    bench.say(f"leaving: {bench.sizes.trials} trials of each case")
-    plan = {"port": bench.gateway.port, "upstream": bench.model.port, "trials": bench.sizes.trials}
-    return {"trials": bench.sizes.trials, "ms": clients("leaving", plan, within_s=bench.sizes.trials)}
-
-
-def slow(bench: Bench) -> Seen:
-    """Normal streams beside slow readers, for whom as much waits as may, and without them."""
-    sizes = bench.sizes
-    seen: list[Seen] = [{} for _ in range(sizes.slow_rounds)]
-    normal = {"name": "normal", "streams": sizes.normal, "spread_s": 0.5, **bench.to("gateway")}
-    normal |= {"script": {"events": sizes.events, "gap_us": 100_000}}
-    readers = {"name": "slow", "streams": sizes.slow, "spread_s": 0.5, "pace_bytes_s": 1024, **bench.to("gateway")}
-    readers |= {"script": {"events": 100_000, "chars": 16_000}}
-    groups = {"without": [normal], "with": [readers, {**normal, "after_s": sizes.fill_s}]}
-    for number, leg in bench.legs("slow", ("without", "with"), sizes.slow_rounds):
-        plan = {"seed": number, "pids": bench.pids("gateway"), "groups": groups[leg]}
-        seen[number][leg] = clients("load", plan, within_s=60)
-    return {"readers": sizes.slow, "streams": sizes.normal, "events": sizes.events, "rounds": seen}
-
-
 def peers(bench: Bench) -> Seen:
     """The same few streams through other gateways, in turns with ours."""
     sizes = bench.sizes
@@ -242,9 +200,6 @@ def observed(bench: Bench) -> Seen:
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "cost": cost,
     "many": many,
-    "leaving": leaving,
-    "slow": slow,
-    "flood": flood,
     "peers": peers,
     "kept": kept,
     "observed": observed,

@@ -1,4 +1,4 @@
-"""The page and the JSON of a run."""
+"""The page of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.gateway.measures import Seen
 QUIET: Final = 0.5
 HEAD: Final = """\
 <!-- Written by `make bench-gateway`. -->
-# What the gateway costs, adds and bears
+# What the gateway costs and adds
 
 `streamkit serve` with a configuration of one upstream, its log and counts on, in one process; Anthropic clients stream from a
 Chat Completions upstream. The yardstick is the plainest aiohttp handler that passes bytes on (`benchmarks/gateway/relay.py`).
@@ -32,15 +32,12 @@ METHOD: Final = """\
   The *warm relay* has: its line shows how much of a ratio is that. The gateway asks for 32 KiB.
 - The *clumping index* is the share of events that come within a millisecond of the one before, minus that share without
   anybody between: what holds events back and lets them go together shows there, where the time to the first byte hides it.
-- Clients that leave close their side (FIN) or reset (RST); the clock runs until the upstream sees its own client go.
-- Slow readers have a small receive buffer. When the normal ones begin they have been offered more than they take, up to where
-  the gateway reads no further.
 
 ## What the numbers do not say
 
 Everything shares one machine and its loopback: there is no network and no TLS, and upstream and clients compete with the
 gateway for the CPUs. Ratios carry over to other machines; microseconds do not. The relay checks nothing, times nothing and
-bounds nothing, so what the gateway costs more buys all of that besides the translation. Models are slower than the flood.
+bounds nothing, so what the gateway costs more buys all of that besides the translation.
 """
 
 

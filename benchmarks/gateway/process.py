@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -54,24 +53,19 @@ def running(
     *,
     port: Callable[[str], int | None],
     environment: Mapping[str, str] | None = None,
-    soft_limit: int | None = None,
     within_s: float = START_S,
-    code: Path = ROOT,
 ) -> Iterator[Server]:
-    """A server for as long as the ``with`` lasts. ``port`` finds its port in what it has printed; ``code`` is its folder."""
+    """A server for as long as the ``with`` lasts. ``port`` finds its port in what it has printed."""
     path = folder / f"{name}.log"
     with path.open("wb") as log:
         process = subprocess.Popen(
             command,
-            cwd=code,
+            cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env={**os.environ, **(environment or {})},
         )
-    if soft_limit is not None:  # what most systems start a process with
-        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft_limit, hard))
     try:
         yield Server(process.pid, _listening(process, path, port, within_s))
     finally:
@@ -128,41 +122,24 @@ def gateway(
     folder: Path,
     model: Server,
     *,
-    soft_limit: int | None = None,
-    held: Server | None = None,
-    code: Path = ROOT,
     tables: str = "",
     options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
-    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on; of another checkout's ``code``.
+    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on.
 
     ``tables`` are further ones of the configuration, ``options`` further ones of the command.
-
-    What asks for a script whose id begins with ``held`` gets ``held``, if there is one: what keeps it busy delays no others.
     """
     path = folder / "gateway.toml"
     path.write_text(
         f'[server]\nport = 0\n[upstreams.bench]\ndialect = "openai-chat"\nbase_url = "{model.url}/v1"\nauth = "none"\n'
-        + ("" if held is None else _HELD % held.url + _HELD_ROUTE)
         + tables
         + '[[routes]]\nmodels = ["*"]\nto = ["bench"]\nretries = 0\n',
         "utf-8",
     )
     command = [sys.executable, "-m", "streamkit", "serve", "--config", str(path), *options]
-    with running(
-        command, folder, "gateway", port=_served, soft_limit=soft_limit, code=code, environment=environment
-    ) as server:
+    with running(command, folder, "gateway", port=_served, environment=environment) as server:
         yield server
-
-
-_HELD: Final = """
-[upstreams.held]
-dialect = "openai-chat"
-base_url = "%s/v1"
-auth = "none"
-"""
-_HELD_ROUTE: Final = '[[routes]]\nmodels = ["id=held*"]\nto = ["held"]\nretries = 0\n'
 
 
 def _served(printed: str) -> int | None:

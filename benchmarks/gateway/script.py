@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import orjson
 from attrs import asdict, fields, frozen
@@ -21,11 +21,6 @@ MARK_BYTES: Final = re.compile(rb"@(\d+):(\d+)@")
 #: Prose begins at another place for each delta, and comes back after so many.
 PERIOD: Final = 997
 LONGEST: Final = 64 * 1024
-#: As a key begins, over and over: a pattern that looks for keys in it may begin anew at each.
-KEY_LIKE: Final = "eyJ-"
-
-#: Where an upstream falls silent for good: before its headers; behind them; in the middle of a whole answer's body.
-Hang: TypeAlias = Literal["", "headers", "event", "body"]
 
 
 @frozen(kw_only=True)
@@ -34,10 +29,8 @@ class Script:
 
     id: str = "0"
     events: int = 1  #: deltas of text
-    gap_us: int = 0  #: between two of them; 0: as fast as they are taken
+    gap_us: int = 0  #: between two of them
     chars: int = 20  #: of prose in each
-    hang: Hang = ""
-    refusal: int = 0  #: instead of an answer, status 400 with a message of so many words that look like keys
 
     def __str__(self) -> str:
         return ",".join(f"{name}={value}" for name, value in asdict(self).items())

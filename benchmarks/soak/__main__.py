@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak                          # an hour
     python -m benchmarks.soak --minutes 5
-    python -m benchmarks.soak --write                  # docs/benchmarks/soak.{md,json} as well
+    python -m benchmarks.soak --write                  # docs/benchmarks/soak.md as well
 
 Thirty times in a run the clients pause, and what the workers then hold is noted. It ends with 1 where memory, tasks or
 descriptors grew, a worker died, or an answer was not what it had to be.
@@ -18,8 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import orjson
-from attrs import asdict, frozen
+from attrs import frozen
 
 from benchmarks.gateway.process import ROOT
 from benchmarks.machine import machine
@@ -30,7 +29,7 @@ from tests.gateway.processes import serving
 from tests.web.evil import EvilUpstream
 from tests.web.faults import refuse
 
-PAGES: Final = ROOT / "docs" / "benchmarks"
+PAGE: Final = ROOT / "docs" / "benchmarks" / "soak.md"
 RESTS: Final = 30
 CLIENTS: Final = 40
 SECONDS: Final = 60.0
@@ -80,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0, help="how long; 60 unless told")
     parser.add_argument("--seed", type=int, default=1, help="of what the clients do; 1 unless told")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/soak.md and .json")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/soak.md")
     options = parser.parse_args(arguments)
 
     def say(what: str) -> None:
@@ -89,13 +88,10 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="streamkit-soak-") as folder:
         run = asyncio.run(soak(options.minutes * SECONDS, Path(folder), seed=options.seed, say=say))
     print("\r\x1b[K", end="", file=sys.stderr)
-    facts = machine()
-    text = page(facts, run.rests, run.outcomes, run.wrong)
+    text = page(machine(), run.rests, run.outcomes, run.wrong)
     print(text)
     if options.write:
-        (PAGES / "soak.md").write_text(text, "utf-8")
-        values = {"machine": facts, **asdict(run)}
-        (PAGES / "soak.json").write_bytes(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        PAGE.write_text(text, "utf-8")
     return 0 if run.held else 1
 
 

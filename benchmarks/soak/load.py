@@ -27,7 +27,8 @@ from tests.web.faults import FAULTS, TEXT, asks_for_stream, good, speech, whole
 from tests.web.raw_client import RawClient
 
 CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
-UPSTREAMS: Final = tuple(sorted(DIALECTS))
+#: A request of AG-UI or of the AI SDK names no model, and so no scenario.
+UPSTREAMS: Final = tuple(sorted(DIALECTS.keys() - {"ag-ui", "ai-sdk"}))
 #: Those that have their own door are other servers: a port that nobody listens at, say.
 DOORS: Final = ("refused", "never connects", "untrusted certificate", "no TLS")
 #: Scenarios that take the gateway's timeouts to end: seldom, so that they do not fill the run.
@@ -204,7 +205,9 @@ async def _failing(load: Load, letters: random.Random, faults: tuple[str, ...] =
     async with RawClient(load.url) as raw:
         await raw.send("POST", path, body=body)
         answer = await raw.read_to_end()
-    _must(answer.end == "complete", f"{fault}: {answer.end}")
+    # the body of a stream that failed has no end in some dialects, so that the connection is closed without it
+    ends = {"complete", "cut"} if stream and answer.status == 200 else {"complete"}
+    _must(answer.end in ends, f"{fault}: {answer.end}")
     if answer.status != 200:
         decode_error(answer.status, bytes(answer.body), client, answer.headers)
         return "refused with a status"

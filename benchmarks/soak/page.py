@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from benchmarks.soak.load import CLIENTS, UPSTREAMS
 from benchmarks.soak.watching import GROWTH, MIB, ROOM_BYTES, Finding, Rest, bytes_a_request, findings
 
 HEAD: Final = """\
 <!-- Written by `make soak`. -->
 # An hour of mixed load
 
-`streamkit serve` with two workers, {minutes:.0f} minutes, {requests:,} requests by clients of five dialects to upstreams of
-eight: sound answers, upstreams that fail and fall silent, slow readers, clients that stall and leave, requests that
+`streamkit serve` with two workers, {minutes:.0f} minutes, {requests:,} requests by clients of {clients} dialects to upstreams
+of {upstreams}: sound answers, upstreams that fail and fall silent, slow readers, clients that stall and leave, requests that
 are none.
 Commit {commit}. {machine}
 
@@ -38,6 +39,8 @@ def page(
     text = HEAD.format(
         minutes=rests[-1].at_s / 60,
         requests=rests[-1].requests,
+        clients=len(CLIENTS),
+        upstreams=len(UPSTREAMS),
         machine=told,
         commit=facts["commit"],
         times=len(rests),

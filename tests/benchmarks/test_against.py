@@ -164,6 +164,6 @@ def test_the_table_names_what_is_wrong():
         "error": "",
         "wrong": "x: no",
     }
-    found = tables.rendered(tables.peers, {"peers": {"rows": [row]}})
+    found = "\n".join(tables.peers({"peers": {"rows": [row]}}))
     assert "| i | c | p (Rust core) | 1 | wrong |" in found
     assert "- p, w: x: no" in found

@@ -57,15 +57,6 @@ def test_a_read_per_event_ends_behind_its_blank_line(stream):
     assert all(read.startswith(b"data: ") for read in found)
 
 
-def test_recorded_reads_have_the_recordings_share_of_single_events():
-    stream = inputs.chat("text", content.text(4_000))
-    found = reads.as_recorded(stream)
-    single = sum(read.count(b"\n\n") == 1 for read in found) / len(found)
-    assert 0.8 < single < 0.93
-    inside = sum(not read.endswith(b"\n\n") for read in found) / len(found)
-    assert 0.015 < inside < 0.045
-
-
 @pytest.mark.parametrize(
     ("found", "instead", "wrong"),
     [

@@ -6,11 +6,13 @@ The times mean nothing here; the figures of memory do, within wide bounds.
 from __future__ import annotations
 
 import json
+from statistics import median
 
 import pytest
 
-from benchmarks import goals, growth, inputs, memory, oracle, pairs, shapes, stages, streams, tables, timing
-from benchmarks.mix import mix
+from benchmarks import goals, growth, inputs, memory, oracle, pairs, stages, streams, tables, timing
+from benchmarks.mix import DIALECTS as DRAWN
+from benchmarks.mix import SHAPES, mix
 from benchmarks.reads import KIB
 from streamkit.dialects import DIALECTS
 
@@ -20,14 +22,13 @@ def hasty(monkeypatch):
     monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
 
 
-def test_the_recipe_and_its_parts():
-    found = {
-        "recipe": stages.measure_recipe(1, 40),
-        "parts": stages.measure_parts(1, 40),
-        "framing": stages.measure_framing(1, 40),
-    }
-    for make in tables.SECTIONS["stages"]:
-        assert tables.rendered(make, {"stages": found}).count("\n") > 5
+def told(name, found):
+    return "\n".join(tables.SECTIONS[name]({name: found}))
+
+
+def test_the_recipe_and_framing():
+    found = {"recipe": stages.measure_recipe(1, 40), "framing": stages.measure_framing(1, 40)}
+    assert told("stages", found).count("\n") > 20
     assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined", "own stage"}
     measured = {one.goal.name for one in goals.judged({"stages": found}) if one.measured is not None}
     assert "Chat to Anthropic at one event a read: text" in measured
@@ -36,10 +37,9 @@ def test_the_recipe_and_its_parts():
 
 def test_streams_as_they_are():
     found = streams.measure(1, 2)
-    assert {(row["from"], row["to"]) for row in found} == set(streams.PAIRS)
+    assert {row["pair"] for row in found} == {" → ".join(pair) for pair in streams.PAIRS}
     assert goals.three_events({"streams": found}) > 0
-    assert {row["cut"] for row in found} == {"per event", "as recorded"}
-    assert tables.streams({"streams": found}).count("| seeded mix |") == 12
+    assert told("streams", found).count("| seeded mix |") == 6
 
 
 def test_a_stream_that_loses_something_is_not_timed(monkeypatch):
@@ -48,35 +48,32 @@ def test_a_stream_that_loses_something_is_not_timed(monkeypatch):
         streams.prove(mix("openai-chat")[:1], "anthropic")
 
 
-@pytest.mark.parametrize("dialect", shapes.DIALECTS)
+@pytest.mark.parametrize("dialect", DRAWN)
 def test_the_mix_looks_like_the_recordings(dialect):
-    """What it is drawn from is the distribution: its median stream, event and fragment are within a factor of two."""
-    wanted = json.loads(shapes.SHAPES.read_text())[dialect]
+    """What it is drawn from is the distribution: its median stream and event are within a factor of two."""
+    wanted = json.loads(SHAPES.read_text())[dialect]
     drawn = mix(dialect)
     assert drawn == mix(dialect)
-    found = shapes.measured([shapes.Recording(dialect, (), stream.payloads) for stream in drawn])
-    for name in ("events", "payload_bytes", "fragment_chars"):
-        assert wanted[name][5] / 2.1 <= found[name][5] <= 2.1 * wanted[name][5], name
+    sizes = [len(payload) for stream in drawn for payload in stream.payloads]
+    for name, found in (("events", [stream.events for stream in drawn]), ("payload_bytes", sizes)):
+        assert wanted[name][5] / 2.1 <= median(found) <= 2.1 * wanted[name][5], name
 
 
-@pytest.mark.skipif(shapes.folder() is None, reason="STREAMKIT_CORPORA names no folder of recordings")
-def test_the_numbers_are_those_of_the_recordings():
-    found = shapes.folder()
-    assert found is not None
-    assert json.loads(shapes.SHAPES.read_text()) == shapes.measure(found)
-
-
-def test_shapes_without_recordings_say_so(monkeypatch, capsys):
-    monkeypatch.delenv("STREAMKIT_CORPORA", raising=False)
-    assert shapes.main([]) == 2
-    assert "STREAMKIT_CORPORA" in capsys.readouterr().err
+def test_recordings_are_read_by_the_reader_of_their_folder(tmp_path):
+    (tmp_path / "read.py").write_text(
+        "from types import SimpleNamespace as Stream\n"
+        "def streams():\n"
+        "    for body in (b'data: {}\\r\\n\\r\\ndata: [DONE]\\n\\n', b'data: no JSON\\n\\n'):\n"
+        "        yield Stream(framing='sse', dialect='gemini', body=body)\n"
+    )
+    (stream,) = streams.recordings(tmp_path / "read.py")["gemini"]
+    assert (stream.body, stream.payloads) == (b"data: {}\n\ndata: [DONE]\n\n", (b"{}",))
 
 
 def test_pairs():
     found = pairs.measure(1, 40)
     assert len(found["pairs"]) == len(DIALECTS) ** 2
-    for make in tables.SECTIONS["pairs"]:
-        assert "`gemini`" in tables.rendered(make, {"pairs": found})
+    assert "`gemini`" in told("pairs", found)
     assert goals.slowest_pair({"pairs": found}) > 0
 
 
@@ -84,11 +81,9 @@ def test_growth(monkeypatch):
     monkeypatch.setattr(growth, "TEXT_EVENTS", (10, 20, 40))
     monkeypatch.setattr(growth, "ARGUMENTS", (600, 1_200, 2_400))
     monkeypatch.setattr(growth, "LINES", (2 * KIB, 4 * KIB, 8 * KIB))
-    monkeypatch.setattr(growth, "ACCUMULATED", 2_000)
     found = growth.measure(1)
-    for make in tables.SECTIONS["growth"]:
-        assert "joined" in tables.rendered(make, {"growth": found})
-    assert [len(found[name]) for name in ("text", "arguments", "lines", "accumulating")] == [2, 2, 1, 2]
+    assert "joined" in told("growth", found)
+    assert [line["name"] for line in found] == ["text", "text", "arguments", "arguments", "one line in 1 KiB reads"]
 
 
 def test_a_recipe_that_loses_something_is_not_timed(monkeypatch):

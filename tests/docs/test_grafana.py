@@ -1,7 +1,7 @@
 """The dashboard and the alerts of docs/grafana ask for series that a gateway has, in PromQL that Prometheus takes.
 
 A gateway serves a session in which everything happens that it counts, and its /metrics is compared with the expressions.
-Grafana itself is not here: its library wrote the dashboard, and reads it back.
+Grafana itself is not here: its library reads the dashboard and writes it again.
 
 Source: observe.md O16, O20, O22.
 """
@@ -43,7 +43,6 @@ from tests.web.faults import good, status
 from tests.web.ports import free_port
 from tests.web.raw_client import ask
 from tests.web.serving import eventually, serving
-from tools import grafana
 
 FOLDER = ROOT / "docs" / "grafana"
 ALERTS, ALERTS_TEST = FOLDER / "alerts.yml", ROOT / "tests" / "docs" / "alerts_test.yml"
@@ -242,11 +241,7 @@ def test_a_query_is_filtered_by_all_that_its_series_have_and_named_by_what_it_is
 # -- the dashboard -----------------------------------------------------------------------------------------------------
 
 
-def test_the_dashboard_is_what_its_tool_writes():
-    assert grafana.FILE.read_text("utf-8") == grafana.built(), "run python tools/grafana.py"
-
-
-def test_grafanas_library_reads_the_dashboard_as_it_wrote_it():
+def test_grafanas_library_reads_the_whole_dashboard():
     register_default_plugins()
     again = JSONEncoder(sort_keys=True).encode(Dashboard.from_json(BOARD))
     assert json.loads(again)["panels"] == BOARD["panels"]
@@ -303,10 +298,10 @@ def test_an_alert_waits_and_says_how_grave_it_is_and_what_it_is_about(rule):
 
 
 def test_alerts_and_panels_judge_the_same_attempts_and_no_answer_is_a_failure():
-    judged, failed = f'outcome!~"{grafana.NOT_JUDGED}"', f'outcome!~"{grafana.NOT_FAILED}"'
     expr = next(rule["expr"] for rule in RULES if rule["alert"] == "StreamkitUpstreamFailing")
-    assert re.findall(r'outcome!~"[^"]+"', expr) == [failed, judged]
-    assert set(grafana.NOT_FAILED.split("|")) > ANSWERS
+    failed, judged = re.findall(r'outcome!~"([^"]+)"', expr)
+    assert re.findall(r'outcome!~"([^"]+)"', QUERIES["Share of attempts that failed: A"]["expr"]) == [failed, judged]
+    assert set(failed.split("|")) > ANSWERS | set(judged.split("|"))
 
 
 def test_every_alert_is_seen_to_fire():

@@ -1,39 +1,42 @@
-"""The page of the HTTP surface says what the code serves, and every path of it."""
+"""The page of the HTTP surface has every path that is served, and the figures of the code."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
-import pytest
+from aiohttp import web
 
-from streamkit.web.surfaces import surfaces
+from streamkit.dialects.ollama.http import VERSION
+from streamkit.web.inventory import add_inventory
+from streamkit.web.surfaces import BODY_S, surfaces
+from streamkit.web.token_estimate import ESTIMATED, FILE_TOKENS, IMAGE_TOKENS, MOST_CHARS, TOKEN_BYTES, VOCABULARY
 from tests.docs.pages import ROOT
 
-PAGE = ROOT / "docs" / "reference" / "http-surface.md"
+TEXT = (ROOT / "docs" / "reference" / "http-surface.md").read_text("utf-8")
 
 
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("http_surface", ROOT / "tools" / "http_surface.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_each_path_of_a_model_has_a_row():
+    rows = re.findall(r"^\| `(/\S+)` \| `(\S+)` \|", TEXT, re.MULTILINE)
+    assert rows == [
+        (path.replace("{model:.+}", "{model}").replace("{name:(?:models|tunedModels)/.+}", "models/{model}"), dialect)
+        for dialect, surface in surfaces().items()
+        for path in surface.paths
+    ]
 
 
-def test_the_page_matches_the_code(tool, capsys):
-    assert tool.main(["--check"]) == 0, capsys.readouterr().err
+def test_each_path_of_the_inventory_has_a_row():
+    app = web.Application()
+    add_inventory(app.router, [])
+    served = [(route.method, route.resource.canonical) for route in app.router.routes() if route.method != "HEAD"]
+    assert re.findall(r"^\| (GET|POST) \| `(/\S+)` \|", TEXT, re.MULTILINE) == served
 
 
-def test_the_check_sees_a_page_that_lags(tool, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tool, "PAGE", tmp_path / "page.md")
-    assert tool.main(["--check"]) == 1
-    assert "page.md lags" in capsys.readouterr().err
-    assert tool.main([]) == 0
-    assert tool.main(["--check"]) == 0
-
-
-def test_each_path_has_a_row():
-    rows = re.findall(r"^\| (?:(?:GET|POST) \| )?`(/[^`]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert len(rows) == len(set(rows)) == sum(len(surface.paths) for surface in surfaces().values()) + 8
-    assert {"/api/chat", "/v1/models/{model}", "/v1beta/models/{model}:streamGenerateContent"} <= set(rows)
+def test_figures_are_those_of_the_code():
+    for said in (
+        f"`{ESTIMATED}: estimate; method=…`",
+        f"`{VOCABULARY}` with the extra `tokens`, by {TOKEN_BYTES} bytes a token without it or for more than {MOST_CHARS:,} characters",
+        f"An image counts {IMAGE_TOKENS:,}, another file {FILE_TOKENS:,}.",
+        f"may take {BODY_S:g} s to arrive",
+        f"`{VERSION}`, since clients refuse",
+    ):
+        assert said in TEXT.replace("\n", " ") or said in TEXT, said

@@ -16,17 +16,18 @@ Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
 
 from streamkit.dialects.ag_ui.wire import (
-    ALONE,
     ANSWERED_CALL,
     ERROR_CODES,
+    EVENTS,
     FINISH_REASON,
     NOT_RUN_ID,
+    PASSED_OVER,
     RUN_FINISHED,
     STOP_REASONS,
     STOP_SEQUENCE,
@@ -35,7 +36,7 @@ from streamkit.dialects.ag_ui.wire import (
     sound_entry,
 )
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.members.known import KEPT, Members, of_events
+from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
@@ -56,38 +57,6 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: What is read of each event.
-MEMBERS: Final[Mapping[str, Members]] = of_events(
-    ("type", "timestamp", "rawEvent"),
-    RUN_STARTED=KEPT,
-    RUN_FINISHED=KEPT,
-    RUN_ERROR=KEPT,
-    TEXT_MESSAGE_START=Members("messageId", "role"),
-    TEXT_MESSAGE_CONTENT=Members("messageId", "delta"),
-    TEXT_MESSAGE_END=Members("messageId"),
-    TEXT_MESSAGE_CHUNK=Members("messageId", "role", "delta"),
-    TOOL_CALL_START=Members("toolCallId", "toolCallName", "parentMessageId"),
-    TOOL_CALL_ARGS=Members("toolCallId", "delta"),
-    TOOL_CALL_END=Members("toolCallId"),
-    TOOL_CALL_CHUNK=Members("toolCallId", "toolCallName", "parentMessageId", "delta"),
-    TOOL_CALL_RESULT=KEPT,
-    REASONING_START=Members("messageId"),
-    REASONING_MESSAGE_START=Members("messageId", "role"),
-    REASONING_MESSAGE_CONTENT=Members("messageId", "delta"),
-    REASONING_MESSAGE_END=Members("messageId"),
-    REASONING_MESSAGE_CHUNK=Members("messageId", "delta"),
-    REASONING_END=Members("messageId"),
-    REASONING_ENCRYPTED_VALUE=Members("subtype", "entityId", "encryptedValue"),
-    THINKING_START=Members(),
-    THINKING_END=Members(),
-    THINKING_TEXT_MESSAGE_START=Members(),
-    THINKING_TEXT_MESSAGE_CONTENT=Members("delta"),
-    THINKING_TEXT_MESSAGE_END=Members(),
-)
-#: Events about an application and its agents, which no model says: each is kept whole.
-BESIDE: Final = ALONE | {"STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR"}
-EVENTS: Final = MEMBERS.keys() | BESIDE
-PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
 #: Members of RUN_STARTED and of RUN_FINISHED that are read, and of a result that says that nobody ran a call.
 STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
@@ -100,32 +69,6 @@ THINKING: Final = "THINKING"
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
-#: The method that reads each event.
-READERS: Final[Mapping[str, str]] = {
-    "RUN_STARTED": "_run_started",
-    "RUN_FINISHED": "_run_finished",
-    "RUN_ERROR": "_run_error",
-    "TEXT_MESSAGE_START": "_message_start",
-    "TEXT_MESSAGE_CONTENT": "_message_content",
-    "TEXT_MESSAGE_END": "_message_end",
-    "TEXT_MESSAGE_CHUNK": "_message_chunk",
-    "TOOL_CALL_START": "_call_start",
-    "TOOL_CALL_ARGS": "_call_arguments",
-    "TOOL_CALL_END": "_call_end",
-    "TOOL_CALL_CHUNK": "_call_chunk",
-    "TOOL_CALL_RESULT": "_call_result",
-    "REASONING_MESSAGE_START": "_message_start",
-    "REASONING_MESSAGE_CONTENT": "_message_content",
-    "REASONING_MESSAGE_END": "_message_end",
-    "REASONING_MESSAGE_CHUNK": "_message_chunk",
-    "REASONING_ENCRYPTED_VALUE": "_encrypted_value",
-    "THINKING_TEXT_MESSAGE_START": "_message_start",
-    "THINKING_TEXT_MESSAGE_CONTENT": "_message_content",
-    "THINKING_TEXT_MESSAGE_END": "_message_end",
-    # a span says nothing but that there is reasoning in it
-    **dict.fromkeys(("REASONING_START", "REASONING_END", "THINKING_START", "THINKING_END"), "_span"),
-    **dict.fromkeys(BESIDE, "_kept"),
-}
 #: Whether a message is text, not reasoning, and its id.
 Key: TypeAlias = tuple[bool, str]
 
@@ -181,11 +124,12 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind not in READERS:
+        if kind not in EVENTS:
             self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
-        reader = getattr(self, READERS[kind])
+        event = EVENTS[kind]
+        reader = getattr(self, event.method)
         if document["type"] is not kind:  # the text of an object
             document = {**document, "type": kind}
         if self._over:
@@ -195,8 +139,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self._end_chunks(document, kind)
         before = self.before_frame()
         reader(document)
-        if kind in MEMBERS:
-            self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
+        self.keep_unread(document, event.members, where=f"{kind}.")
         self.after_frame(before)
 
     # -- the run ---------------------------------------------------------------------------------------------------

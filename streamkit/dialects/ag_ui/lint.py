@@ -8,9 +8,9 @@ Source: ui-protocols.md §2.1 to §2.3, §2.5; @ag-ui/client 1.0.0 and 0.0.59.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from streamkit.dialects.ag_ui.wire import COUNTS, HIDDEN_CODE, NEEDED, wrong_members
+from streamkit.dialects.ag_ui.wire import COUNTS, EVENTS, HIDDEN_CODE, RunEvent, wrong_members
 from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -55,29 +55,6 @@ HINTS: Hints = {
     "unanswered": (like("calls_unanswered"),),
     "usage": (like("field_invalid"),),
 }
-#: What an event opens, goes on with or ends, and the member that names it.
-OPENS: Final = {
-    "TEXT_MESSAGE_START": ("message", "messageId"),
-    "TOOL_CALL_START": ("call", "toolCallId"),
-    "REASONING_START": ("span", "messageId"),
-    "REASONING_MESSAGE_START": ("reasoning", "messageId"),
-    "STEP_STARTED": ("step", "stepName"),
-    "SUBAGENT_STARTED": ("subagent", "subagentRunId"),
-}
-GOES_ON: Final = {
-    "TEXT_MESSAGE_CONTENT": ("message", "messageId"),
-    "TOOL_CALL_ARGS": ("call", "toolCallId"),
-    "REASONING_MESSAGE_CONTENT": ("reasoning", "messageId"),
-}
-ENDS: Final = {
-    "TEXT_MESSAGE_END": ("message", "messageId"),
-    "TOOL_CALL_END": ("call", "toolCallId"),
-    "REASONING_END": ("span", "messageId"),
-    "REASONING_MESSAGE_END": ("reasoning", "messageId"),
-    "STEP_FINISHED": ("step", "stepName"),
-    "SUBAGENT_FINISHED": ("subagent", "subagentRunId"),
-    "SUBAGENT_ERROR": ("subagent", "subagentRunId"),
-}
 
 
 class AgUiLinter(GrammarChecker):
@@ -104,7 +81,7 @@ class AgUiLinter(GrammarChecker):
 
     def check(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
-        if not is_text(kind) or kind not in NEEDED:
+        if not is_text(kind) or kind not in EVENTS:
             self.broken("event_type", f"type is {shown(kind)}")
             return
         for name in wrong_members(kind, document):
@@ -115,10 +92,7 @@ class AgUiLinter(GrammarChecker):
             self.broken("chunks", f"{kind} came", "note")
         elif kind.startswith("THINKING_"):
             self.broken("version_0", f"{kind} came", "note")
-        for table, check in (OPENS, self._opens), (GOES_ON, self._goes_on), (ENDS, self._ends):
-            if kind in table:
-                what, name = table[kind]
-                check(what, str(document.get(name)))
+        self._part(EVENTS[kind], document)
         match kind:
             case "TOOL_CALL_START":
                 self._inputs.setdefault(str(document.get("toolCallId")), CallInput())
@@ -191,18 +165,21 @@ class AgUiLinter(GrammarChecker):
 
     # -- messages and calls ----------------------------------------------------------------------------------------
 
-    def _opens(self, what: str, name: str) -> None:
-        if (what, name) in self._open:
+    def _part(self, event: RunEvent, document: dict[str, Any]) -> None:
+        """A message, a call or another part of the run that the event opens, continues or ends."""
+        what = event.opens or event.continues or event.ends
+        if not what:
+            return
+        name = str(document.get(event.needs[0]))
+        is_open = (what, name) in self._open
+        if event.opens and is_open:
             self.broken("not_open", f"{what} {shown(name)} is started while it is open")
-        self._open[what, name] = None
-
-    def _goes_on(self, what: str, name: str) -> None:
-        if (what, name) not in self._open:
+        elif not event.opens and not is_open:
             self.broken("not_open", f"{what} {shown(name)} is not open")
-
-    def _ends(self, what: str, name: str) -> None:
-        self._goes_on(what, name)
-        self._open.pop((what, name), None)
+        if event.opens:
+            self._open[what, name] = None
+        elif event.ends:
+            self._open.pop((what, name), None)
 
     def _argument(self, call_id: str, delta: object) -> None:
         call = self._inputs.get(call_id)

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast, get_args
 
+from attrs import frozen
+
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.known import KEPT, Event, Members
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
@@ -28,35 +31,64 @@ NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
 ALONE: Final = frozenset(
     {"STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "RAW", "CUSTOM"}
 )
-#: The members of each event that must be text, and those of any that must be where they are there.
-NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "RUN_STARTED": ("threadId", "runId"),
-    "RUN_FINISHED": ("threadId", "runId"),
-    "RUN_ERROR": ("message",),
-    **dict.fromkeys(("STEP_STARTED", "STEP_FINISHED"), ("stepName",)),
-    **dict.fromkeys(("TEXT_MESSAGE_START", "TEXT_MESSAGE_END"), ("messageId",)),
-    "TEXT_MESSAGE_CONTENT": ("messageId", "delta"),
-    "TEXT_MESSAGE_CHUNK": (),
-    "TOOL_CALL_START": ("toolCallId", "toolCallName"),
-    "TOOL_CALL_ARGS": ("toolCallId", "delta"),
-    "TOOL_CALL_END": ("toolCallId",),
-    "TOOL_CALL_CHUNK": (),
-    "TOOL_CALL_RESULT": ("messageId", "toolCallId", "content"),
-    **dict.fromkeys(
-        ("REASONING_START", "REASONING_END", "REASONING_MESSAGE_START", "REASONING_MESSAGE_END"), ("messageId",)
-    ),
-    "REASONING_MESSAGE_CONTENT": ("messageId", "delta"),
-    "REASONING_MESSAGE_CHUNK": (),
-    "REASONING_ENCRYPTED_VALUE": ("subtype", "entityId", "encryptedValue"),
-    **dict.fromkeys(("STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "RAW"), ()),
-    **dict.fromkeys(("ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"), ("messageId", "activityType")),
-    "CUSTOM": ("name",),
-    "SUBAGENT_STARTED": ("subagentRunId", "name"),
-    **dict.fromkeys(("SUBAGENT_FINISHED", "SUBAGENT_ERROR"), ("subagentRunId",)),
-    **dict.fromkeys(("THINKING_START", "THINKING_END"), ()),
-    **dict.fromkeys(("THINKING_TEXT_MESSAGE_START", "THINKING_TEXT_MESSAGE_END"), ()),
-    "THINKING_TEXT_MESSAGE_CONTENT": ("delta",),
+#: Members of any event that mean nothing to a reader.
+PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
+
+
+@frozen
+class RunEvent(Event):
+    """An event of a run. The first of its ``needs`` names what it opens, continues or ends."""
+
+    opens: str = ""
+    continues: str = ""
+    ends: str = ""
+
+
+def _event(method: str, *needs: str, also: tuple[str, ...] = (), **order: str) -> RunEvent:
+    """An event of which these members are read, and no others."""
+    return RunEvent(method, Members(*PASSED_OVER, *needs, *also), needs, **order)
+
+
+def _whole(method: str, *needs: str, **order: str) -> RunEvent:
+    """An event of which no member is lost: its reader keeps them."""
+    return RunEvent(method, KEPT, needs, **order)
+
+
+EVENTS: Final[Mapping[str, RunEvent]] = {
+    "RUN_STARTED": _whole("_run_started", "threadId", "runId"),
+    "RUN_FINISHED": _whole("_run_finished", "threadId", "runId"),
+    "RUN_ERROR": _whole("_run_error", "message"),
+    "TEXT_MESSAGE_START": _event("_message_start", "messageId", also=("role",), opens="message"),
+    "TEXT_MESSAGE_CONTENT": _event("_message_content", "messageId", "delta", continues="message"),
+    "TEXT_MESSAGE_END": _event("_message_end", "messageId", ends="message"),
+    "TEXT_MESSAGE_CHUNK": _event("_message_chunk", also=("messageId", "role", "delta")),
+    "TOOL_CALL_START": _event("_call_start", "toolCallId", "toolCallName", also=("parentMessageId",), opens="call"),
+    "TOOL_CALL_ARGS": _event("_call_arguments", "toolCallId", "delta", continues="call"),
+    "TOOL_CALL_END": _event("_call_end", "toolCallId", ends="call"),
+    "TOOL_CALL_CHUNK": _event("_call_chunk", also=("toolCallId", "toolCallName", "parentMessageId", "delta")),
+    "TOOL_CALL_RESULT": _whole("_call_result", "messageId", "toolCallId", "content"),
+    # a span says nothing but that there is reasoning in it
+    "REASONING_START": _event("_span", "messageId", opens="span"),
+    "REASONING_MESSAGE_START": _event("_message_start", "messageId", also=("role",), opens="reasoning"),
+    "REASONING_MESSAGE_CONTENT": _event("_message_content", "messageId", "delta", continues="reasoning"),
+    "REASONING_MESSAGE_END": _event("_message_end", "messageId", ends="reasoning"),
+    "REASONING_MESSAGE_CHUNK": _event("_message_chunk", also=("messageId", "delta")),
+    "REASONING_END": _event("_span", "messageId", ends="span"),
+    "REASONING_ENCRYPTED_VALUE": _event("_encrypted_value", "subtype", "entityId", "encryptedValue"),
+    **dict.fromkeys(("THINKING_START", "THINKING_END"), _event("_span")),
+    "THINKING_TEXT_MESSAGE_START": _event("_message_start"),
+    "THINKING_TEXT_MESSAGE_CONTENT": _event("_message_content", "delta"),
+    "THINKING_TEXT_MESSAGE_END": _event("_message_end"),
+    # about an application and its agents, which no model says
+    "STEP_STARTED": _whole("_kept", "stepName", opens="step"),
+    "STEP_FINISHED": _whole("_kept", "stepName", ends="step"),
+    "SUBAGENT_STARTED": _whole("_kept", "subagentRunId", "name", opens="subagent"),
+    **dict.fromkeys(("SUBAGENT_FINISHED", "SUBAGENT_ERROR"), _whole("_kept", "subagentRunId", ends="subagent")),
+    **dict.fromkeys(("STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "RAW"), _whole("_kept")),
+    **dict.fromkeys(("ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"), _whole("_kept", "messageId", "activityType")),
+    "CUSTOM": _whole("_kept", "name"),
 }
+#: Members that must be text in any event that has them.
 OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")
 #: Asides of this dialect: a member of RUN_FINISHED, and a call that the agent ran itself, with its result.
 RUN_FINISHED: Final = "RUN_FINISHED."
@@ -126,7 +158,7 @@ def error_code(failed: ProviderFailed, report: StreamReport) -> str:
 
 def wrong_members(kind: str, document: Mapping[str, Any]) -> list[str]:
     """The members of an event of ``kind`` for which readers refuse it."""
-    wrong = [name for name in NEEDED[kind] if not isinstance(document.get(name), str)]
+    wrong = [name for name in EVENTS[kind].needs if not isinstance(document.get(name), str)]
     wrong += [name for name in OPTIONAL if name in document and not isinstance(document[name], str)]
     if "timestamp" in document and type(document["timestamp"]) is not int:
         wrong.append("timestamp")

@@ -19,8 +19,17 @@ from attrs import define, field
 
 from streamkit.dialects.ai_sdk.media import read_file
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
-from streamkit.dialects.ai_sdk.wire import ANSWERED_CALL, ASIDES, FILE, NEWEST, STOP_REASONS, VENDOR, decode_usage
-from streamkit.dialects.members.known import KEPT, Members
+from streamkit.dialects.ai_sdk.wire import (
+    ANSWERED_CALL,
+    ASIDES,
+    CHUNKS,
+    FILE,
+    NEWEST,
+    SHOWN,
+    STOP_REASONS,
+    VENDOR,
+    decode_usage,
+)
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
@@ -44,52 +53,12 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The method that reads each chunk, and what is read of it. Chunks of this dialect's alone are kept as they are.
-READERS: Mapping[str, str] = {
-    "start": "_message_start",
-    "start-step": "_nothing",
-    "text-start": "_part_start",
-    "text-delta": "_part_delta",
-    "text-end": "_part_end",
-    "reasoning-start": "_part_start",
-    "reasoning-delta": "_part_delta",
-    "reasoning-end": "_part_end",
-    "tool-input-start": "_call_start",
-    "tool-input-delta": "_call_delta",
-    "tool-input-available": "_call_end",
-    "tool-input-error": "_call_end",
-    "error": "_error",
-    "abort": "_abort",
-    "finish-step": "_nothing",
-    "finish": "_finish",
-}
-PART = Members("type", "id", "providerMetadata")
-#: What a call says of itself beside its name and its input: how it is shown.
-SHOWN = ("dynamic", "title", "toolMetadata")
-CALL = Members(
-    "type", "toolCallId", "toolName", "inputEncoding", "input", "providerMetadata", "providerExecuted", *SHOWN
-)
 #: Chunks with what a tool said.
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
-MEMBERS: Mapping[str, Members] = {
-    "start": Members("type", "messageId", "messageMetadata"),
-    "start-step": Members("type"),
-    **dict.fromkeys(("text-start", "text-end", "reasoning-start", "reasoning-end"), PART),
-    **dict.fromkeys(("text-delta", "reasoning-delta"), PART.also("delta")),
-    "tool-input-start": CALL,
-    "tool-input-delta": Members("type", "toolCallId", "inputTextDelta"),
-    "tool-input-available": CALL,
-    "tool-input-error": CALL.also("errorText"),
-    "error": Members("type", "errorText"),
-    "abort": Members("type", "reason"),
-    "finish-step": Members("type"),
-    "finish": Members("type", "finishReason", "messageMetadata"),
-    **dict.fromkeys((*ASIDES, *NEWEST), KEPT),
-}
 #: Chunks in which an error is the response's, not a tool's.
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
 #: Chunks that no other dialect has.
-OWN = READERS.keys() - {"start", "error", "abort", "finish"}
+OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
 
 
 @define
@@ -157,13 +126,13 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     def _take_in(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind in READERS:
+        if kind in CHUNKS:
             self.recognised = True
             if self._finished:
                 self.behind_end(self._read, document)
             else:
                 self._read(document)
-        elif kind in MEMBERS or kind.startswith("data-"):
+        elif kind in ASIDES or kind in NEWEST or kind.startswith("data-"):
             self.recognised = True
             if self._finished:
                 self.report.repair("after_end")
@@ -177,14 +146,16 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             self.unknown_frame(kind or "chunk", document)
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
-        found: Any = means or ASIDES.get(kind, "unknown_event" if kind in NEWEST else "metadata")
-        self.out.append(Aside(VENDOR, found, kind, document))
+        if means is None:
+            means = ASIDES[kind][0] if kind in ASIDES else "unknown_event" if kind in NEWEST else "metadata"
+        self.out.append(Aside(VENDOR, means, kind, document))
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]
         if kind not in {"start", "error"}:
             self.ensure_started()
-        self.read_and_keep(getattr(self, READERS[kind]), document, MEMBERS[kind], f"{kind}.")
+        chunk = CHUNKS[kind]
+        self.read_and_keep(getattr(self, chunk.method), document, chunk.members, f"{kind}.")
         if kind in OF_RESPONSE:
             self.read_error(document)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.ai_sdk.wire import FINISH_REASONS, NEWEST, is_refused
+from streamkit.dialects.ai_sdk.wire import ASIDES, CHUNKS, FINISH_REASONS, NEWEST, is_refused
 from streamkit.dialects.linting.explain import COMMON_HINTS, MESSAGE_HINTS, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, Severity, is_text, shown
 from streamkit.framing.frame import Frame
@@ -44,21 +44,8 @@ HINTS: Hints = {
 }
 #: The members that each chunk must have, all of them strings.
 TEXTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("start", "start-step", "finish-step", "finish", "abort", "message-metadata"), ()),
-    **dict.fromkeys(("text-start", "text-end", "reasoning-start", "reasoning-end"), ("id",)),
-    **dict.fromkeys(("text-delta", "reasoning-delta"), ("id", "delta")),
-    "tool-input-start": ("toolCallId", "toolName"),
-    "tool-input-delta": ("toolCallId", "inputTextDelta"),
-    "tool-input-available": ("toolCallId", "toolName"),
-    "tool-input-error": ("toolCallId", "toolName", "errorText"),
-    "tool-output-available": ("toolCallId",),
-    "tool-output-error": ("toolCallId", "errorText"),
-    "tool-output-denied": ("toolCallId",),
-    "tool-approval-request": ("approvalId", "toolCallId"),
-    "source-url": ("sourceId", "url"),
-    "source-document": ("sourceId", "mediaType", "title"),
-    "file": ("url", "mediaType"),
-    "error": ("errorText",),
+    **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
+    **{kind: needs for kind, (_, needs) in ASIDES.items()},
 }
 #: Members that may be left out, and must then be strings.
 OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")

@@ -12,10 +12,11 @@ from typing import Any, Final
 from attrs import frozen
 
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.known import Event, Members
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
-from streamkit.events import StopReason, UsageReported
+from streamkit.events import AsideKind, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
@@ -45,17 +46,44 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "other": "other",
     "unknown": "other",  # of version 5
 }
-#: Chunks that this dialect alone has, and what each is for others; those of ``data-NAME`` join them. The reader ends at a
-#: type that it does not know, so no other chunk of an answer is written again.
-ASIDES: Final[Mapping[str, str]] = {
-    "source-url": "citation",
-    "source-document": "citation",
-    "tool-output-available": "server_tool",
-    "tool-output-error": "server_tool",
-    "tool-output-denied": "server_tool",
-    "tool-approval-request": "client_tool",
-    FILE: "metadata",
-    "message-metadata": "metadata",
+#: What a call says of itself beside its name and its input: how it is shown.
+SHOWN: Final = ("dynamic", "title", "toolMetadata")
+_METADATA: Final = "providerMetadata"
+_CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
+
+
+def _chunk(method: str, *needs: str, also: tuple[str, ...] = ()) -> Event:
+    """A chunk of which these members are read."""
+    return Event(method, Members("type", *needs, *also), needs)
+
+
+#: The chunks of an answer that other dialects can say too.
+CHUNKS: Final[Mapping[str, Event]] = {
+    "start": _chunk("_message_start", also=("messageId", "messageMetadata")),
+    "start-step": _chunk("_nothing"),
+    **dict.fromkeys(("text-start", "reasoning-start"), _chunk("_part_start", "id", also=(_METADATA,))),
+    **dict.fromkeys(("text-delta", "reasoning-delta"), _chunk("_part_delta", "id", "delta", also=(_METADATA,))),
+    **dict.fromkeys(("text-end", "reasoning-end"), _chunk("_part_end", "id", also=(_METADATA,))),
+    "tool-input-start": _chunk("_call_start", "toolCallId", "toolName", also=_CALL),
+    "tool-input-delta": _chunk("_call_delta", "toolCallId", "inputTextDelta"),
+    "tool-input-available": _chunk("_call_end", "toolCallId", "toolName", also=_CALL),
+    "tool-input-error": _chunk("_call_end", "toolCallId", "toolName", "errorText", also=_CALL),
+    "error": _chunk("_error", "errorText"),
+    "abort": _chunk("_abort", also=("reason",)),
+    "finish-step": _chunk("_nothing"),
+    "finish": _chunk("_finish", also=("finishReason", "messageMetadata")),
+}
+#: Chunks that this dialect alone has: what each is for others, and the strings that it must have. Those of ``data-NAME`` join
+#: them. The reader ends at a type that it does not know, so no other chunk of an answer is written again.
+ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
+    "source-url": ("citation", ("sourceId", "url")),
+    "source-document": ("citation", ("sourceId", "mediaType", "title")),
+    "tool-output-available": ("server_tool", ("toolCallId",)),
+    "tool-output-error": ("server_tool", ("toolCallId", "errorText")),
+    "tool-output-denied": ("server_tool", ("toolCallId",)),
+    "tool-approval-request": ("client_tool", ("approvalId", "toolCallId")),
+    FILE: ("metadata", ("url", "mediaType")),
+    "message-metadata": ("metadata", ()),
 }
 #: The aside of a call that the server ran itself, with its output.
 ANSWERED_CALL: Final = "tool"

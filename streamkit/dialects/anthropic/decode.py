@@ -18,14 +18,17 @@ from attrs import define
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
+    BLOCK,
+    DELTAS,
     ERROR_TYPES,
+    EVENTS,
     MESSAGE_DELTA,
     STOP_REASONS,
     VENDOR,
     decode_usage,
     without_defaults,
 )
-from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
+from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
@@ -42,36 +45,13 @@ from streamkit.events import (
 )
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The method that reads each event.
-READERS: Mapping[str, str] = {
-    "message_start": "_message_start",
-    "content_block_start": "_block_start",
-    "content_block_delta": "_block_delta",
-    "content_block_stop": "_block_stop",
-    "message_delta": "_message_delta",
-    "message_stop": "_message_stop",
-    "error": "_error",
-    "ping": "_ping",
-}
 #: Those that an ``event:`` line may name alone: a bare ``ping`` or ``error`` is not only Anthropic's.
-STREAMED = READERS.keys() - {"error", "ping"}
+STREAMED = EVENTS.keys() - {"error", "ping"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
-#: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
-BLOCK = Members("type", "text", "citations", "thinking", "signature", "data")
+#: A call keeps the members of its block itself.
 CALL_START = Members("type", "index", "content_block")
-#: What is read of each event.
-MEMBERS: Mapping[str, Members] = {
-    "message_start": Members("type", "message"),
-    "content_block_start": Members("type", "index", content_block=BLOCK),
-    "content_block_delta": Members("type", "index", "delta"),
-    "content_block_stop": Members("type", "index"),
-    "message_delta": kept("type", "delta", "usage"),
-    "message_stop": Members("type"),
-    "ping": Members("type"),
-    "error": KEPT,
-}
 #: The counts that make up the input. Where all of them are 0 at the end, some gateways do not know them there.
 INPUT_COUNTS = frozenset({"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
 NONE: frozenset[str] = frozenset()
@@ -79,14 +59,6 @@ NONE: frozenset[str] = frozenset()
 ENDINGS = frozenset({"stop_reason", "stop_sequence"})
 #: Counts that a usage object may have; each frame repeats them all.
 COUNTS = 64
-#: The block that each delta belongs into, and the delta's own field.
-DELTAS = {
-    "text_delta": ("text", "text"),
-    "citations_delta": ("text", "citation"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("thinking", "signature"),
-    "input_json_delta": ("tool_use", "partial_json"),
-}
 #: By kind of block, the delta that has its text, and where.
 BLOCK_TEXTS = {
     DELTAS[kind][0]: (kind, DELTAS[kind][1]) for kind in ("text_delta", "thinking_delta", "input_json_delta")
@@ -128,7 +100,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
     idle = frozenset()
     learns_alone = False
     block_type = Block
-    members: ClassVar[Mapping[str, Members]] = MEMBERS
+    #: What is read of each event.
+    members: ClassVar[Mapping[str, Members]] = {kind: event.members for kind, event in EVENTS.items()}
 
     _id: str | None = None
     # Of the block whose text goes on:
@@ -166,7 +139,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             and not self._stopped
         ):  # nearly all others: nothing of it is odd
             self.recognised = True
-            getattr(self, READERS[kind])(document)
+            getattr(self, EVENTS[kind].method)(document)
             return
         self._event(document)
 
@@ -203,7 +176,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Any event, looked at from all sides."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
-        if kind in READERS:
+        if kind in EVENTS:
             self.recognised = True
             if self.event == "message":
                 self.report.repair("event_name_missing")
@@ -216,7 +189,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if kind == "ping":
             self.keep_unread(document, self.members[kind])
         elif self._stopped:
-            self.behind_end(getattr(self, READERS[kind]), document)
+            self.behind_end(getattr(self, EVENTS[kind].method), document)
         else:
             self._read(document, kind)
         if kind != "error" and not ERROR_MEMBERS.isdisjoint(document):
@@ -224,7 +197,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _read(self, document: dict[str, Any], kind: str) -> None:
         """An event of the message, and what nobody reads of it."""
-        read, members, block = getattr(self, READERS[kind]), self.members[kind], document.get("content_block")
+        read, members, block = getattr(self, EVENTS[kind].method), self.members[kind], document.get("content_block")
         if members.open or (document.keys() <= members.names and (not members.inner or _is_read(block))):
             read(document)
             return

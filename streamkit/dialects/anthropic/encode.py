@@ -19,6 +19,7 @@ from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
     CALL_DEFAULTS,
     DELTA_USAGE_DEFAULTS,
+    EVENTS,
     INEXACT_STOPS,
     MESSAGE_DEFAULTS,
     MESSAGE_DELTA,
@@ -94,12 +95,8 @@ END = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b%b}\n\n'
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 )
-#: Members of the events of a block that only Anthropic understands.
-BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
-    "content_block_start": frozenset({"type", "index", "content_block"}),
-    "content_block_delta": frozenset({"type", "index", "delta"}),
-    "content_block_stop": frozenset({"type", "index"}),
-}
+#: The events of a block that only Anthropic understands.
+BLOCK_FRAMES = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
 #: Names of events and blocks that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
@@ -190,7 +187,7 @@ class AnthropicEncoder(BlockEncoder):
             else:
                 self._beside_delta = {**self._beside_delta, name: event.raw}
         elif event.type in BLOCK_FRAMES:
-            if not event.raw.keys() <= BLOCK_FRAMES[event.type]:  # what stands beside the block has no place
+            if not event.raw.keys() <= EVENTS[event.type].members.names:  # what stands beside the block has no place
                 self.lose(event.kind)
             key = ("raw", event.block)
             block, delta = self._blocks.find(key), details_of(event.raw, "delta")

@@ -9,11 +9,11 @@ Source: dialects.md §0.4, §3.1, §3.3, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from attrs import define, field
 
+from streamkit.dialects.anthropic.wire import DELTAS, EVENTS
 from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_filled, is_text, shown
 from streamkit.framing.frame import Frame
@@ -64,16 +64,9 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 53), Hint("finish_derived", None)),
 }
-#: For each delta that is known: the member it carries, and the blocks it belongs to.
-DELTAS: Mapping[str, tuple[str, frozenset[str]]] = {
-    "text_delta": ("text", frozenset({"text"})),
-    "citations_delta": ("citation", frozenset({"text"})),
-    "thinking_delta": ("thinking", frozenset({"thinking"})),
-    "signature_delta": ("signature", frozenset({"thinking"})),
-    "input_json_delta": ("partial_json", frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})),
-}
-#: Blocks that take no other deltas than those above; of the rest nothing is claimed.
-KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"})
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+#: Blocks that take no other deltas than those of ``DELTAS``; of the rest nothing is claimed.
+KNOWN_BLOCKS = CALLS | {"text", "thinking", "redacted_thinking"}
 
 
 @define
@@ -108,15 +101,6 @@ class AnthropicLinter(GrammarChecker):
         self._stop_reason_seen = False
         self._stopped = False
         self._failed = False
-        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "message_start": self._message_start,
-            "content_block_start": self._block_start,
-            "content_block_delta": self._block_delta,
-            "content_block_stop": self._block_stop,
-            "message_delta": self._message_delta,
-            "message_stop": self._message_stop,
-            "error": self._error,
-        }
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -138,8 +122,7 @@ class AnthropicLinter(GrammarChecker):
         if not self._started and kind not in {"message_start", "ping", "error"}:
             self.broken("message_start", f"{shown(kind)} before message_start")
             self._started = True
-        if kind in self._handlers:
-            self._handlers[kind](document)
+        self.judge(EVENTS.get(kind), document)
 
     def close(self) -> None:
         if self._stopped or self._failed:
@@ -204,8 +187,7 @@ class AnthropicLinter(GrammarChecker):
         self._open = _Block(index, block["type"])
         if block["type"] == "text":
             self._open.filled = bool(block.get("text"))
-            if not is_text(block.get("text")):
-                self.broken("block", f"text is {shown(block.get('text'))}")
+            self.member(block, "text", is_text, "block")
         elif block["type"] == "tool_use":
             self._tool_use(block)
 
@@ -229,11 +211,11 @@ class AnthropicLinter(GrammarChecker):
         kind = delta["type"]
         if block.signed:
             self.broken("signature", f"{kind} after the signature")
-        member, blocks = DELTAS.get(kind, ("", KNOWN_BLOCKS))
-        if not member:
+        if kind not in DELTAS:
             return
+        belongs, member = DELTAS[kind]
         value = delta.get(member)
-        if block.type in KNOWN_BLOCKS and block.type not in blocks:
+        if block.type in KNOWN_BLOCKS and block.type not in (CALLS if belongs == "tool_use" else {belongs}):
             self.broken("delta", f"{kind} in a block of type {shown(block.type)}")
         elif not isinstance(value, dict if kind == "citations_delta" else str):
             self.broken("delta", f"{member} is {shown(value)}")

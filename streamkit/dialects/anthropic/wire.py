@@ -14,6 +14,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Response
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.known import KEPT, Event, Members, kept
 from streamkit.dialects.members.values import count_of, counts_of
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
@@ -25,6 +26,26 @@ from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
 FORMS[VENDOR] = "block"
+#: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
+BLOCK: Final = Members("type", "text", "citations", "thinking", "signature", "data")
+EVENTS: Final[Mapping[str, Event]] = {
+    "message_start": Event("_message_start", Members("type", "message")),
+    "content_block_start": Event("_block_start", Members("type", "index", content_block=BLOCK)),
+    "content_block_delta": Event("_block_delta", Members("type", "index", "delta")),
+    "content_block_stop": Event("_block_stop", Members("type", "index")),
+    "message_delta": Event("_message_delta", kept("type", "delta", "usage")),
+    "message_stop": Event("_message_stop", Members("type")),
+    "error": Event("_error", KEPT),
+    "ping": Event("_ping", Members("type")),
+}
+#: The block that each delta belongs into, and the delta's own field.
+DELTAS: Final[Mapping[str, tuple[str, str]]] = {
+    "text_delta": ("text", "text"),
+    "citations_delta": ("text", "citation"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": ("tool_use", "partial_json"),
+}
 #: What stands before the name of a field of a message_delta, as an aside.
 MESSAGE_DELTA = "message_delta."
 #: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.

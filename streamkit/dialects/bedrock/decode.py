@@ -14,17 +14,16 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define
 
-from streamkit.dialects.anthropic.decode import MEMBERS as NATIVE_MEMBERS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.bedrock.images import IMAGE, read_image
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
+    DELTAS,
     ERROR,
     EVENTS,
     EXCEPTION,
@@ -34,13 +33,14 @@ from streamkit.dialects.bedrock.wire import (
     METADATA,
     METRICS,
     PADDING,
+    REASONING,
     SIGNER,
     STOP_REASONS,
     VENDOR,
     decode_usage,
     exception_of,
 )
-from streamkit.dialects.members.known import EVENT, KEPT, Members, kept
+from streamkit.dialects.members.known import EVENT, Members
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.error_bodies import message_in
@@ -60,36 +60,9 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.failed_turns import FAILING
 
-#: What is read of each message; blocks that only Bedrock understands are kept whole.
-OF_EVENTS: Mapping[str, Members] = {
-    "messageStart": KEPT,
-    "contentBlockStart": Members("contentBlockIndex", PADDING, start=Members("toolUse")),
-    "contentBlockDelta": Members("contentBlockIndex", PADDING, delta=kept(toolUse=Members("input"))),
-    "contentBlockStop": Members("contentBlockIndex", PADDING),
-    "messageStop": Members("stopReason", "additionalModelResponseFields", PADDING),
-    "metadata": KEPT,
-    KEEP_ALIVE: Members(PADDING),
-}
-#: The method that reads each message.
-READERS: Mapping[str, str] = {
-    "messageStart": "_message_start",
-    "contentBlockStart": "_block_start",
-    "contentBlockDelta": "_block_delta",
-    "contentBlockStop": "_block_stop",
-    "messageStop": "_message_stop",
-    "metadata": "_metadata",
-}
-#: The member of each delta that streamkit reads, and the kind of block that it belongs into.
-MEMBERS: Final[Mapping[str, str]] = {
-    "text": "text",
-    "citation": "text",
-    "reasoningContent": "reasoning",
-    "toolUse": "toolUse",
-}
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
-REASONING = ("text", "signature", "redactedContent")
 #: Members of a start, or of a delta, of the tools that the provider runs itself.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
@@ -116,7 +89,7 @@ class NativeDecoder(AnthropicDecoder):
     """Anthropic's decoder for events that come through InvokeModel."""
 
     dialect = "bedrock"
-    members: ClassVar = {kind: members.also(METRICS) for kind, members in NATIVE_MEMBERS.items()}
+    members: ClassVar = {kind: members.also(METRICS) for kind, members in AnthropicDecoder.members.items()}
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
@@ -140,15 +113,15 @@ class BedrockDecoder(BlockDecoder[Block]):
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
-        elif event in READERS and self._native is None:
+        elif event in EVENTS and self._native is None:
             document = self.load(frame)
             if document is not None:
                 self.recognised = True
-                reader = getattr(self, READERS[event])
+                reader = getattr(self, EVENTS[event].method)
                 if self._stopped and event != "metadata":
                     self.behind_end(reader, document)
                 else:
-                    self.read_and_keep(reader, document, OF_EVENTS[event], f"{event}.")
+                    self.read_and_keep(reader, document, EVENTS[event].members, f"{event}.")
                 self.read_error(document)
         elif event == CHUNK and not self._started:
             self._chunk(frame)
@@ -156,7 +129,7 @@ class BedrockDecoder(BlockDecoder[Block]):
             self._failed(frame)
         elif event == KEEP_ALIVE:
             if self._started and (document := self.load(frame)) is not None:
-                self.keep_unread(document, OF_EVENTS[KEEP_ALIVE], where=f"{KEEP_ALIVE}.")
+                self.keep_unread(document, Members(PADDING), where=f"{KEEP_ALIVE}.")
         elif not self.recognised:
             self.foreign_frame()
         elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):
@@ -227,7 +200,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         for member, value in delta.items():
             if value is None:
                 continue
-            belongs = MEMBERS.get(member)
+            belongs = DELTAS.get(member)
             if belongs is None and block is None:
                 self._aside(document, self._open_raw(index, delta))
                 return

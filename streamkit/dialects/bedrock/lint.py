@@ -12,14 +12,13 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.wire import only_member
+from streamkit.dialects.bedrock.wire import CHUNK, DELTAS, EVENTS, REASONING, only_member
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -100,8 +99,6 @@ HINTS: Hints = {
     "native": NATIVE,
     NO_RULE: NATIVE_HINTS[NO_RULE],
 }
-#: The deltas that are judged, and the kinds of their blocks: what only the vendor understands is let through.
-DELTAS = frozenset({"text", "citation", "reasoningContent", "toolUse"})
 
 
 @define
@@ -128,14 +125,6 @@ class BedrockLinter(GrammarChecker):
         self._native: AnthropicLinter | None = None
         self._open: _Block | None = None
         self._next_index = 0
-        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "messageStart": self._message_start,
-            "contentBlockStart": self._block_start,
-            "contentBlockDelta": self._block_delta,
-            "contentBlockStop": self._block_stop,
-            "messageStop": self._message_stop,
-            "metadata": self._metadata,
-        }
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -167,8 +156,8 @@ class BedrockLinter(GrammarChecker):
             self.broken("headers", f":message-type is {shown(kind)}, :event-type {shown(event)}")
         if frame.headers.get(":content-type") != "application/json":
             self.broken("content_type", f":content-type is {shown(frame.headers.get(':content-type'))}", "note")
-        chunk, handler = frame.event == "chunk", self._handlers.get(frame.event)
-        if (chunk and self._started) or (handler is not None and self._native is not None):
+        chunk, known = frame.event == CHUNK, frame.event in EVENTS
+        if (chunk and self._started) or (known and self._native is not None):
             self.broken("kind", f"{shown(frame.event)} among events of the other kind")
             return
         document = self.load(frame)
@@ -176,13 +165,13 @@ class BedrockLinter(GrammarChecker):
             return
         if chunk:
             self._chunk(document)
-        elif handler is not None:
+        elif known:
             if not self._started and frame.event != "messageStart":
                 self.broken("message_start", f"{shown(frame.event)} before messageStart", "note")
             self._started = True
             if self._stopped and frame.event != "metadata":
                 self.broken("after_stop", f"{shown(frame.event)} after messageStop")
-            handler(document)
+            self.judge(EVENTS[frame.event], document)
 
     def _exception(self, frame: Frame) -> None:
         self._failed = True
@@ -202,8 +191,7 @@ class BedrockLinter(GrammarChecker):
     def _message_stop(self, document: dict[str, Any]) -> None:
         self._none_open("messageStop")
         self._stopped = True
-        if not is_filled(document.get("stopReason")):
-            self.broken("message_stop", f"stopReason is {shown(document.get('stopReason'))}")
+        self.member(document, "stopReason", is_filled, "message_stop")
 
     def _metadata(self, document: dict[str, Any]) -> None:
         if not self._stopped:
@@ -288,7 +276,7 @@ class BedrockLinter(GrammarChecker):
                 return
             block = self._begin(document, kind)
         block.kind = block.kind or kind
-        if member not in DELTAS or block.kind not in DELTAS:
+        if member not in DELTAS or block.kind not in DELTAS:  # what only the vendor understands is let through
             return
         if block.kind != kind:
             self.broken("delta", f"{member} in a block of {block.kind}")
@@ -312,7 +300,7 @@ class BedrockLinter(GrammarChecker):
         member, value = only_member(delta)
         if not member:
             self.broken("delta", f"reasoningContent is {shown(delta)}")
-        elif member in {"text", "signature", "redactedContent"}:
+        elif member in REASONING:
             self._text(member, value)
             if block.signed and value != "":
                 self.broken("signature", f"{'a signature' if member == 'signature' else member} after the signature")

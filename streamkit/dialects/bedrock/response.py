@@ -18,11 +18,12 @@ import orjson
 from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, messages_of, text_block
-from streamkit.dialects.bedrock.decode import OF_EVENTS, READERS, BedrockDecoder
+from streamkit.dialects.bedrock.decode import BedrockDecoder
 from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception
 from streamkit.dialects.bedrock.images import write_image
 from streamkit.dialects.bedrock.wire import (
     BODY_FIELDS,
+    EVENTS,
     EXTRA_FIELDS,
     INEXACT_STOPS,
     METADATA,
@@ -87,7 +88,7 @@ class BedrockBodyDecoder(BedrockDecoder):
     def _read(self, event: str, payload: dict[str, Any]) -> None:
         """Read what stands in a message of its own in a stream."""
         self.frame = Frame(b"", event=event)
-        self.read_and_keep(getattr(self, READERS[event]), payload, OF_EVENTS[event], f"{event}.")
+        self.read_and_keep(getattr(self, EVENTS[event].method), payload, EVENTS[event].members, f"{event}.")
 
     def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
         for member, found in block.items():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
+from streamkit.dialects.members.known import KEPT, Event, Members, kept
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, http_status
 from streamkit.dialects.vocabulary.sealed_reasoning import MAKERS
@@ -24,16 +25,31 @@ SIGNER = ANTHROPIC
 MAKERS[VENDOR] = SIGNER
 #: The event type of InvokeModelWithResponseStream, which carries the model's own events.
 CHUNK = "chunk"
-#: The event types of ConverseStream.
-EVENTS = frozenset(
-    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
-)
+#: Random characters that hide the length of a payload.
+PADDING = "p"
+#: The event types of ConverseStream; blocks that only Bedrock understands are kept whole.
+EVENTS: Final[Mapping[str, Event]] = {
+    "messageStart": Event("_message_start", KEPT),
+    "contentBlockStart": Event("_block_start", Members("contentBlockIndex", PADDING, start=Members("toolUse"))),
+    "contentBlockDelta": Event(
+        "_block_delta", Members("contentBlockIndex", PADDING, delta=kept(toolUse=Members("input")))
+    ),
+    "contentBlockStop": Event("_block_stop", Members("contentBlockIndex", PADDING)),
+    "messageStop": Event("_message_stop", Members("stopReason", "additionalModelResponseFields", PADDING)),
+    "metadata": Event("_metadata", KEPT),
+}
+#: The member of each delta that streamkit reads, and the kind of block that it belongs into; and those of reasoning.
+DELTAS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "citation": "text",
+    "reasoningContent": "reasoning",
+    "toolUse": "toolUse",
+}
+REASONING: Final = ("text", "signature", "redactedContent")
 #: What begins ``Frame.event`` for messages of the other two types.
 EXCEPTION, ERROR = "exception:", "error:"
 #: An event that means nothing: the readers of botocore and of the other SDKs skip event types that their model does not name.
 KEEP_ALIVE = "keepAlive"
-#: Random characters that hide the length of a payload.
-PADDING = "p"
 #: Types of asides: members of the last two messages.
 EXTRA_FIELDS, METADATA = "messageStop.additionalModelResponseFields", "metadata."
 METRICS = "amazon-bedrock-invocationMetrics"

@@ -11,7 +11,6 @@ Source: dialects.md §0.3, §6.2, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import define
@@ -19,13 +18,15 @@ from attrs import define
 from streamkit.dialects.cohere.wire import (
     CITATION,
     CONTENT_START,
+    DEBUG,
+    EVENTS,
     FAILURES,
     STOP_REASONS,
+    TEXT_KINDS,
     VENDOR,
     decode_usage,
     sound_usage,
 )
-from streamkit.dialects.members.known import KEPT, Members, kept
 from streamkit.dialects.members.values import has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
@@ -48,7 +49,7 @@ from streamkit.text.quoting import quoted
 
 #: What is read of a delta, of its content, and of a call.
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
-CONTENT_FIELDS: Final = frozenset({"type", "text", "thinking"})
+CONTENT_FIELDS: Final = frozenset({"type", *TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 #: What is read of a start and of the delta of an end.
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
@@ -56,49 +57,8 @@ END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
 #: What is read of a whole body, and of the message in it. The rest is the vendor's own.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
-#: Kinds of content that are text.
-TEXT_KINDS: Final = ("text", "thinking")
-
-
-def _of_message(**members: Members) -> Members:
-    """An event whose ``delta`` has a ``message``."""
-    return Members("type", "index", delta=Members(message=Members(**members)))
-
-
-CALL = Members("name", "arguments")
-#: The event that means something to Cohere alone, and its aside.
-DEBUG: Final = "debug"
-#: What is read of each event. What only Cohere understands of a content is kept whole.
-MEMBERS: Final[Mapping[str, Members]] = {
-    "message-start": kept(delta=Members("message")),
-    "content-start": _of_message(content=KEPT),
-    "content-delta": kept(delta=Members(message=Members(content=KEPT))),
-    "content-end": Members("type", "index"),
-    "tool-plan-delta": Members("type", delta=Members(message=Members("tool_plan"))),
-    "tool-call-start": _of_message(tool_calls=kept(function=CALL)),
-    "tool-call-delta": _of_message(tool_calls=Members(function=CALL)),
-    "tool-call-end": Members("type", "index"),
-    "citation-start": _of_message(citations=KEPT),
-    "citation-end": Members("type", "index"),
-    "message-end": Members("type", "id", "delta"),
-    DEBUG: KEPT,
-}
-EVENTS: Final = frozenset(MEMBERS.keys() - {DEBUG})
-#: The method that reads each event.
-READERS: Final[Mapping[str, str]] = {
-    "message-start": "message_start",
-    "content-start": "content_start",
-    "content-delta": "content_delta",
-    "content-end": "content_end",
-    "tool-plan-delta": "tool_plan",
-    "tool-call-start": "call_start",
-    "tool-call-delta": "call_delta",
-    "tool-call-end": "call_end",
-    "citation-start": "citation",
-    "citation-end": "pass_over",
-    "message-end": "message_end",
-    DEBUG: "debug",
-}
+#: The events that nobody else has.
+OWN: Final = EVENTS.keys() - {DEBUG}
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -106,7 +66,7 @@ def recognises(event: str, document: Any) -> bool:
     if not isinstance(document, dict):
         return False
     kind = document.get("type") or event
-    return isinstance(kind, str) and kind in EVENTS
+    return isinstance(kind, str) and kind in OWN
 
 
 @define
@@ -150,8 +110,8 @@ class CohereDecoder(FrameDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind not in READERS:
-            if (named := self.named_by_its_line(document, EVENTS)) is not None:
+        if kind not in EVENTS:
+            if (named := self.named_by_its_line(document, OWN)) is not None:
                 self.decode(named)
             else:
                 self.unknown_frame(kind or "event", document)
@@ -159,11 +119,12 @@ class CohereDecoder(FrameDecoder):
         self.recognised = True
         if self.event == "message":
             self.report.repair("event_name_missing")
-        reader = getattr(self, READERS[kind])
+        event = EVENTS[kind]
+        reader = getattr(self, event.method)
         if self._ended:
             self.behind_end(reader, document)
         else:
-            self.read_and_keep(reader, document, MEMBERS[kind], f"{kind}.")
+            self.read_and_keep(reader, document, event.members, f"{kind}.")
         self.read_error(document)
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
@@ -315,13 +276,13 @@ class CohereDecoder(FrameDecoder):
                 self._plan = self._number()
             self.out.append(ReasoningDelta(text, 0, self._plan, "summary"))
 
-    def citation(self, document: dict[str, Any]) -> None:
+    def citation_start(self, document: dict[str, Any]) -> None:
         """A citation, which comes whole with its start."""
         self.ensure_started()
         if citation := self.fields(self.message(document).get("citations")):
             self.out.append(Aside(VENDOR, "citation", CITATION, citation))
 
-    def pass_over(self, document: dict[str, Any]) -> None:
+    def citation_end(self, document: dict[str, Any]) -> None:
         """The end of a citation, which came whole with its start."""
 
     # -- tool calls ------------------------------------------------------------------------------------------------
@@ -447,7 +408,7 @@ class CohereBodyDecoder(CohereDecoder):
             self._contents(message)
             self._tool_calls(message)
             for citation in self.items(message.get("citations")):
-                self.citation(_in_delta("citations", citation))
+                self.citation_start(_in_delta("citations", citation))
             self._logprobs(document)
             end = {name: document.get(name) for name in ("finish_reason", "usage")}
             self.message_end({"delta": {**end, "error": error_in(document)}})
@@ -479,7 +440,7 @@ class CohereBodyDecoder(CohereDecoder):
         for index, (step, call) in enumerate(listed):
             self.call_path = ("message", "tool_calls", *step)
             document = {"index": index, **_in_delta("tool_calls", call)}
-            self.read_and_keep(self.call_start, document, MEMBERS["tool-call-start"], "tool-call-start.")
+            self.read_and_keep(self.call_start, document, EVENTS["tool-call-start"].members, "tool-call-start.")
             self.call_end(document)
 
     def _logprobs(self, document: dict[str, Any]) -> None:

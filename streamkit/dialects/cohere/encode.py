@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.cohere.decode import DEBUG
-from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason
+from streamkit.dialects.cohere.wire import DEBUG, VENDOR, encode_usage, finish_reason
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue

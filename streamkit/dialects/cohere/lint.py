@@ -9,10 +9,9 @@ Source: dialects.md §0.3, §0.4, §6.2, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.cohere.wire import FAILURES, is_count, message_of
+from streamkit.dialects.cohere.wire import EVENTS, FAILURES, TEXT_KINDS, is_count, message_of
 from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
@@ -54,7 +53,6 @@ HINTS: Hints = {
 }
 #: The kind of block, and the index, of what is open.
 Open = tuple[str, object]
-TEXT_KINDS = ("text", "thinking")
 
 
 class CohereLinter(GrammarChecker):
@@ -71,19 +69,6 @@ class CohereLinter(GrammarChecker):
         self._kind: object = None  # of the open block of content
         self._next = {"content": 0, "call": 0}
         self._citation: object = None
-        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "message-start": self._message_start,
-            "content-start": self._content_start,
-            "content-delta": self._content_delta,
-            "content-end": lambda document: self._stop(document, "content"),
-            "tool-plan-delta": self._tool_plan,
-            "tool-call-start": self._call_start,
-            "tool-call-delta": self._call_delta,
-            "tool-call-end": lambda document: self._stop(document, "call"),
-            "citation-start": self._citation_start,
-            "citation-end": self._citation_end,
-            "message-end": self._message_end,
-        }
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -104,14 +89,13 @@ class CohereLinter(GrammarChecker):
         if not self._started and kind not in {"message-start", "message-end"}:
             self.broken("message_start", f"{shown(kind)} before message-start")
             self._started = True
-        if kind in self._handlers:
-            self._handlers[kind](document)
+        self.judge(EVENTS.get(kind), document)
 
     def close(self) -> None:
         if not self._ended:
             self.broken("truncated", "the stream ends before message-end")
 
-    def _message_start(self, document: dict[str, Any]) -> None:
+    def message_start(self, document: dict[str, Any]) -> None:
         if self._started:
             self.broken("message_start", "message-start again")
         self._started = True
@@ -119,7 +103,7 @@ class CohereLinter(GrammarChecker):
         if not is_filled(document.get("id")) or role != "assistant":
             self.broken("message", f"id is {shown(document.get('id'))}, role {shown(role)}")
 
-    def _message_end(self, document: dict[str, Any]) -> None:
+    def message_end(self, document: dict[str, Any]) -> None:
         self._ended = True
         delta = document.get("delta")
         if not isinstance(delta, dict) or not is_filled(delta.get("finish_reason")):
@@ -172,7 +156,7 @@ class CohereLinter(GrammarChecker):
         if self._is_open(document, what):
             self._open = None
 
-    def _content_start(self, document: dict[str, Any]) -> None:
+    def content_start(self, document: dict[str, Any]) -> None:
         self._start(document, "content", "block_index")
         content = message_of(document).get("content")
         self._kind = None
@@ -183,7 +167,7 @@ class CohereLinter(GrammarChecker):
         if self._kind in TEXT_KINDS and not is_text(content.get(self._kind)):
             self.broken("content", f"{self._kind} is {shown(content.get(self._kind))}")
 
-    def _content_delta(self, document: dict[str, Any]) -> None:
+    def content_delta(self, document: dict[str, Any]) -> None:
         if not self._is_open(document, "content"):
             return
         content = message_of(document).get("content")
@@ -196,15 +180,15 @@ class CohereLinter(GrammarChecker):
         if found != [self._kind]:
             self.broken("content_kind", f"{' and '.join(found) or 'nothing'} in a block of {self._kind}")
         for name in found:
-            if not is_text(content[name]):
-                self.broken("content", f"{name} is {shown(content[name])}")
+            self.member(content, name, is_text, "content")
 
-    def _tool_plan(self, document: dict[str, Any]) -> None:
+    def content_end(self, document: dict[str, Any]) -> None:
+        self._stop(document, "content")
+
+    def tool_plan(self, document: dict[str, Any]) -> None:
         if self._open is not None:
             self.broken("block_order", f"tool-plan-delta while {self._open[0]} {shown(self._open[1])} is open")
-        plan = message_of(document).get("tool_plan")
-        if not is_text(plan):
-            self.broken("tool_plan", f"tool_plan is {shown(plan)}")
+        self.member(message_of(document), "tool_plan", is_text, "tool_plan")
 
     def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
         call = message_of(document).get("tool_calls")
@@ -216,7 +200,7 @@ class CohereLinter(GrammarChecker):
             self.broken("arguments", f"arguments are {shown(function.get('arguments'))}")
         return call, function
 
-    def _call_start(self, document: dict[str, Any]) -> None:
+    def call_start(self, document: dict[str, Any]) -> None:
         self._start(document, "call", "call_index")
         found = self._call(document)
         if found is None:
@@ -228,19 +212,22 @@ class CohereLinter(GrammarChecker):
         else:
             self.identify("call_id", "id", call_id)
 
-    def _call_delta(self, document: dict[str, Any]) -> None:
+    def call_delta(self, document: dict[str, Any]) -> None:
         if self._is_open(document, "call"):
             self._call(document)
 
+    def call_end(self, document: dict[str, Any]) -> None:
+        self._stop(document, "call")
+
     # -- citations -------------------------------------------------------------------------------------------------
 
-    def _citation_start(self, document: dict[str, Any]) -> None:
+    def citation_start(self, document: dict[str, Any]) -> None:
         citation = message_of(document).get("citations")
         self._citation = document.get("index")
         if not isinstance(citation, dict) or not is_index(self._citation):
             self.broken("citation", f"citation {shown(self._citation)} is {shown(citation)}")
 
-    def _citation_end(self, document: dict[str, Any]) -> None:
+    def citation_end(self, document: dict[str, Any]) -> None:
         index, self._citation = self._citation, None
         if index is None or document.get("index") != index:
             self.broken("citation", f"an end of citation {shown(document.get('index'))}, which is not open")

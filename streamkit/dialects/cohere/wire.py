@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.known import KEPT, Event, Members, kept
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.vocabulary.stop_reasons import as_written
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
@@ -15,12 +16,40 @@ from streamkit.report import StreamReport
 
 VENDOR = "cohere"
 
+_CALL: Final = Members("name", "arguments")
+
+
+def _of_message(**members: Members) -> Members:
+    """An event whose ``delta`` has a ``message``."""
+    return Members("type", "index", delta=Members(message=Members(**members)))
+
+
+#: The event that means something to Cohere alone, and its aside.
+DEBUG: Final = "debug"
+#: What only Cohere understands of a content is kept whole.
+EVENTS: Final[Mapping[str, Event]] = {
+    "message-start": Event("message_start", kept(delta=Members("message"))),
+    "content-start": Event("content_start", _of_message(content=KEPT)),
+    "content-delta": Event("content_delta", kept(delta=Members(message=Members(content=KEPT)))),
+    "content-end": Event("content_end", Members("type", "index")),
+    "tool-plan-delta": Event("tool_plan", Members("type", delta=Members(message=Members("tool_plan")))),
+    "tool-call-start": Event("call_start", _of_message(tool_calls=kept(function=_CALL))),
+    "tool-call-delta": Event("call_delta", _of_message(tool_calls=Members(function=_CALL))),
+    "tool-call-end": Event("call_end", Members("type", "index")),
+    "citation-start": Event("citation_start", _of_message(citations=KEPT)),
+    "citation-end": Event("citation_end", Members("type", "index")),
+    "message-end": Event("message_end", Members("type", "id", "delta")),
+    DEBUG: Event("debug", KEPT),
+}
+
 STOP_REASONS: Mapping[str, StopReason] = {
     "COMPLETE": "stop",
     "STOP_SEQUENCE": "stop_sequence",
     "MAX_TOKENS": "length",
     "TOOL_CALL": "tool_calls",
 }
+#: Kinds of content that are text, in a member of the same name.
+TEXT_KINDS: Final = ("text", "thinking")
 #: Where ``usage`` has its counts.
 GROUPS = frozenset({"billed_units", "tokens"})
 CACHED = "cached_tokens"

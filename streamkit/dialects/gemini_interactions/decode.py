@@ -24,6 +24,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     DELTA,
     ERROR_TYPES,
+    EVENTS,
     INPUT,
     MEDIA,
     RUNNING,
@@ -35,7 +36,7 @@ from streamkit.dialects.gemini_interactions.wire import (
     decode_usage,
     is_bad_count,
 )
-from streamkit.dialects.members.known import KEPT, Members, kept, of_events
+from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.client_calls import WAITS
@@ -57,16 +58,6 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
-#: The method that reads each event.
-READERS: Final[Mapping[str, str]] = {
-    "interaction.created": "_created",
-    "interaction.status_update": "_status_update",
-    "step.start": "_step_start",
-    "step.delta": "_step_delta",
-    "step.stop": "_step_stop",
-    "interaction.completed": "_completed",
-    "error": "_error",
-}
 #: The events before revision 2026-05-20, when a step was called a content, by their names; and today's names.
 OLDER: Final[Mapping[str, str]] = {
     "interaction.start": "interaction.created",
@@ -75,7 +66,7 @@ OLDER: Final[Mapping[str, str]] = {
     "content.stop": "step.stop",
     "interaction.complete": "interaction.completed",
 }
-STREAMED: Final = (READERS.keys() - {"error"}) | OLDER.keys()
+STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
 #: Members of an interaction that are read wherever it stands, and at its end.
 INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
@@ -90,19 +81,6 @@ DELTAS: Final[Mapping[str, str]] = {
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
-STEP: Final = Members("type", "content", "summary", "signature")
-MEMBERS: Final[Mapping[str, Members]] = of_events(
-    ("event_type", "event_id"),
-    **{
-        "interaction.created": Members("interaction"),
-        "interaction.status_update": Members("interaction_id", "status", "usage"),
-        "step.start": Members("index", step=STEP),
-        "step.delta": Members("index", delta=kept(), metadata=Members("total_usage")),
-        "step.stop": Members("index", "usage"),
-        "interaction.completed": Members("interaction"),
-        "error": KEPT,
-    },
-)
 #: A call keeps the members of its step itself.
 CALL_START: Final = Members("event_type", "event_id", "index", "step")
 
@@ -160,16 +138,16 @@ class InteractionsDecoder(BlockDecoder[Block]):
             if not (document := self._renewed(kind, document)):
                 return
             kind = document["event_type"]
-        if kind in READERS:
+        if kind in EVENTS:
             self.recognised = True
         else:
             self.unknown_frame(kind or "event", document)
             return
-        reader = getattr(self, READERS[kind])
+        reader = getattr(self, EVENTS[kind].method)
         if self._stopped:
             self.behind_end(reader, document)
         else:
-            members = CALL_START if is_call(document) else MEMBERS[kind]
+            members = CALL_START if is_call(document) else EVENTS[kind].members
             self.read_and_keep(reader, document, members, f"{kind}.")
         if kind != "error":
             self.read_error(document)
@@ -279,7 +257,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
                 step = {"type": TEXT, "content": [step]}
             start = {"event_type": "step.start", "index": number, "step": step}
-            members = CALL_START if is_call(start) else MEMBERS["step.start"]
+            members = CALL_START if is_call(start) else EVENTS["step.start"].members
             self._step_path = (*path, number)
             self.read_and_keep(self._step_start, start, members, "step.start.")
             self._step_stop({"event_type": "step.stop", "index": number})

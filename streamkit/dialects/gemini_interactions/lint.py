@@ -8,11 +8,12 @@ Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from streamkit.dialects.gemini_interactions.wire import CALL, EVENTS, RUNNING, TEXT, THOUGHT
 from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -58,17 +59,16 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
 }
-#: For each delta that is known: the member that it carries, its type, and the steps that it belongs to.
-DELTAS: Final[Mapping[str, tuple[str, type, frozenset[str]]]] = {
-    "text": ("text", str, frozenset({"model_output"})),
-    "text_annotation_delta": ("annotations", list, frozenset({"model_output"})),
-    "thought_summary": ("content", dict, frozenset({"thought"})),
-    "thought_signature": ("signature", str, frozenset({"thought"})),
-    "arguments_delta": ("arguments", str, frozenset({"function_call"})),
+#: For each delta that is known: the member that it carries, its type, and the step that it belongs to.
+DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
+    "text": ("text", str, TEXT),
+    "text_annotation_delta": ("annotations", list, TEXT),
+    "thought_summary": ("content", dict, THOUGHT),
+    "thought_signature": ("signature", str, THOUGHT),
+    "arguments_delta": ("arguments", str, CALL),
 }
 #: Steps that take no other of these deltas; of the rest nothing is claimed.
-KNOWN_STEPS: Final = frozenset({"model_output", "thought", "function_call"})
-RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
+KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
 
 
 @define
@@ -86,19 +86,10 @@ class InteractionsLinter(GrammarChecker):
     def __init__(self) -> None:
         super().__init__()
         self._started = False
-        self._completed = False
+        self._ended = False
         self._failed = False
         self._open: dict[Any, _Step] = {}
         self._next_index = 0
-        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "interaction.created": self._created,
-            "interaction.status_update": lambda document: self._usage(document.get("usage")),
-            "step.start": self._step_start,
-            "step.delta": self._step_delta,
-            "step.stop": self._step_stop,
-            "interaction.completed": self._end,
-            "error": self._error,
-        }
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -106,7 +97,7 @@ class InteractionsLinter(GrammarChecker):
         harmless = frame.data.strip() == b"[DONE]"  # the client stops there
         if self._failed and not harmless:
             self.broken("after_error", f"after the error: {shown(frame.text)}")
-        elif self._completed or harmless:
+        elif self._ended or harmless:
             self.broken("after_completed", f"after the end: {shown(frame.text)}", "note" if harmless else "error")
         else:
             super().take(frame)
@@ -118,11 +109,10 @@ class InteractionsLinter(GrammarChecker):
         if not self._started and kind not in {"interaction.created", "interaction.completed", "error"}:
             self.broken("created", f"{shown(kind)} before interaction.created")
             self._started = True
-        if kind in self._handlers:
-            self._handlers[kind](document)
+        self.judge(EVENTS.get(kind), document)
 
     def close(self) -> None:
-        if not self._completed and not self._failed:
+        if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before interaction.completed")
 
     # -- the interaction -------------------------------------------------------------------------------------------
@@ -139,23 +129,25 @@ class InteractionsLinter(GrammarChecker):
             self.broken("interaction", f"interaction is {shown(interaction)}")
             return {}
         for name in ("id", "status"):
-            if not is_text(interaction.get(name)):
-                self.broken("interaction", f"{name} is {shown(interaction.get(name))}")
+            self.member(interaction, name, is_text, "interaction")
         self._usage(interaction.get("usage"))
         return interaction
 
-    def _end(self, document: dict[str, Any]) -> None:
-        self._started = self._completed = True
+    def _completed(self, document: dict[str, Any]) -> None:
+        self._started = self._ended = True
         interaction = self._interaction(document)
         status = interaction.get("status")
         if interaction.get("steps") and not self._next_index:
             self.broken("step", "all steps stand in interaction.completed", "note")
         if is_text(status) and status in RUNNING:
             self.broken("status", f"status is {shown(status)}")
-            self._completed = False
+            self._ended = False
         for index in self._open:
             self.broken("step_order", f"step {shown(index)} is open at the end")
         self._open.clear()
+
+    def _status_update(self, document: dict[str, Any]) -> None:
+        self._usage(document.get("usage"))
 
     def _error(self, document: dict[str, Any]) -> None:
         self._failed = True
@@ -181,7 +173,7 @@ class InteractionsLinter(GrammarChecker):
         self._next_index += 1
         step = self.typed(document, "step", "step") or {"type": ""}
         self._open[shown(index)] = _Step(step["type"])
-        if step["type"] == "function_call":
+        if step["type"] == CALL:
             self._call(step)
         for name in ("content", "summary"):
             if step["type"] in KNOWN_STEPS and step.get(name):
@@ -207,9 +199,9 @@ class InteractionsLinter(GrammarChecker):
         kind = delta["type"]
         if kind not in DELTAS:
             return
-        member, wanted, steps = DELTAS[kind]
+        member, wanted, belongs = DELTAS[kind]
         value = delta.get(member)
-        if step.type in KNOWN_STEPS and step.type not in steps:
+        if step.type in KNOWN_STEPS and step.type != belongs:
             self.broken("delta", f"{kind} in a step of type {shown(step.type)}")
         elif not isinstance(value, wanted):
             self.broken("delta", f"{member} is {shown(value)}")

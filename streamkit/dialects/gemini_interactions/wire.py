@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.known import KEPT, Event, Members, kept
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary import google
 from streamkit.dialects.vocabulary.usage_counts import total_of
@@ -17,6 +18,18 @@ VENDOR: Final = "google-interactions"
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 
+_STEP: Final = Members("type", "content", "summary", "signature")
+#: Members of each event.
+_COMMON: Final = ("event_type", "event_id")
+EVENTS: Final[Mapping[str, Event]] = {
+    "interaction.created": Event("_created", Members(*_COMMON, "interaction")),
+    "interaction.status_update": Event("_status_update", Members(*_COMMON, "interaction_id", "status", "usage")),
+    "step.start": Event("_step_start", Members(*_COMMON, "index", step=_STEP)),
+    "step.delta": Event("_step_delta", Members(*_COMMON, "index", delta=kept(), metadata=Members("total_usage"))),
+    "step.stop": Event("_step_stop", Members(*_COMMON, "index", "usage")),
+    "interaction.completed": Event("_completed", Members(*_COMMON, "interaction")),
+    "error": Event("_error", KEPT),
+}
 #: The status of an interaction that has ended.
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "completed": "stop",

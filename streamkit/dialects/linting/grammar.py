@@ -1,8 +1,9 @@
 """What the checkers of all dialects share: the walk over frames, the loading of JSON, the notes they take.
 
 A checker judges a stream by its dialect's grammar and by what the official clients make of it, not by what our decoders
-forgive; so it uses none of their code. An ``error`` breaks the grammar or a client; a ``note`` is common in the field
-and read by every client we know. A checker never stops: each frame is judged, whatever the one before it was.
+forgive; so it uses none of their code, only the tables of the wire's words in ``wire.py``. An ``error`` breaks the grammar or
+a client; a ``note`` is common in the field and read by every client we know. A checker never stops: each frame is judged,
+whatever the one before it was.
 
 Source: dialects.md §0.3, §0.4.
 """
@@ -10,13 +11,14 @@ Source: dialects.md §0.3, §0.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 import orjson
 from attrs import define, field, frozen
 
 from streamkit.dialects.linting.explain import COMMON_HINTS, Hints
+from streamkit.dialects.members.known import Event
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.text.quoting import shortened
@@ -107,6 +109,20 @@ class GrammarChecker:
             self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", severity)
         return kind
 
+    def judge(self, event: Event | None, document: dict[str, Any]) -> None:
+        """Judge an event by the method that its dialect's table names; of an event without one nothing is claimed."""
+        judge = None if event is None else getattr(self, event.method, None)
+        if judge is not None:
+            judge(document)
+
+    def member(self, document: Mapping[str, Any], name: str, is_right: Callable[[object], bool], rule: str) -> bool:
+        """Return whether the member ``name`` is as ``is_right`` wants it; any other breaks ``rule``."""
+        value = document.get(name)
+        if not is_right(value):
+            self.broken(rule, f"{name} is {shown(value)}")
+            return False
+        return True
+
     def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
         """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
 
@@ -114,8 +130,7 @@ class GrammarChecker:
         """
         if isinstance(usage, dict):
             for name in needed:
-                if not is_index(usage.get(name)):
-                    self.broken("usage", f"{name} is {shown(usage.get(name))}")
+                self.member(usage, name, is_index, "usage")
             return usage
         if usage is not None or not may_lack:
             self.broken("usage", f"usage is {shown(usage)}")

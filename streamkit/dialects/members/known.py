@@ -2,13 +2,14 @@
 
 ``Members`` describes an object: the names that a decoder reads or that mean nothing, and the objects in it that have
 descriptions of their own. What it does not name is an aside of its dialect: encoders write what has a place, and count
-the rest.
+the rest. ``Event`` is the row of one event in a dialect's table ``EVENTS``, which its decoder and its checker share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
+
+from attrs import frozen
 
 from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside
@@ -68,6 +69,10 @@ def kept(*names: str, **inner: Members) -> Members:
 KEPT: Final = kept()
 
 
-def of_events(common: tuple[str, ...], **events: Members) -> Mapping[str, Members]:
-    """Descriptions of events, all of which may have the ``common`` names."""
-    return {name: members.also(*common) for name, members in events.items()}
+@frozen
+class Event:
+    """An event of a dialect. Its decoder reads it by the ``method``, and its checker judges it by one of the same name."""
+
+    method: str
+    members: Members  #: what the decoder reads of it
+    needs: tuple[str, ...] = ()  #: members without which readers refuse it: each is text

@@ -150,8 +150,7 @@ class MistralLinter(ChunkChecker[_Choice]):
             self.broken("call_id", f"id {shown(call_id)} again")
         else:
             choice.call_ids.add(call_id)
-        if not is_filled(function.get("name")):
-            self.broken("call_name", f"name is {shown(function.get('name'))}")
+        self.member(function, "name", is_filled, "call_name")
         if is_text(arguments):
             if not is_object(arguments):
                 self.broken("arguments_unparsable", f"arguments are {shown(arguments)}", "note")

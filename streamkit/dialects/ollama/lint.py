@@ -78,31 +78,23 @@ class OllamaLinter(GrammarChecker):
     def check(self, document: dict[str, Any]) -> None:
         if "error" in document:
             self._failed = True
-            if not is_filled(document["error"]):
-                self.broken("error", f"error is {shown(document['error'])}")
+            self.member(document, "error", is_filled, "error")
             return
-        self._head(document)
+        self.member(document, "model", is_text, "head")
+        self.member(document, "created_at", is_time, "head")
+        if not isinstance(document.get("done"), bool):
+            self.broken("head", f"done is {shown(document.get('done'))}")
         self._content(document)
         for name in COUNTS:
-            if name in document and not is_index(document[name]):
-                self.broken("counts", f"{name} is {shown(document[name])}")
+            if name in document:
+                self.member(document, name, is_index, "counts")
         if document.get("done") is True:
             self._done = True
-            if not is_filled(document.get("done_reason")):
-                self.broken("done_reason", f"done_reason is {shown(document.get('done_reason'))}")
+            self.member(document, "done_reason", is_filled, "done_reason")
 
     def close(self) -> None:
         if not self._done and not self._failed:
             self.broken("truncated", "the stream ends before a line that is done")
-
-    def _head(self, document: dict[str, Any]) -> None:
-        model, time, done = (document.get(name) for name in ("model", "created_at", "done"))
-        if not is_text(model):
-            self.broken("head", f"model is {shown(model)}")
-        if not is_time(time):
-            self.broken("head", f"created_at is {shown(time)}")
-        if not isinstance(done, bool):
-            self.broken("head", f"done is {shown(done)}")
 
     def _content(self, document: dict[str, Any]) -> None:
         kinds = [name for name in ("message", "response") if name in document]
@@ -135,8 +127,7 @@ class OllamaLinter(GrammarChecker):
             if "id" in call:
                 self.broken("call_id", f"id is {shown(call['id'])}", "note")
             function = call["function"]
-            if not is_filled(function.get("name")):
-                self.broken("call_name", f"name is {shown(function.get('name'))}")
+            self.member(function, "name", is_filled, "call_name")
             if not isinstance(function.get("arguments"), dict):
                 self.broken("arguments", f"arguments are {shown(function.get('arguments'))}")
 

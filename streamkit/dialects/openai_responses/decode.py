@@ -21,8 +21,16 @@ from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
-from streamkit.dialects.openai_responses.texts import SPEECHES, placeless
-from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.dialects.openai_responses.texts import placeless
+from streamkit.dialects.openai_responses.wire import (
+    ASIDES,
+    CALL_EVENTS,
+    ERROR_TYPES,
+    INCOMPLETE_REASONS,
+    SPEECHES,
+    VENDOR,
+    decode_usage,
+)
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
@@ -44,11 +52,7 @@ from streamkit.report import StreamReport
 RESPONSE_FIELDS: Final = frozenset({
     "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
 })  # fmt: skip
-#: The events of calls, by their kind, and of parts, without their last word; the second of parts is vLLM's own.
-CALL_EVENTS: Final[Mapping[str, str]] = {
-    "response.function_call_arguments": "function_call",
-    "response.custom_tool_call_input": "custom_tool_call",
-}
+#: The events of parts, without their last word; the second is vLLM's own.
 PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
 #: The worse news counts where an event and its response disagree.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")

@@ -19,15 +19,13 @@ from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
     EACH_DELTA,
     OPEN_LOOKED_AT,
-    SPEECHES,
     Item,
     LastDelta,
     Part,
-    Speech,
     TextReader,
     placeless,
 )
-from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks

@@ -29,6 +29,7 @@ from streamkit.dialects.linting.grammar import (
     is_text,
     shown,
 )
+from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, OWN_ITEMS, SPEECHES
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -97,25 +98,8 @@ STATUSES: Mapping[str, str] = {
 }
 #: Fragments of a text, of a character at least, and characters of one, that fill what a message shows.
 SHOWN = 60
-CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-#: Items whose events are known.
-KNOWN_ITEMS = frozenset({"message", "reasoning", *CALLS})
-#: For each type of part: its item, what counts it there, and its member.
-PARTS: Mapping[str, tuple[str, str, str]] = {
-    "output_text": ("message", "content_index", "text"),
-    "refusal": ("message", "content_index", "refusal"),
-    "reasoning_text": ("reasoning", "content_index", "text"),
-    "summary_text": ("reasoning", "summary_index", "text"),
-}
 #: For the events of each: its part, or the call.
-EVENTS: Mapping[str, str] = {
-    "response.output_text": "output_text",
-    "response.refusal": "refusal",
-    "response.reasoning_text": "reasoning_text",
-    "response.reasoning_summary_text": "summary_text",
-    "response.function_call_arguments": "function_call",
-    "response.custom_tool_call_input": "custom_tool_call",
-}
+EVENTS: Mapping[str, str] = {**{speech.events: kind for kind, speech in SPEECHES.items()}, **CALL_EVENTS}
 
 
 @define
@@ -175,7 +159,7 @@ class ResponsesLinter(GrammarChecker):
     def _item_added(self, document: dict[str, Any]) -> None:
         index, item = document.get("output_index"), self.typed(document, "item", "item") or {"type": ""}
         kind, item_id = item["type"], item.get("id")
-        if kind in KNOWN_ITEMS and not is_filled(item_id):
+        if kind in OWN_ITEMS and not is_filled(item_id):
             self.broken("item", f"the id of a {kind} is {shown(item_id)}")
         if type(index) is not int or not is_index(index) or index in self._items:
             self.broken("output_index", f"output_index is {shown(index)}, not {len(self._items)}")
@@ -184,13 +168,13 @@ class ResponsesLinter(GrammarChecker):
             self.broken("output_index", f"output_index is {index}, not {len(self._items)}", "note")
         if self._open is not None:
             self.broken("interleaved", f"item {index} is added while item {self._open} is open", "note")
-        self._items[index] = _Item(kind, item_id, text=_Text(kind=kind) if kind in CALLS else None)
+        self._items[index] = _Item(kind, item_id, text=_Text(kind=kind) if kind in CALL_INPUTS else None)
         self._open = index
-        if kind in CALLS:
+        if kind in CALL_INPUTS:
             self._call(item, first=True)
 
     def _call(self, item: dict[str, Any], *, first: bool) -> None:
-        call_id, name, text = item.get("call_id"), item.get("name"), item.get(CALLS[item["type"]])
+        call_id, name, text = item.get("call_id"), item.get("name"), item.get(CALL_INPUTS[item["type"]])
         if not is_filled(call_id) or not is_filled(name) or not (is_text(text) or (first and text is None)):
             self.broken("call", f"call_id is {shown(call_id)}, name {shown(name)}, input {shown(text)}")
         elif first and call_id in self._call_ids:
@@ -205,7 +189,7 @@ class ResponsesLinter(GrammarChecker):
         if item is None or item.done:
             self.broken("item_order", f"{document['type']} for item {shown(index)}, which is not open")
             return None
-        if item.kind in KNOWN_ITEMS and item_id != item.id:
+        if item.kind in OWN_ITEMS and item_id != item.id:
             self.broken("item_id", f"item_id is {shown(item_id)}, not {shown(item.id)}")
         return item
 
@@ -221,7 +205,7 @@ class ResponsesLinter(GrammarChecker):
             self.broken("item", f"the type is {shown(found['type'])}, not {shown(item.kind)}")
         elif item.text is not None and found["type"]:
             self._call(found, first=False)
-            self._whole(item.text, found.get(CALLS[item.kind]))
+            self._whole(item.text, found.get(CALL_INPUTS[item.kind]))
             text = found.get("arguments")
             is_whole = item.kind == "function_call" and found.get("status") != "incomplete"
             if is_whole and is_filled(text) and not is_object(text):
@@ -251,31 +235,32 @@ class ResponsesLinter(GrammarChecker):
         part = None if item is None else self.typed(document, "part", "part")
         if item is None or part is None:
             return
-        belongs, counted, member = PARTS.get(part["type"], (item.kind, "content_index", ""))
+        speech = SPEECHES.get(part["type"])
+        counted = "content_index" if speech is None else speech.place
         place = document.get(counted)
-        if belongs != item.kind:
+        if speech is not None and speech.item != item.kind:
             self.broken("part", f"{shown(part['type'])} in an item of type {shown(item.kind)}")
         elif place != item.counts[counted]:
             self.broken("part_order", f"{counted} is {shown(place)}")
         if type(place) is int:
             item.counts[counted] += (counted, place) not in item.parts
             text = item.parts[counted, place] = _Text(kind=part["type"])
-            if member and is_text(part.get(member)):
-                text.append(part[member])
+            if speech is not None and is_text(part.get(speech.name)):
+                text.append(part[speech.name])
 
     def _text(self, document: dict[str, Any], kind: str) -> _Text | None:
         """The open part or call that an event names; None, and noted, if there is none."""
         item = self._find(document, document.get("item_id"))
         if item is None:
             return None
-        if kind in CALLS:
+        if kind in CALL_INPUTS:
             if item.kind != kind:
                 self.broken("delta", f"{document['type']} in an item of type {shown(item.kind)}")
             return item.text
-        belongs, counted, _ = PARTS[kind]
-        place = document.get(counted)
-        text = item.parts.get((counted, place)) if type(place) is int else None
-        if belongs != item.kind:
+        speech = SPEECHES[kind]
+        place = document.get(speech.place)
+        text = item.parts.get((speech.place, place)) if type(place) is int else None
+        if speech.item != item.kind:
             self.broken("delta", f"{document['type']} in an item of type {shown(item.kind)}")
         elif text is None:
             self.broken("part_order", f"{document['type']} for part {shown(place)}, which was not added")
@@ -284,26 +269,24 @@ class ResponsesLinter(GrammarChecker):
         return text
 
     def _delta(self, document: dict[str, Any], kind: str) -> None:
-        text, delta = self._text(document, kind), document.get("delta")
-        if not is_text(delta):
-            self.broken("delta", f"delta is {shown(delta)}")
-        elif text is not None:
-            text.append(delta)
+        text = self._text(document, kind)
+        if self.member(document, "delta", is_text, "delta") and text is not None:
+            text.append(document["delta"])
 
     def _done(self, document: dict[str, Any], kind: str) -> None:
-        member = CALLS[kind] if kind in CALLS else PARTS[kind][2]
+        member = CALL_INPUTS[kind] if kind in CALL_INPUTS else SPEECHES[kind].name
         self._whole(self._text(document, kind), document.get(member))
 
     def _part_done(self, document: dict[str, Any]) -> None:
         part = self.typed(document, "part", "part")
-        if part is not None and part["type"] in PARTS:
-            self._whole(self._text(document, part["type"]), part.get(PARTS[part["type"]][2]))
+        if part is not None and part["type"] in SPEECHES:
+            self._whole(self._text(document, part["type"]), part.get(SPEECHES[part["type"]].name))
 
     def _whole_part(self, item: _Item, place: int, part: object) -> None:
         kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(part, dict) and isinstance(kind, str) and kind in PARTS:
-            _, counted, member = PARTS[kind]
-            self._whole(item.parts.get((counted, place)), part.get(member))
+        if isinstance(part, dict) and isinstance(kind, str) and kind in SPEECHES:
+            speech = SPEECHES[kind]
+            self._whole(item.parts.get((speech.place, place)), part.get(speech.name))
 
     def _whole(self, text: _Text | None, whole: object) -> None:
         if text is None:

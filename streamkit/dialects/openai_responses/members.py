@@ -10,18 +10,17 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.dialects.members.known import Members, kept, of_events
+from streamkit.dialects.members.known import Members, kept
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS
-from streamkit.dialects.openai_responses.texts import SPEECHES
-from streamkit.dialects.openai_responses.wire import CALL_INPUTS, PLACES
+from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, PLACES, SPEECHES
 
 COMMON: Final = (*PLACES, "call_id")
 #: A response keeps its own members.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
-EVENTS: Final[Mapping[str, Members]] = of_events(
-    COMMON,
-    **{
+EVENTS: Final[Mapping[str, Members]] = {
+    name: members.also(*COMMON)
+    for name, members in {
         **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), Members("response")),
         **{
             f"response.{end}": Members(response=RESPONSE)
@@ -35,17 +34,13 @@ EVENTS: Final[Mapping[str, Members]] = of_events(
         },
         **{f"{speech.events}.done": Members(speech.name) for speech in SPEECHES.values()},
         "response.output_text.done": Members("text", "logprobs"),
-        "response.function_call_arguments.delta": Members("delta"),
-        "response.function_call_arguments.done": Members("arguments", "name"),
-        "response.custom_tool_call_input.delta": Members("delta"),
-        "response.custom_tool_call_input.done": Members("input", "name"),
+        **{f"{event}.delta": Members("delta") for event in CALL_EVENTS},
+        **{f"{event}.done": Members(CALL_INPUTS[kind], "name") for event, kind in CALL_EVENTS.items()},
         "response.output_text.annotation.added": Members("annotation", "annotation_index"),
         "error": Members("error", "code", "message", "param"),
-    },
-)
+    }.items()
+}
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
-#: Parts that mean the same in other dialects; all others are kept whole.
-PARTS: Final = frozenset({"output_text", "refusal", "reasoning_text", "summary_text"})
 #: Members that are remembered; more are kept each time.
 FEW: Final = 1000
 
@@ -83,7 +78,7 @@ class SaidBefore:
         return new
 
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> list[tuple[str, Any]]:
-        if type(kind := part.get("type")) is not str or kind not in PARTS:
+        if type(kind := part.get("type")) is not str or kind not in SPEECHES:
             return []
         where = _number(place), group, _number(number)
         return [

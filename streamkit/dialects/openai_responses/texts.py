@@ -15,60 +15,20 @@ Source: dialects.md §2.1, §2.2, §2.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
-from attrs import frozen
-
-from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
+from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, SPEECHES, SUMMARY, TEXT, VENDOR, Speech
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import TooManyBlocks
-from streamkit.events import (
-    Aside,
-    Opaque,
-    ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
-    RefusalDelta,
-    TextDelta,
-    WireEvent,
-)
+from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT
 
-Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
-
-
-@frozen
-class Speech:
-    """A kind of part that holds text."""
-
-    type: str
-    item: str  #: the kind of item it stands in
-    place: Literal["content_index", "summary_index"]  #: what tells the parts of an item apart
-    name: str  #: of the member with the whole text
-    events: str  #: their names, without the last word
-    event: Callable[[str, int, int], Said]  #: of a text, its choice and its block
-
-
-def _summary(text: str, choice: int, block: int) -> ReasoningDelta:
-    return ReasoningDelta(text, choice, block, "summary")
-
-
-TEXT: Final = Speech("output_text", "message", "content_index", "text", "response.output_text", TextDelta)
-REFUSAL: Final = Speech("refusal", "message", "content_index", "refusal", "response.refusal", RefusalDelta)
-THOUGHT: Final = Speech(
-    "reasoning_text", "reasoning", "content_index", "text", "response.reasoning_text", ReasoningDelta
-)
-SUMMARY: Final = Speech(
-    "summary_text", "reasoning", "summary_index", "text", "response.reasoning_summary_text", _summary
-)
-#: By the ``type`` of a part.
-SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: What of it each delta has of its own.
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
@@ -148,7 +108,7 @@ class LastDelta:
         self.each = {name: document[name] for name in EACH_DELTA if name in document}
         self.text, self.event, self.label = text, event, label
         self.kind: Literal["raw", "summary"] | None = None
-        if event is ReasoningDelta or event is _summary:
+        if event is ReasoningDelta or event is SUMMARY.event:
             self.kind = "raw" if event is ReasoningDelta else "summary"
 
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import frozen
 
 from streamkit.dialects.members.values import count_of, counts_of, details_of
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
 from streamkit.dialects.vocabulary.usage_counts import has_more
-from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import (
+    AsideKind,
+    ErrorType,
+    ProviderFailed,
+    ReasoningDelta,
+    RefusalDelta,
+    StopReason,
+    TextDelta,
+    UsageReported,
+)
 from streamkit.report import StreamReport
 
 #: Whose asides, usage and errors these are: Chat has others, though it is the same company's.
@@ -26,6 +37,40 @@ OWN_ITEMS = frozenset({"message", "reasoning", *CALL_INPUTS})
 OUTPUTS: Mapping[str, str] = {"function": "function_call_output", "custom": "custom_tool_call_output"}
 #: What stands before the type of an item, or of a part of a message, that is one aside as it came.
 ITEM, CONTENT = "item.", "content."
+#: The kind of call that events are of, by their names without the last word.
+CALL_EVENTS: Final[Mapping[str, str]] = {
+    "response.function_call_arguments": "function_call",
+    "response.custom_tool_call_input": "custom_tool_call",
+}
+Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
+
+
+@frozen
+class Speech:
+    """A kind of part that holds text."""
+
+    type: str
+    item: str  #: the kind of item it stands in
+    place: Literal["content_index", "summary_index"]  #: what tells the parts of an item apart
+    name: str  #: of the member with the whole text
+    events: str  #: their names, without the last word
+    event: Callable[[str, int, int], Said]  #: of a text, its choice and its block
+
+
+def _summary(text: str, choice: int, block: int) -> ReasoningDelta:
+    return ReasoningDelta(text, choice, block, "summary")
+
+
+TEXT: Final = Speech("output_text", "message", "content_index", "text", "response.output_text", TextDelta)
+REFUSAL: Final = Speech("refusal", "message", "content_index", "refusal", "response.refusal", RefusalDelta)
+THOUGHT: Final = Speech(
+    "reasoning_text", "reasoning", "content_index", "text", "response.reasoning_text", ReasoningDelta
+)
+SUMMARY: Final = Speech(
+    "summary_text", "reasoning", "summary_index", "text", "response.reasoning_summary_text", _summary
+)
+#: By the ``type`` of a part. Parts of other types are kept whole.
+SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 
 #: Members of most events: places and numbers; ``obfuscation`` is padding.
 PLACES: Final = (

@@ -24,7 +24,7 @@ def read(chunks, every_ns=MS):
 
 
 def test_a_script_is_its_name():
-    script = Script(id="x-1", events=7, gap_us=100_000, chars=30, hang="event")
+    script = Script(id="x-1", events=7, gap_us=100_000, chars=30)
     assert Script.named(str(script)) == script
     assert Script.named(f"openai/{script}") == script
 
