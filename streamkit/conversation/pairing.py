@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, takewhile
-from operator import is_
+from itertools import chain, pairwise, takewhile
+from operator import attrgetter, is_
 from typing import Final
 
 from attrs import define, evolve
@@ -28,6 +28,8 @@ from streamkit.text.identifiers import hashed
 from streamkit.text.quoting import quoted
 
 NO_RESULT: Final = "no result recorded"
+_PAIRED: Final = frozenset({ToolCall, ToolResult})
+_parts = attrgetter("parts")
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
@@ -164,6 +166,8 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
             turns.append(turn)
         else:
             report.repair("turn_empty")
+    if _PAIRED.isdisjoint(map(type, chain.from_iterable(map(_parts, turns)))):
+        return request if len(turns) == len(request.turns) else evolve(request, turns=turns)
     spans = _paired(turns, report)
     _give_ids([pair for pairs in spans.values() for pair in pairs], report)
     return evolve(request, turns=list(_mended(turns, spans, report)))

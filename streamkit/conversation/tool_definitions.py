@@ -26,6 +26,7 @@ from streamkit.text.identifiers import PORTABLE_NAMES
 from streamkit.text.quoting import STEP_CHARS, quoted, shortened, steps
 
 Keywords: TypeAlias = frozenset[str]
+Path: TypeAlias = tuple[str | int, ...]
 #: Maximum number of subschemas checked in one request: ``schema_bytes`` holds so many at ten bytes each.
 MAX_SUBSCHEMAS: Final = 100_000
 #: Rules whose violations are repaired when a request is written.
@@ -94,7 +95,7 @@ def check_tools(
     checker = _Checker(rules, limits)
     for number, tool in enumerate(tools):
         if tool.raw is None:
-            checker.check(tool, f"tools[{number}]")
+            checker.check(tool, ("tools", number))
     return checker.findings
 
 
@@ -112,33 +113,33 @@ class _Checker:
     rules: ToolRules
     limits: Limits
     findings: list[ToolFinding] = field(factory=list)
-    _names: dict[str, str] = field(factory=dict)
+    _names: dict[str, Path] = field(factory=dict)
     _left: int = MAX_SUBSCHEMAS
 
-    def check(self, tool: Tool, path: str) -> None:
-        self._check_name(tool.name, f"{path}.name")
+    def check(self, tool: Tool, path: Path) -> None:
+        self._check_name(tool.name, (*path, "name"))
         if tool.kind == "function":
-            self._check_schema(tool.parameters, f"{path}.parameters")
+            self._check_schema(tool.parameters, (*path, "parameters"))
 
-    def _error(self, rule: str, path: str, message: str) -> None:
-        self.findings.append(ToolFinding(rule, path, message))
+    def _error(self, rule: str, path: Path, message: str) -> None:
+        self.findings.append(ToolFinding(rule, _shown(path), message))
 
-    def _note(self, rule: str, path: str, message: str) -> None:
-        self.findings.append(ToolFinding(rule, path, message, "note"))
+    def _note(self, rule: str, path: Path, message: str) -> None:
+        self.findings.append(ToolFinding(rule, _shown(path), message, "note"))
 
-    def _check_name(self, name: str, path: str) -> None:
+    def _check_name(self, name: str, path: Path) -> None:
         if not name:
             self._error("name_missing", path, "the tool has no name")
             return
         if not self.rules.names.fullmatch(name):
             self._error("name_unfit", path, f"the name {quoted(name)} does not match {self.rules.names.pattern}")
         if name in self._names:
-            self._error("name_used_twice", path, f"{self._names[name]} is {quoted(name)} too")
+            self._error("name_used_twice", path, f"{_shown(self._names[name])} is {quoted(name)} too")
         self._names.setdefault(name, path)
 
     # -- the schema itself ---------------------------------------------------------------------------------------------
 
-    def _check_schema(self, schema: Any, path: str) -> None:
+    def _check_schema(self, schema: Any, path: Path) -> None:
         if schema is None or schema == {}:
             self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
             return
@@ -149,17 +150,17 @@ class _Checker:
         if kind is None:
             self._error("type_missing", path, 'there is no type; it must be "object"')
         elif kind != "object":
-            self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_described(kind)}')
+            self._error("type_not_object", (*path, "type"), f'the type must be "object", not {_described(kind)}')
         if schema.get("properties") is None:
             say = self._error if self.rules.properties else self._note
             say("properties_missing", path, "there are no properties")
         elif schema["properties"] and schema.get("required") is None:
             self._note("required_missing", path, "required is not given: the model may leave out every property")
         for keyword in sorted(self.rules.not_at_root & schema.keys()):
-            self._error("keyword_at_root", f"{path}.{keyword}", f"{keyword} may not stand at the root of a schema")
+            self._error("keyword_at_root", (*path, keyword), f"{keyword} may not stand at the root of a schema")
         self._walk(schema, path)
 
-    def _walk(self, schema: Any, path: str) -> None:
+    def _walk(self, schema: Any, path: Path) -> None:
         # the last item: whether the node applies to the same value as the schema around it
         waiting = [(schema, path, 1, False)]
         while waiting:
@@ -178,42 +179,44 @@ class _Checker:
             self._left -= 1
             self._check_node(node, path, root=depth == 1, here=here)
             taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
-            waiting += [(inner, f"{path}{steps(key)}", depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
+            waiting += [(inner, (*path, *key), depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
 
-    def _check_node(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
+    def _check_node(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         kinds = None if root else node.get("type")  # the root's type is already checked
         for kind in kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]:
             if kind not in TYPES:
                 self._error(
-                    "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
+                    "type_unknown", (*path, "type"), f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
                 )
         for keyword, (shape, needed) in _SHAPES.items():
             if keyword in node and not isinstance(node[keyword], shape):
-                self._error("schema_invalid", f"{path}.{keyword}", f"{needed} needed, not {_described(node[keyword])}")
+                self._error("schema_invalid", (*path, keyword), f"{needed} needed, not {_described(node[keyword])}")
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
         for keyword in node:
             if allowed is not None and keyword not in allowed:
                 word = shortened(keyword, STEP_CHARS)
-                self._note("keyword_unsupported", f"{path}.{word}", f"the dialect does not take {word}")
+                self._note("keyword_unsupported", (*path, keyword), f"the dialect does not take {word}")
 
-    def _check_required(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
+    def _check_required(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         required = node.get("required")
         if required is None:
             return
-        if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
+        if not isinstance(required, list) or not {str}.issuperset(map(type, required)):
             self._error(
-                "required_invalid", f"{path}.required", f"a list of names is needed, not {_described(required)}"
+                "required_invalid", (*path, "required"), f"a list of names is needed, not {_described(required)}"
             )
             return
         properties = node.get("properties")
-        if here or not isinstance(properties, Mapping | None) or any(keyword in node for keyword in ELSEWHERE):
+        if here or not isinstance(properties, Mapping | None) or not node.keys().isdisjoint(ELSEWHERE):
             return
         for name in required:
             if name not in (properties or {}):
                 say = self._error if root else self._note
                 say(
-                    "required_unknown", f"{path}.required", f"{quoted(name)} is required, and there is no such property"
+                    "required_unknown",
+                    (*path, "required"),
+                    f"{quoted(name)} is required, and there is no such property",
                 )
 
 
@@ -231,3 +234,7 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...]
 def _described(value: Any) -> str:
     """Describe a value for a message: a container by its type alone."""
     return quoted(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"
+
+
+def _shown(path: Path) -> str:
+    return steps(path).removeprefix(".")

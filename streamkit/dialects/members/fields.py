@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final, TypeAlias, TypeVar, get_origin
 
 import orjson
 
@@ -63,6 +63,19 @@ class Body:
             if _LONG_NUMBER.search(own) is not None:
                 return plain_text(own.decode())
         return orjson.dumps(value).decode()
+
+
+def _of_type(kind: type[T]) -> Callable[[Fields, str], T | None]:
+    """The method that takes a member of one type."""
+    exact = get_origin(kind) or kind
+
+    def taken(self: Fields, name: str) -> T | None:
+        value = self._members.pop(name, None)
+        if value is None or type(value) is exact:
+            return value
+        raise self._wrong(name, value, exact)
+
+    return taken
 
 
 class Fields:
@@ -122,16 +135,20 @@ class Fields:
     def take(self, name: str) -> Any:
         return self._members.pop(name, None)
 
+    #: A text; true or false; an object as it is.
+    string, boolean, mapping = _of_type(str), _of_type(bool), _of_type(dict[str, Any])
+    _list = _of_type(list[Any])
+
     def replace(self, name: str, value: Any) -> None:
         """Leave another value there: what is left of one that was read in part."""
         self._members[name] = value
 
-    def string(self, name: str) -> str | None:
-        return self._typed(name, str)
-
     def needed(self, name: str) -> str:
         """A string that must be there."""
-        return self._there(name, self.string(name), str)
+        value = self.string(name)
+        if value is None:
+            raise self._absent(name, str)
+        return value
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
@@ -144,16 +161,13 @@ class Fields:
         return int(value)
 
     def number(self, name: str) -> float | None:
-        value = self.take(name)
+        value = self._members.pop(name, None)
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
             return value
         raise self._wrong(name, value, float)
 
-    def boolean(self, name: str) -> bool | None:
-        return self._typed(name, bool)
-
     def listed(self, name: str) -> list[Any]:
-        return self._typed(name, list) or []
+        return self._list(name) or []
 
     def strings(self, name: str) -> tuple[str, ...]:
         """The texts of a list."""
@@ -162,10 +176,6 @@ class Fields:
             if not isinstance(value, str):
                 raise BadRequest(f"{self.at(name)}[{number}]", f"text is needed, not {kind_of(value)}")
         return tuple(values)
-
-    def mapping(self, name: str) -> dict[str, Any] | None:
-        """An object as it is."""
-        return self._typed(name, dict)
 
     def fields(self, name: str) -> Fields | None:
         """An object, to be read member by member. What nobody takes of it is in the ``rest`` of this one."""
@@ -177,7 +187,10 @@ class Fields:
 
     def needed_fields(self, name: str) -> Fields:
         """An object that must be there."""
-        return self._there(name, self.fields(name), dict)
+        opened = self.fields(name)
+        if opened is None:
+            raise self._absent(name, dict)
+        return opened
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
         """An object whose ``type``, if it has one, is among ``types``; one of another is the dialect's own and stays there."""
@@ -185,21 +198,27 @@ class Fields:
         kind = value.get("type") if isinstance(value, dict) else None
         return None if isinstance(kind, str) and kind not in types else self.fields(name)
 
-    def each(self, name: str) -> Iterator[Fields]:
+    def each(self, name: str) -> list[Fields]:
         """The objects of a list."""
-        for number, value in enumerate(self.listed(name)):
-            if not isinstance(value, dict):
-                raise BadRequest(f"{self.at(name)}[{number}]", f"an object is needed, not {kind_of(value)}")
-            yield Fields(value, (*self._path_of(name), number), self.body, self._spell)
+        values = self._list(name)
+        if not values:
+            return []
+        opened, path = list[Fields](), self._path_of(name)
+        for value in values:
+            if type(value) is not dict:
+                raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"an object is needed, not {kind_of(value)}")
+            opened.append(Fields(value, (*path, len(opened)), self.body, self._spell))
+        return opened
 
-    def needed_each(self, name: str) -> Iterator[Fields]:
+    def needed_each(self, name: str) -> list[Fields]:
         """The objects of a list that must be there."""
-        self._there(name, self.peek(name), list)
+        if self._members.get(name) is None:
+            raise self._absent(name, list)
         return self.each(name)
 
     def text_or_each(self, name: str) -> str | list[Fields]:
         """Text, or the objects of a list: content in the dialects that have both forms. ``""`` where there is none."""
-        return list(self.each(name)) if isinstance(self.peek(name), list) else self.string(name) or ""
+        return self.each(name) if type(self._members.get(name)) is list else self.string(name) or ""
 
     def text_of(self, name: str) -> str:
         """The JSON text of a member."""
@@ -212,8 +231,9 @@ class Fields:
 
     def rest(self) -> dict[str, Any]:
         """What nobody took, of this object and of those that were read as ``fields`` of it."""
-        rest = {name: value for name, value in self._members.items() if value is not None}
-        self._members.clear()
+        rest, self._members = self._members, {}
+        if None in rest.values():
+            rest = {name: value for name, value in rest.items() if value is not None}
         for name, opened in self._opened.items():
             if left := opened.rest():
                 rest[name] = left
@@ -226,16 +246,8 @@ class Fields:
     def _path_of(self, name: str) -> tuple[str | int, ...]:
         return (*self.path, self._came_as.get(name, name))
 
-    def _there(self, name: str, value: T | None, kind: type) -> T:
-        if value is None:
-            raise BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
-        return value
-
-    def _typed(self, name: str, kind: type[T]) -> T | None:
-        value = self.take(name)
-        if value is None or type(value) is kind:
-            return value
-        raise self._wrong(name, value, kind)
+    def _absent(self, name: str, kind: type) -> BadRequest:
+        return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
 
     def _wrong(self, name: str, value: Any, kind: type) -> BadRequest:
         return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, not {kind_of(value)}")
