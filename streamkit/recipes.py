@@ -177,8 +177,5 @@ async def collect(
             async for batch in stream:
                 collector.feed(batch)
         except StreamError as error:
-            if stream.report.clean:
-                stream.report.repair("fault_after_end")
-            else:
-                stream.report.failed(error)
+            stream.report.interrupted(error)
     return collector.finish()
