@@ -1,13 +1,11 @@
 """A stream judged by its dialect's grammar, and beside it what streamkit would make of it.
 
-The checker judges each frame, the machines read the same frame beside it, and what they counted meanwhile explains what was
-found there. So the parser is fed a line at a time: what it counts belongs to the frame that comes next.
+The checker judges each frame that an ``Observer`` sees, and what was counted for the frame explains what was found there.
+What the parser counts without a frame belongs to the frame that comes next.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 from attrs import asdict, frozen
@@ -30,16 +28,13 @@ from streamkit.dialects.linting.explain import (
 from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
+from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame
-from streamkit.limits import DEFAULT_LIMITS
-from streamkit.machines import Chain
-from streamkit.report import REPAIRS, Status, StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.observer import Observer, Seen
+from streamkit.report import REPAIRS, Status
 
 #: What a status is called that ``Check.finish`` gives; any other is ``broken``.
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
-#: Lines with their ends, of CR, LF or CRLF; the last may lack it.
-LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen
@@ -68,14 +63,15 @@ class Check:
 
     def __init__(self, dialect: str) -> None:
         self.dialect = source_named(dialect)[0]
-        self.report = StreamReport()
-        self.found: list[Found] = []
-        self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
         self._linter = self.dialect.linter()
-        self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
-        self._counted: Counter[str] = Counter()  # the repairs that are explained
-        self.fault: Exception | None = None  #: the first in the stream
+        self._observer = Observer(self.dialect.name)
+        self.report = self._observer.report
+        self.found: list[Found] = []
+        self.fault: Exception | None = None  #: the first in the stream, once it ended
         self._broken: SourceFailed | None = None  # what ended the source
+        self._unexplained: set[str] = set()  # the repairs that were counted since the latest frame
+        self._unparsed: list[Violation] = []  # what stopped the parser
+        self._stopped = False  # the machines can read no more frames
         self._offset = 0  # of the latest frame, and its number
         self._frame = -1
         self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
@@ -85,10 +81,8 @@ class Check:
         return [found.violation for found in self.found if found.violation is not None]
 
     def feed(self, chunk: bytes) -> None:
-        for line in LINES.findall(chunk):
-            for frame in self._parser.feed(line):
-                self._take(frame)
-        self.fault = self.fault or self._parser.fault
+        for seen in self._observer.feed(chunk):
+            self._take(seen)
 
     def break_off(self, error: SourceFailed) -> None:
         """The source failed: nothing follows. Behind the completion point that takes nothing back."""
@@ -96,47 +90,42 @@ class Check:
 
     def finish(self) -> Status:
         """The verdict on the whole stream."""
-        for frame in self._parser.finish():
-            self._take(frame)
-        self.fault = self.fault or self._parser.fault
-        violations = self._linter.finish()
-        stopped = self._reader.fault is not None
-        if not stopped:
-            self._reader.finish()
-            self.fault = self.fault or self._reader.fault or (None if self.report.clean else self._broken)
-            violations += self._unreadable(self._reader.fault, self._frame)
-        violations += self._unreadable(self._parser.fault, -1)
+        *others, end = self._observer.finish()
+        for seen in others:
+            self._take(seen)
+        self._unexplained |= end.repairs.keys()
+        violations = [*self._linter.finish(), *self._unreadable(end.fault, self._frame), *self._unparsed]
+        self.fault = self._observer.fault or (None if self.report.clean else self._broken)
         if self.fault is not None:
             self.report.failed(self.fault)
         if self.report.status is Status.NOT_THIS_DIALECT:
             return Status.NOT_THIS_DIALECT
-        self._explain(violations, STOPPED if stopped else self._end())
+        self._explain(violations, STOPPED if self._stopped else self._end())
         errors = any(violation.severity == "error" for violation in self.violations)
         if not errors and not self.report.repairs and self.fault is None:
             return Status.DONE
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 
-    def _take(self, frame: Frame) -> None:
-        """One frame: judged, read, and explained by what the reading came to."""
+    def _take(self, seen: Seen) -> None:
+        """Judge a frame, and explain what was found by what the reading came to."""
+        self._unexplained |= seen.repairs.keys()
+        frame = seen.frame
+        if frame is None:
+            self._unparsed += self._unreadable(seen.fault, -1)
+            return
         self._offset, self._frame = frame.offset, self._frame + 1
         self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
-        violations = self._linter.feed([frame])
-        if self._reader.fault is not None:
-            self._explain(violations, STOPPED)
-            return
-        earlier = self.report.provider_error
-        self._reader.feed([frame])
-        self.fault = self.fault or self._reader.fault
-        violations += self._unreadable(self._reader.fault, self._frame)
-        self._explain(violations, self._answer(earlier))
+        violations = [*self._linter.feed([frame]), *self._unreadable(seen.fault, self._frame)]
+        self._explain(violations, STOPPED if self._stopped else self._answer(seen, frame))
+        self._stopped = self._stopped or seen.fault is not None
 
-    def _answer(self, earlier: object) -> str:
-        """What a frame came to; ``earlier`` is the provider's error before it."""
-        if self._reader.fault is not None:
+    def _answer(self, seen: Seen, frame: Frame) -> str:
+        """What a frame came to."""
+        if seen.fault is not None:
             return STOPS
-        if self.report.broken_frame is not None:
+        if self.report.broken_frame is not None and not frame.terminated:
             return TORN
-        return READS if self.report.provider_error == earlier else TOLD
+        return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
         """What the end of the input came to."""
@@ -155,9 +144,9 @@ class Check:
 
     def _explain(self, violations: list[Violation], answer: str) -> None:
         """Explain what was found by the repairs counted since, and note those that explain nothing."""
-        counted = self.report.repairs - self._counted
-        self._counted = self.report.repairs.copy()
-        others = dict.fromkeys(counted)
+        counted = dict.fromkeys(kind for kind in self.report.repairs if kind in self._unexplained)
+        self._unexplained.clear()
+        others = counted.copy()
         for violation in violations:
             known = KNOWN if answer == READS and violation.severity == "note" else answer
             reason = explain(self._linter.hints, violation.rule, violation.message, counted.keys(), known)

@@ -319,6 +319,13 @@ class StreamReport:
                 self.repairs.clear()  # what was counted came after the error: a repair before it would be the error
         self.clean = False
 
+    def interrupted(self, error: Exception) -> None:
+        """Note what ended the reading. After the completion point that takes nothing back, and is counted as a repair."""
+        if self.clean:
+            self.repair("fault_after_end")
+        else:
+            self.failed(error)
+
 
 def describe(error: BaseException) -> str:
     """One line that names an error for people: its own words for ours, the type as well for others'."""
