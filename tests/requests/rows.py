@@ -80,6 +80,14 @@ def at(body: Any, place: str) -> Any:
     return reduce(lambda value, key: value.get(key, ...) if isinstance(value, dict) else value[key], keys, body)
 
 
+def check_losses(report: StreamReport, losses: Counts | None) -> None:
+    if isinstance(losses, list):
+        assert sorted(report.lost) == sorted(loss for loss in losses if loss[1])
+        assert report.losses == Counter(kind for kind, _ in losses)
+    elif losses is not None:
+        assert report.losses == losses
+
+
 @frozen
 class Dialect:
     """A dialect whose rows are made by the methods, and its least request."""
@@ -175,11 +183,7 @@ class Dialect:
             assert written == self.body(row.written)
         for place, value in row.at.items():
             assert at(written, place) == value, place
-        if isinstance(row.losses, list):
-            assert sorted(report.lost) == sorted(loss for loss in row.losses if loss[1])
-            assert report.losses == Counter(kind for kind, _ in row.losses)
-        elif row.losses is not None:
-            assert report.losses == row.losses
+        check_losses(report, row.losses)
         if row.repairs is not None:
             assert report.repairs == row.repairs
         if row.typed:

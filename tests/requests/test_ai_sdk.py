@@ -52,15 +52,9 @@ def turns_of(*messages: dict[str, Any]) -> list[Turn]:
 
 
 CALLED = message(
-    "assistant",
-    STEP,
-    {"type": "reasoning", "text": "hm", "state": "done", "providerMetadata": {"anthropic": {"signature": "c2ln"}}},
-    text("Let me.", state="done"),
-    tool("output-available", output={"found": [1]}),
-    STEP,
-    text("Done.", state="done"),
-    name="a1",
-)
+    "assistant", STEP, {"type": "reasoning", "text": "hm", "state": "done", "providerMetadata": {"anthropic": {"signature": "c2ln"}}},
+    text("Let me.", state="done"), tool("output-available", output={"found": [1]}), STEP, text("Done.", state="done"), name="a1",
+)  # fmt: skip
 CALL = ToolCall(0, "c1", "look", '{"q":1.5}')
 
 
@@ -104,7 +98,7 @@ def test_towards_other_dialects_it_is_their_conversation():
         (tool("approval-responded", approval={"id": "p", "approved": True}), None),
         (tool("output-available", output="so far", preliminary=True), None),
     ],
-)
+)  # fmt: skip
 def test_the_state_of_a_call_says_its_result_and_comes_back(part, result):
     given = asked(message("user", text("Hi")), message("assistant", STEP, part, name="a1"))
     found = read(given)
@@ -149,7 +143,7 @@ def test_numbers_of_an_input_keep_their_text():
         ({"streamkit": {"sealed": seal("reasoning", "acme", "dA==")}}, Reasoning("", signature=Opaque("acme", "dA=="))),
         ({"streamkit": {"sealed": seal("opaque", "acme", "dA==")}}, RedactedReasoning(Opaque("acme", "dA=="))),
     ],
-)
+)  # fmt: skip
 def test_what_only_a_vendor_can_read_comes_back_under_the_names_of_the_sdk(metadata, part):
     given = {"type": "reasoning", "text": "", "providerMetadata": metadata}
     (turn,) = turns_of(message("assistant", given))
@@ -223,7 +217,7 @@ def test_what_assistant_ui_adds_is_read_and_comes_back():
         ([message("assistant", {"type": "tool-look", "state": "input-available"})], "messages[0].parts[0].toolCallId"),
         ([message("user", {"type": "file", "mediaType": "image/png"})], "messages[0].parts[0].url"),
     ],
-)
+)  # fmt: skip
 def test_what_cant_be_read_is_refused_with_its_place(messages, path):
     with pytest.raises(BadRequest) as refused:
         read(asked(*messages))

@@ -522,9 +522,9 @@ FOREIGN: dict[str, tuple[list[Turn], Blocks, dict[str, int], dict[str, int]]] = 
     "an image of the assistant": ([HI, by_model(Text("a"), Media("image", "image/png", PNG))], [SAID, B], {}, {"media": 1}),
     "an image that a tool gave": (
         [by_model(CALL), by_user(ToolResult("c1", [Text("see"), Media("image", "image/png", PNG)]))],
-        [{"role": "assistant", "content": [CALLED]}, *user(result("c1", [text("see"), {"type": "image", "source": {
-            "type": "base64", "media_type": "image/png", "data": PNG,
-        }}]))],
+        [{"role": "assistant", "content": [CALLED]}, *user(result("c1", [
+            text("see"), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+        ]))],
         {}, {},
     ),
     "a tool that said nothing, an error": (

@@ -371,9 +371,9 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
     "an error, with an image": (
         [by_model(CALL), by_user(ToolResult(NINE, [Text("no"), Media("image", "image/png", PNG)], is_error=True))],
-        [*calling({"tool_calls": [function()]})[:1], answer(content=[text("Error: no"), {
-            "type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"},
-        }])],
+        [*calling({"tool_calls": [function()]})[:1], answer(content=[
+            text("Error: no"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+        ])],
         {"result_error": 1}, {},
     ),
     "media": (

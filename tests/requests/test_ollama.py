@@ -258,9 +258,10 @@ FOREIGN = {
     ),
     "a call and its result": (
         ANSWERED,
-        [{"role": "assistant", "content": "", "tool_calls": [CALLED]}, {
-            "role": "tool", "content": "yes", "tool_name": "look", "tool_call_id": "a",
-        }],
+        [
+            {"role": "assistant", "content": "", "tool_calls": [CALLED]},
+            {"role": "tool", "content": "yes", "tool_name": "look", "tool_call_id": "a"},
+        ],
         [],
     ),
     "text behind a call": (
@@ -417,9 +418,10 @@ ODD = {
     "model": "m",
     "messages": [
         {"role": "User", "content": None, "images": []},
-        {"role": "assistant", "tool_calls": [{"type": "function", "function": {"index": 0, "name": "f"}}, {
-            "function": {"index": 7, "name": "f", "arguments": {"a": []}, "mood": 1}, "x": 2,
-        }]},
+        {"role": "assistant", "tool_calls": [
+            {"type": "function", "function": {"index": 0, "name": "f"}},
+            {"function": {"index": 7, "name": "f", "arguments": {"a": []}, "mood": 1}, "x": 2},
+        ]},
         {"role": "tool", "tool_name": "f", "content": "1", "x": 3}, {"role": "tool", "content": "2"},
     ],
     "tools": [{"function": {"name": "f", "parameters": {"type": "object", "additionalProperties": False}}}],

@@ -114,9 +114,9 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     "members nobody knows, at every depth": (
         [{
             "role": "user",
-            "content": [{"type": "text", "text": "a", "x": 1}, {
-                "type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3,
-            }],
+            "content": [
+                {"type": "text", "text": "a", "x": 1}, {"type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3},
+            ],
             "cache_control": {"type": "ephemeral"},
         }],
         [by_user(
@@ -150,9 +150,10 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
         ],
     ),
     "an image in a result": (
-        [{"role": "assistant", "content": None, "tool_calls": [function()]}, {"role": "tool", "tool_call_id": "call_1", "content": [{
-            "type": "image_url", "image_url": {"url": "https://x.test/a.png"},
-        }]}],
+        [
+            {"role": "assistant", "content": None, "tool_calls": [function()]},
+            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]},
+        ],
         [by_model(CALL), by_user(ToolResult("call_1", [Media("image", url="https://x.test/a.png")]))],
     ),
     "two rounds of calls": (
