@@ -74,6 +74,19 @@ def rows(about: str, table: Mapping[str, Any] | list[Any], make: Callable[..., R
     return {f"{about}: {name}": make(*(line if isinstance(line, tuple) else (line,))) for name, line in lines}
 
 
+def write(request: Request, to: str, report: StreamReport | None = None, **target: Any) -> tuple[Any, StreamReport]:
+    """The body that is written of a request, and what was counted."""
+    report = report or StreamReport()
+    return orjson.loads(encode_request(request, to, report=report, **target)), report
+
+
+def translate(body: Mapping[str, Any] | bytes, source: str, to: str, **target: Any) -> tuple[Any, StreamReport]:
+    """What the body of one dialect is in another, and what was counted on both ways."""
+    report = StreamReport()
+    whole = body if isinstance(body, bytes) else orjson.dumps(body)
+    return write(decode_request(whole, source, report=report), to, report, **target)
+
+
 def at(body: Any, place: str) -> Any:
     """What stands at a place of a body."""
     keys = [int(key) if key.isdecimal() else key for key in place.replace("[", ".").replace("]", "").split(".")]
@@ -107,9 +120,7 @@ class Dialect:
     def write(
         self, request: Request, to: str = "", report: StreamReport | None = None, **target: Any
     ) -> tuple[dict[str, Any], StreamReport]:
-        report = report or StreamReport()
-        target = {**self.target, **target}
-        return orjson.loads(encode_request(request, to or self.name, report=report, **target)), report
+        return write(request, to or self.name, report, **{**self.target, **target})
 
     def kept(self, members: Members, *, typed: bool = True, **read: Any) -> Row:
         """A body that is read as these members of the request, and written as it was."""

@@ -11,6 +11,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
+from tests.requests.rows import translate
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 CALL = {"type": "tool_use", "id": "toolu_123", "name": "f", "input": {}}
@@ -42,8 +43,7 @@ def result(*blocks: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(body: bytes, target: str, source: str = "anthropic", **more: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(decode_request(body, source), target, report=report, **more)), report
+    return translate(body, source, target, **more)
 
 
 def texts(value: Any) -> list[str]:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit import StreamReport, decode_request, encode_request
+from streamkit import StreamReport
 from streamkit.dialects.bodies.claude_schemas import FORMATS, ClaudeSchemas
 from streamkit.errors import BadRequest
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
 #: A schema, what is written of it, the keywords that are lost, and how many objects are closed.
@@ -158,8 +159,7 @@ def chat(**members: Any) -> bytes:
 
 
 def carried(body: bytes, to: str, source: str = "openai-chat") -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    written = json.loads(encode_request(decode_request(body, source, report=report), to, report=report))
+    written, report = translate(body, source, to)
     assert faults({"vertex-anthropic": "anthropic"}.get(to, to), written) == []
     return written, report
 

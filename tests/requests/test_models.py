@@ -14,15 +14,15 @@ from streamkit.dialects.vocabulary.models import FAMILIES, SERVERS, UNKNOWN, mod
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request
+from tests.requests.rows import write
 
 EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
 OFF = Thinking(enabled=False)
 
 
 def written(target: str, request: Request, **options: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(request, target, report=report, **options)), report
+    return write(request, target, **options)
 
 
 def asked(model: str, *turns: Turn, dialect: str = "another", **options: Any) -> Request:
