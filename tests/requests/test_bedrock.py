@@ -33,7 +33,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_id, portable_name
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request
 from streamkit.translation.lowering.turns import OPENING
 from tests.requests.rows import HI, NONE, Dialect, Members, Row, by_model, by_system, by_user, parameters, rows
 
@@ -220,7 +220,6 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     ),
 }  # fmt: skip
 
-
 #: What is said in two ways, and the one in which it is written.
 ALIKE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "the shorter span": ([user({"text": "a"}, {"cachePoint": {"type": "default", "ttl": "5m"}})], [user({"text": "a"}, POINT)]),
@@ -239,21 +238,6 @@ ALIKE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     }})]),
     "null members": ([user({"text": "a", "image": None})], [user({"text": "a"})]),
 }  # fmt: skip
-
-
-def test_arguments_and_answers_are_the_text_of_the_body():
-    given = b'{"z": 1.0, "a": 18446744073709551616, "e": 1E400}'
-    whole = (
-        b'{"messages": [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "i", "name": "f", "input": %b}}]}'
-    )
-    whole += b', {"role": "user", "content": [{"toolResult": {"toolUseId": "i", "content": [{"json": %b}]}}]}]}'
-    given = given.replace(b', "e": 1E400', b"")
-    request = decode_request(whole % (given, given), "bedrock")
-    call, result = request.turns[0].parts[0], request.turns[1].parts[0]
-    assert isinstance(call, ToolCall)
-    assert isinstance(result, ToolResult)
-    assert call.arguments == result.text == given.decode()
-    assert encode_request(request, "bedrock").count(given) == 2
 
 
 #: Members beside the messages, and the fields of the request that they become, both ways.
@@ -376,7 +360,6 @@ SEALED = [
     ([redacted(seal("call", "google", "C")), use()], [ToolCall(0, "tooluse_1", "look", '{"q":"x"}', signature=Opaque("google", "C"))]),
     ([redacted(seal("call", "google", "C"))], [RedactedReasoning(Opaque("google", "C"))]),
 ]  # fmt: skip
-
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no messages": ({"messages": None}, "messages", "a list is needed"),
@@ -581,7 +564,6 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
 }  # fmt: skip
 
-
 THINK = {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}
 #: A model and options of another dialect, the members that are written, and the losses with their names.
 OPTIONS: dict[str, tuple[str, Options, dict[str, Any], list[str]]] = {
@@ -637,7 +619,6 @@ OPTIONS: dict[str, tuple[str, Options, dict[str, Any], list[str]]] = {
     ),
 }  # fmt: skip
 
-
 #: Tools of another dialect, the definitions that are written, and the losses.
 TOOLS: dict[str, tuple[Tool, list[dict[str, Any]], dict[str, int]]] = {
     "a function": (LOOK, [spec(description="looks")], {}),
@@ -654,9 +635,7 @@ TOOLS: dict[str, tuple[Tool, list[dict[str, Any]], dict[str, int]]] = {
     ),
 }  # fmt: skip
 
-
 SERIAL = {"disable_parallel_tool_use": True}
-
 
 CHOICES = [
     (CLAUDE, ToolChoice("auto"), {"auto": {}}, None, {}),
@@ -668,7 +647,6 @@ CHOICES = [
     ("amazon.nova", ToolChoice("auto", parallel=False), {"auto": {}}, None, {"tool_choice": 1}),
     (CLAUDE, ToolChoice("auto", extras={"x": 1}), {"auto": {}}, None, {"tool_choice": 1}),
 ]  # fmt: skip
-
 
 STRAY = [
     (frames(0, "server_tool", {"toolUse": {}}, {"toolUse": {"input": "{}"}})[1:], {"server_tool": 2}),

@@ -28,7 +28,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
-from streamkit.translation.bodies import decode_request, decode_response, encode_request
+from streamkit.translation.bodies import decode_request, decode_response
 from streamkit.translation.tool_loop import request_with_results
 from tests.requests.rows import NONE, Dialect, Row, by_model, by_system, by_user, parameters, rows
 
@@ -182,7 +182,6 @@ CONTENTS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     "a content with more": ([{**HI, "x": 1}], [by_user(Text("Hi"), extras={"x": 1})]),
 }  # fmt: skip
 
-
 #: Contents that say the same as others, which are written.
 ALIKE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "no role": ([{"parts": [{"text": "Hi"}]}], [HI]),
@@ -226,9 +225,6 @@ ALIKE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
 }  # fmt: skip
 
 
-# -- calls without ids -------------------------------------------------------------------------------------------------
-
-
 # -- what was sealed ---------------------------------------------------------------------------------------------------
 
 
@@ -239,7 +235,6 @@ def sealed(kind: Any, *, thought: bool = True) -> dict[str, Any]:
 
 
 OTHERS = Opaque("anthropic", "S?>~?>~")
-
 
 SEALED = [
     (
@@ -359,7 +354,6 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "members nobody knows": ({"x": {"y": 1}}, {"extras": {"x": {"y": 1}}}),
 }  # fmt: skip
 
-
 ALIKE_MEMBERS = [
     (
         {"system_instruction": {"parts": [{"text": "a"}]}, "safety_settings": SAFE, "cached_content": "c"},
@@ -389,7 +383,6 @@ ALIKE_MEMBERS = [
     (configured(maxOutputTokens=5.0), configured(maxOutputTokens=5)),
     ({"model": "models/m", "systemInstruction": None}, {}),
 ]  # fmt: skip
-
 
 OLDER_SCHEMAS = [
     (OPENAPI, AS_JSON_SCHEMA),
@@ -600,7 +593,6 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
     ),
 }  # fmt: skip
 
-
 #: Options, the members they become, and the names of what is lost.
 OPTIONS: dict[str, tuple[Options, dict[str, Any], list[str]]] = {
     "those with a field": (
@@ -639,9 +631,7 @@ OPTIONS: dict[str, tuple[Options, dict[str, Any], list[str]]] = {
     "a schema that is missing": (Options(output=OutputFormat("schema")), configured(responseMimeType="application/json"), []),
 }  # fmt: skip
 
-
 LOOK = Tool("look", "looks", SCHEMA)
-
 
 TOOLS = [
     (LOOK, FUNCTION, []),
@@ -654,7 +644,6 @@ TOOLS = [
         [("custom_tool_wrapped", "run")],
     ),
 ]  # fmt: skip
-
 
 KEYWORDS = [
     ({**SCHEMA, "$schema": "x", "not": {}}, SCHEMA, ["$schema", "not"]),
@@ -674,9 +663,7 @@ KEYWORDS = [
     ),
 ]  # fmt: skip
 
-
 STRICT = Tool("look", "looks", SCHEMA, strict=True)
-
 
 CHOICES = [
     (None, [LOOK], None, []),
@@ -889,19 +876,6 @@ BEYOND = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_request(name):
     GEMINI.check(ROWS[name], beyond=name in BEYOND)
-
-
-def test_arguments_and_results_are_the_text_of_the_body():
-    args = b'{"x": 18446744073709551616, "y": 1.0,\n "z": 1e300}'
-    text = (
-        b'{"contents": [{"role": "model", "parts": [{"function_call": {"name": "f", "id": "a", "args": %b}}]},' % args
-    )
-    text += b'{"parts": [{"function_response": {"name": "f", "id": "a", "response": {"n": 1E2}}}]}]}'
-    request = decode_request(text, "gemini")
-    assert request.turns[0].parts[0].arguments.encode() == args
-    written = encode_request(request, "gemini")
-    assert args in written
-    assert b'{"n": 1E2}' in written
 
 
 def test_a_schema_that_contains_itself_is_refused():

@@ -203,9 +203,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     ),
 }  # fmt: skip
 
-
 SIGNATURE_ALONE = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
-
 
 #: Of the second, the signature is a block of its own; of the third, nobody knows which part of the text each of the two proves.
 SIGNED_ALONE = [
@@ -213,7 +211,6 @@ SIGNED_ALONE = [
     ([SIGNATURE_ALONE | {"index": 1}], [Reasoning("hm"), Reasoning("", signature=Opaque("anthropic", "S"), extras={"index": 1})]),
     ([SIGNATURE_ALONE, SIGNATURE_ALONE | {"index": 1}], [Reasoning("hm"), *[Reasoning("", signature=Opaque("anthropic", "S"))] * 2]),
 ]  # fmt: skip
-
 
 #: What a message becomes on the way through: the documented normalisation.
 NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
@@ -256,7 +253,6 @@ NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     ),
 }  # fmt: skip
 
-
 LOOKED = function("a", "look", "{}")
 TWIN = {
     "role": "assistant",
@@ -266,7 +262,6 @@ TWIN = {
 }
 FOUND = {"role": "tool", "tool_call_id": "a", "name": "look", "content": "found"}
 OLDER = {"role": "function", "name": "look", "content": "found"}
-
 
 TOOLS = [
     {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA, "strict": True}},
@@ -355,7 +350,6 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"extras": {"logit_bias": {"5": -100}, "verbosity": "low", "usage": {"include": True}}},
     ),
 }  # fmt: skip
-
 
 ALIKE_MEMBERS = [
     ({"stop": "a"}, {"stop": ["a"]}),
@@ -536,10 +530,8 @@ BOUNDS = [
     ("groq", "max_tokens"),
 ]  # fmt: skip
 
-
 THOUGHT = [Reasoning("hm", signature=Opaque("anthropic", "S")), RedactedReasoning(Opaque("bedrock", "D"))]
 DETAIL = {"type": "reasoning.text", "text": "hm", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
-
 
 REASONING = [
     ("openai", {}, {"reasoning_history": 1, "reasoning_signature": 1, "reasoning_opaque": 1}),

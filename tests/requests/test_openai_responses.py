@@ -257,7 +257,6 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     ]),
 }  # fmt: skip
 
-
 #: What items become on the way through: the documented normalisation.
 NORMAL: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "the user's text": ("hi", [{"role": "user", "content": "hi"}]),
@@ -285,7 +284,6 @@ NORMAL: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "null members": ([thought("a", id="rs_1", content=None, encrypted_content=None, status=None)], [thought("a", id="rs_1")]),
     "a reference without its type": ([{"id": "msg_9"}], [REFERENCE]),
 }  # fmt: skip
-
 
 INSTRUCTIONS = [([], [by_system(Text("be"))]), ([{"role": "developer", "content": "b"}], [by_system(Text("be")), by_system(
     Text("b"), native_role="developer",
@@ -417,7 +415,6 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"extras": {"store": False, "truncation": "auto", "background": True, "metadata": {"a": "b"}, "max_tool_calls": 3}},
     ),
 }  # fmt: skip
-
 
 ALIKE_MEMBERS = [
     ({"tool_choice": "auto", "parallel_tool_calls": True}, {"parallel_tool_calls": True}),
@@ -616,7 +613,6 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
 }  # fmt: skip
 
-
 #: What the system says in front, its instructions, and its items.
 SYSTEM: dict[str, tuple[list[Turn], str | None, list[dict[str, Any]]]] = {
     "one text": ([by_system(Text("be"))], "be", []),
@@ -632,7 +628,6 @@ SYSTEM: dict[str, tuple[list[Turn], str | None, list[dict[str, Any]]]] = {
         {"type": "input_text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}, role="system",
     )]),
 }  # fmt: skip
-
 
 CHOICES = [
     (ToolChoice("auto"), {"tool_choice": "auto"}),

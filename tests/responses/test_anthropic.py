@@ -163,7 +163,6 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     )]),
 }  # fmt: skip
 
-
 STOPS = [
     ("end_turn", "stop", None),
     ("stop_sequence", "stop_sequence", "END"),
@@ -223,7 +222,6 @@ ERRORS = [
     ("something_new", "server"),
 ]  # fmt: skip
 
-
 OTHERS = [
     (b"", NotThisDialect, "no JSON object"),
     (b"<html>", NotThisDialect, "<html>"),
@@ -232,7 +230,6 @@ OTHERS = [
     (b'{"type":"ping"}', NotThisDialect, "ping"),
     (b'{"type":"message","content":[', BrokenFrame, "no JSON"),
 ]  # fmt: skip
-
 
 MENDED = [
     (message("odd", text()), {"object_missing": 1}, "odda"),
@@ -251,11 +248,6 @@ def test_whatever_stands_in_a_body_it_is_read_or_refused(name):
             ANTHROPIC.write(decode_response(json.dumps(odd).encode(), "anthropic"))
         except StreamError:
             continue
-
-
-def test_blocks_are_bounded():
-    with pytest.raises(TooManyBlocks):
-        ANTHROPIC.read(message(text(), text(), text()), limits=Limits(content_blocks=2))
 
 
 # -- what other dialects said ------------------------------------------------------------------------------------------
@@ -451,6 +443,7 @@ ROWS = {
     )),
     **rows("of another kind", OTHERS, ANTHROPIC.refused),
     **rows("mended", MENDED, lambda body, repairs, text: ANTHROPIC.mended(body, repairs, text=text)),
+    "too many blocks": Row(message(text(), text(), text()), refused=(TooManyBlocks, ""), options={"limits": Limits(content_blocks=2)}),
     "no stop reason": Row(message(text(), stop=None), None, {"clean": False, "text": "a", "choices[0].stop_reason": None}),
     **rows("another dialect", FOREIGN, lambda parts, stop, content, reason, losses: ANTHROPIC.of_another(
         ANTHROPIC.response(*parts, stop=stop), whole(message(*content, stop=reason)), losses, withheld=losses.get("call_withheld", 0)

@@ -5,7 +5,6 @@ Source: dialects.md §6.2, §7.1, §7.2; the response types of cohere 7.3.1.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -80,13 +79,6 @@ MESSAGES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
 }  # fmt: skip
 
 
-def test_arguments_as_an_object_keep_their_text():
-    body = json.dumps(whole({"tool_calls": [call("c0"), call(arguments={"a": "?"})]}, "TOOL_CALL"))
-    found = decode_response(body.replace('"?"', "18446744073709551616").encode(), "cohere")
-    assert found.tool_calls[1].arguments == '{"a": 18446744073709551616}'
-    assert found.report.repairs == {"arguments_not_text": 1}
-
-
 MENDED = [
     ({"content": [5, text("a")]}, {"field_invalid": 1}),
     ({"content": [{"text": "a"}]}, {}),
@@ -104,7 +96,6 @@ ERRORS: list[tuple[Any, str, str, dict[str, int]]] = [
     (whole({}, "TIMEOUT"), "timeout", "the provider gave the finish reason 'TIMEOUT'", {}),
     ({"error": {"message": "m"}}, "server", "m", {"error_shape": 1}),
 ]  # fmt: skip
-
 
 OTHERS = [
     (b"", NotThisDialect),

@@ -76,14 +76,6 @@ def test_ids_are_written_for_those_who_read_them():
     assert report.losses == {"call_id": 2}
 
 
-def test_arguments_keep_their_text():
-    text = b'{"x":1.0, "big": 18446744073709551616,"x" :1e21}'
-    body = orjson.dumps(whole(tool_calls=[call("f", {"x": "?"})])).replace(b'{"x":"?"}', text)
-    response = OLLAMA.read(body)
-    assert response.tool_calls[0].arguments == text.decode()
-    assert b'"arguments":%b}' % text in encode_response(response, "ollama")
-
-
 def test_a_body_over_many_lines_is_one_body():
     body = b"\n".join(
         orjson.dumps(whole("Hi", tool_calls=[call("f", {"x": 1})]), option=orjson.OPT_INDENT_2).splitlines()
@@ -96,12 +88,9 @@ MENDED = [
     (whole(content=3), {"field_invalid": 1}),
 ]
 
-
 ERRORS = [("no such model", "no such model", {}), ({"message": "out", "code": 503}, "out", {"error_shape": 1})]
 
-
 CUT = [whole("Hi", reason=None), {**whole("Hi"), "done": False}]
-
 
 OTHERS = [
     b"",

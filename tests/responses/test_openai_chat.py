@@ -120,12 +120,6 @@ MENDED = [
 ]  # fmt: skip
 
 
-def test_arguments_as_an_object_keep_their_text():
-    body = json.dumps(whole({"tool_calls": [call()]}, "tool_calls")).encode()
-    found = decode_response(body.replace(b'"{}"', b'{"a": 1.0, "b": 18446744073709551616}'), "openai-chat")
-    assert found.tool_calls[0].arguments == '{"a": 1.0, "b": 18446744073709551616}'
-
-
 def test_the_policy_says_what_is_tolerated():
     with pytest.raises(NeedsRepair):
         CHAT.read(whole({"content": [{"type": "text", "text": "a"}]}), policy=STRICT)
@@ -146,7 +140,6 @@ ERRORS: list[tuple[Any, str, str, dict[str, int]]] = [
     ({"detail": "m"}, "server", "m", {"error_shape": 1}),
     ({"error": {"message": "m", "code": 502}, "choices": [{"index": 0, "message": {}, "finish_reason": "error"}]}, "server", "m", {}),
 ]  # fmt: skip
-
 
 OTHERS = [
     (b"", NotThisDialect),
@@ -288,7 +281,6 @@ def split(*choices: tuple[dict[str, Any], str]) -> dict[str, Any]:
 
 
 CALLED = [call(), call(id="c2")]
-
 
 ALTERNATIVES = [
     (({"content": "A"}, "stop"), ({"tool_calls": CALLED[:1]}, "tool_calls")),

@@ -199,13 +199,6 @@ RESPONSES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
 }  # fmt: skip
 
 
-def test_arguments_as_an_object_keep_their_text():
-    body = json.dumps(whole(message(text("a")), called("c1", "?"))).encode()
-    found = decode_response(body.replace(b'"?"', b'{"a": 1.0, "b": 18446744073709551616}'), VENDOR)
-    assert found.tool_calls[0].arguments == '{"a": 1.0, "b": 18446744073709551616}'
-    assert dict(found.report.repairs) == {"arguments_not_text": 1}
-
-
 ODD = [([5], 1), ([{"x": 1}], 1), ([{}], 0), ([{"type": " "}], 1), ("none", 1), (None, 0)]
 
 
@@ -216,11 +209,6 @@ def test_a_body_of_another_server_may_lack_what_only_tells_its_kind():
     assert (found.clean, found.text) == (True, "hi")
     with pytest.raises(NeedsRepair):
         RESPONSES_API.read(whole({**called(), "arguments": {}}), policy=STRICT)
-
-
-def test_items_have_a_limit():
-    with pytest.raises(TooManyBlocks):
-        RESPONSES_API.read(whole(*[called(f"c{number}") for number in range(3)]), limits=Limits(content_blocks=2))
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -238,7 +226,6 @@ ERRORS: list[tuple[Any, str, str, dict[str, int]]] = [
     (whole(message(text("a")), status="cancelled"), "server", "the provider gave the finish reason 'cancelled'", {}),
     (whole(status=None, error={"code": "rate_limit_exceeded", "message": "m"}), "rate_limit", "m", {}),
 ]  # fmt: skip
-
 
 OTHERS = [
     (b"", NotThisDialect),
@@ -459,6 +446,12 @@ ROWS = {
     **rows("odd output", ODD, lambda output, asides: RESPONSES_API.mended(
         {**whole(), "output": output}, {"field_invalid": 1} if asides else {}, **({"choices[0].asides[0].vendor": VENDOR} if asides else {"choices[0].asides": []})
     )),
+    "arguments as an object": RESPONSES_API.mended(
+        whole(called("c1", {"a": 1.5})), {"arguments_not_text": 1}, **{"choices[0].parts[0].arguments": '{"a": 1.5}'}
+    ),
+    "too many items": Row(
+        whole(called("c0"), called("c1"), called("c2")), refused=(TooManyBlocks, ""), options={"limits": Limits(content_blocks=2)}
+    ),
     **rows("errors", ERRORS, error_row),
     "an error that comes back": RESPONSES_API.kept(ERRORS[1][0], None),
     "an error of another dialect": RESPONSES_API.of_another(
