@@ -6,7 +6,6 @@ Source: dialects.md §3.1, §3.3, §7.1, §7.2, §7.5, §7.6; quirks.md R14.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import orjson
@@ -32,7 +31,7 @@ from streamkit.limits import Limits
 from streamkit.recipes import collect, transcode
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
-from tests.corpora import recordings, require_corpora
+from tests.corpora import require_corpora
 from tests.requests.spoilt import spoilt
 from tests.responses.rows import Dialect, Row, rows
 
@@ -310,31 +309,6 @@ def test_a_part_that_no_response_has_is_the_programs_mistake():
 
 
 # -- the recordings ----------------------------------------------------------------------------------------------------
-
-
-async def test_a_recorded_stream_as_a_whole_body_says_the_same():
-    for recorded in recordings("anthropic"):
-        streamed = await collect(source_of([recorded.body]), "anthropic")
-        if not streamed.clean:
-            continue
-        body, report = ANTHROPIC.write(streamed)
-        found = ANTHROPIC.read(body)
-        assert ANTHROPIC.write(found)[0] == body, recorded.name
-        assert found.report.repairs == Counter(), recorded.name
-        assert (found.clean, found.usage, found.extras) == (True, streamed.usage, streamed.extras), recorded.name
-        ours, theirs = found.choices[0], streamed.choices[0]
-        assert [meaning(part) for part in ours.parts if not isinstance(part, Aside)] == [
-            meaning(part) for part in theirs.parts if not isinstance(part, Aside)
-        ], recorded.name
-        assert ours.native_stop_reason == theirs.native_stop_reason
-        assert not report.losses, recorded.name
-
-
-def meaning(part: Any) -> Any:
-    """A part without what only a stream or only a body says: how an empty input is spelled, white space in arguments."""
-    if isinstance(part, ToolCall):
-        return part.index, part.id, part.name, json.loads(part.arguments or "{}"), part.extras, part.signature
-    return part
 
 
 @pytest.mark.parametrize("name", ["stop", "tool", "think"])

@@ -21,7 +21,6 @@ from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
-from tests.corpora import recordings
 from tests.responses.rows import Dialect, Row, rows
 from tests.vectors import VECTORS
 
@@ -185,11 +184,6 @@ def assert_same(streamed: Response) -> None:
 )  # fmt: skip
 async def test_a_stream_as_a_whole_body_says_the_same(vector):
     assert_same(await collect(source_of([vector.body]), "cohere", ReadOptions(make_id=lambda _prefix: "made")))
-
-
-async def test_a_recorded_stream_as_a_whole_body_says_the_same():
-    for recorded in recordings("cohere"):
-        assert_same(await collect(source_of([recorded.body]), "cohere"))
 
 
 # -- the official client -----------------------------------------------------------------------------------------------

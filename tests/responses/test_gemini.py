@@ -5,7 +5,6 @@ Source: dialects.md §5.1-§5.4, §7.1, §7.2, §7.5.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import orjson
@@ -29,11 +28,7 @@ from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdi
 from streamkit.limits import Limits
 from streamkit.policy import STRICT
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import collect
-from streamkit.report import StreamReport
-from streamkit.testing import source_of
-from streamkit.translation.bodies import decode_response, encode_response
-from tests.corpora import recordings
+from streamkit.translation.bodies import decode_response
 from tests.responses.rows import Dialect, Row, rows
 
 USAGE = {"promptTokenCount": 8, "candidatesTokenCount": 5, "thoughtsTokenCount": 9, "totalTokenCount": 22}
@@ -244,44 +239,6 @@ STOPS = [
 def test_a_result_is_no_part_of_a_response():
     with pytest.raises(TypeError, match="a response has no ToolResult"):
         GEMINI.write(GEMINI.response(ToolResult("c")))
-
-
-# -- streams and bodies say the same -----------------------------------------------------------------------------------
-
-
-def told(said: Response) -> list[Any]:
-    """What a response says, for comparing it with what became of it."""
-    return [
-        (
-            choice.index,
-            choice.text,
-            choice.refusal,
-            choice.reasoning,
-            [(each.id, each.name, " ".join(each.arguments.splitlines()), each.ended) for each in choice.tool_calls],
-        )
-        for choice in said.choices
-    ]
-
-
-async def test_a_recorded_stream_as_a_whole_body_says_the_same():
-    for recorded in recordings("gemini"):
-        streamed = await collect(source_of([recorded.body]), "gemini")
-        if not streamed.clean:
-            continue
-        report = StreamReport()
-        found = decode_response(encode_response(streamed, "gemini", report=report), "gemini")
-        assert told(found) == told(streamed), recorded.name
-        assert signatures(found) == signatures(streamed), recorded.name
-        assert (found.usage, found.id, found.model) == (streamed.usage, streamed.id, streamed.model), recorded.name
-        assert [choice.stop_reason for choice in found.choices] == [choice.stop_reason for choice in streamed.choices]
-        assert found.report.repairs == Counter(), recorded.name
-        assert report.losses.keys() <= {"metadata", "citation"}, recorded.name  # what came again, with other values
-        assert found.clean
-
-
-def signatures(said: Response) -> list[Any]:
-    parts = [part for choice in said.choices for part in choice.parts]
-    return [part.signature for part in parts if isinstance(part, Text | Reasoning | ToolCall) and part.signature]
 
 
 # -- the official client -----------------------------------------------------------------------------------------------

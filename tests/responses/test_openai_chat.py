@@ -6,7 +6,6 @@ Source: dialects.md §1.2, §1.4, §1.6, §1.8, §7.1, §7.6; seeds.md S1.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import orjson
@@ -18,11 +17,8 @@ from streamkit.dialects.openai_chat.providers import ChatClient
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import LENIENT, STRICT
-from streamkit.recipes import collect
 from streamkit.report import StreamReport
-from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
-from tests.corpora import recordings
 from tests.responses.rows import Dialect, Row, rows
 from tests.whole_answers import ANSWERING_WHOLE
 
@@ -187,37 +183,6 @@ FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
         {"metadata": 1, "unknown_event": 1},
     ),
 }  # fmt: skip
-
-
-# -- streams and bodies say the same -----------------------------------------------------------------------------------
-
-
-def told(said: Response) -> list[Any]:
-    """What a response says, for comparing it with what became of it."""
-    return [
-        (
-            choice.index,
-            choice.text,
-            choice.refusal,
-            choice.reasoning,
-            [(each.id, each.name, each.arguments.strip() or "{}", each.kind, each.ended) for each in choice.tool_calls],
-        )
-        for choice in said.choices
-    ]
-
-
-async def test_a_recorded_stream_as_a_whole_body_says_the_same():
-    for recorded in recordings("openai-chat"):
-        streamed = await collect(source_of([recorded.body]), "openai-chat")
-        if not streamed.clean:
-            continue
-        report = StreamReport()
-        found = decode_response(encode_response(streamed, "openai-chat", report=report), "openai-chat")
-        assert told(found) == told(streamed), recorded.name
-        assert (found.usage, found.id, found.created) == (streamed.usage, streamed.id, streamed.created), recorded.name
-        assert [choice.stop_reason for choice in found.choices] == [choice.stop_reason for choice in streamed.choices]
-        assert found.report.repairs == Counter(), recorded.name
-        assert found.clean
 
 
 # -- the official client -----------------------------------------------------------------------------------------------
