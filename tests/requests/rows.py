@@ -2,7 +2,7 @@
 
 A row names only what differs from the least request of its dialect: members of the body, or of the request. It says what the body is
 read as, what is written of the request, what is lost and repaired on the way, or at which place and with which words it is refused.
-Of each row the runner also checks that the official client lets its user write the body, and that writing changes no request.
+Of each row the runner also checks that writing changes no request, and of most that the official client lets its user write the body.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Row:
     refused: tuple[str, str] | None = None  #: the path, and some of the words
     to: str = ""  #: the dialect that it is written for, if it is another
     target: Members = NONE
-    typed: bool = False  #: the official client's types are asked about the body
-    writes: bool = True  #: it is written at all
+    typed: bool = False  #: the body is checked against the types of the official client
+    writes: bool = True
     change: Callable[[Request], object] | None = None  #: what a program does to the request before it is written
 
 

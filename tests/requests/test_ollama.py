@@ -534,7 +534,6 @@ ROWS = {
         target={"emulate": True},
     )),
 }  # fmt: skip
-BEYOND: set[str] = set()
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -65,10 +65,11 @@ class Dialect:
     foreign: Response  #: of another dialect, without parts
     normal: Callable[[Any], Any] = lambda body: body  #: a body without what says nothing
     labels: bool = True  #: the labels of blocks count
+    reading: Callable[[], Members] = dict  #: options of reading, made anew for each body
 
     def read(self, body: Any, report: StreamReport | None = None, **options: Any) -> Response:
         whole = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return decode_response(whole, self.name, ReadOptions(**options), report=report)
+        return decode_response(whole, self.name, ReadOptions(**{**self.reading(), **options}), report=report)
 
     def write(self, response: Response, to: str = "", **target: Any) -> tuple[dict[str, Any], StreamReport]:
         report = StreamReport()

@@ -38,7 +38,11 @@ def whole(
     return {**said, "done": True, **({} if reason is None else {"done_reason": reason}), **(beside or {})}
 
 
-OLLAMA = Dialect("ollama", Response("openai-chat", model="m", created=1_735_689_600, vendor="openai", clean=True))
+OLLAMA = Dialect(
+    "ollama",
+    Response("openai-chat", model="m", created=1_735_689_600, vendor="openai", clean=True),
+    reading=lambda: {"make_id": maker()},
+)
 said = OLLAMA.response
 
 
@@ -227,7 +231,7 @@ GENERATED = {"model": "m", "created_at": TIME, "response": "Hi", "thinking": "hm
 
 
 def message_row(body: dict[str, Any], parts: list[Any], stop: str) -> Row:
-    return OLLAMA.kept({**body, **COUNTS}, parts, options={"make_id": maker()}, said={
+    return OLLAMA.kept({**body, **COUNTS}, parts, said={
         "clean": True, "model": "m", "created": 1_735_689_600, "choices[0].stop_reason": stop, "usage.input_total": 9, "usage.output_total": 4,
         "usage.total": 13,
     })  # fmt: skip
