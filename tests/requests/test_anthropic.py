@@ -93,12 +93,7 @@ ANTHROPIC = Dialect(
 SEARCH = {"type": "search_result", "source": "s", "title": "t", "content": [text("a")]}
 SEARCHED = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 CITATION = {
-    "type": "char_location",
-    "cited_text": "a",
-    "document_index": 0,
-    "document_title": None,
-    "start_char_index": 0,
-    "end_char_index": 1,
+    "type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None, "start_char_index": 0, "end_char_index": 1,
 }  # fmt: skip
 
 
@@ -118,9 +113,10 @@ MESSAGES: dict[str, tuple[Blocks, list[Turn]]] = {
     "a prefill": ([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "I"}], [HI, by_model(Text("I"))]),
     "a short mark": (user(text("a", cache_control=MARK)), [by_user(Text("a", cache="short"))]),
     "a long mark": (user(text("a", cache_control=LONG_MARK)), [by_user(Text("a", cache="long"))]),
-    "a mark with more": (user(text("a", cache_control={**MARK, "scope": "global"})), [by_user(Text(
-        "a", cache="short", extras={"cache_control": {"scope": "global"}},
-    ))]),
+    "a mark with more": (
+        user(text("a", cache_control={**MARK, "scope": "global"})),
+        [by_user(Text("a", cache="short", extras={"cache_control": {"scope": "global"}}))],
+    ),
     "neighbours of one role": (
         [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], [by_user(Text("a")), by_user(Text("b"))],
     ),

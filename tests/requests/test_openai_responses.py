@@ -150,9 +150,9 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     ),
     "assistant": ([{"role": "assistant", "content": "yes"}], [by_model(Text("yes"))]),
     "assistant, twice": ([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": ""}], [by_model(Text("a"), Text(""))]),
-    "a phase": ([{"role": "assistant", "content": "a", "phase": "commentary"}], [by_model(Text(
-        "a", extras={"item": {"phase": "commentary"}},
-    ))]),
+    "a phase": (
+        [{"role": "assistant", "content": "a", "phase": "commentary"}], [by_model(Text("a", extras={"item": {"phase": "commentary"}}))],
+    ),
     "messages of the server": (
         [
             spoken(output_text("a"), output_text("b", x=1), phase="final_answer"),
