@@ -6,6 +6,7 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 from __future__ import annotations
 
 import json
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -719,6 +720,11 @@ ROWS = {
         {"options": Options(thinking=Thinking("low", 9, True, "concise"))}, {"reasoning": {"max_tokens": 9, "enabled": True, "exclude": False}},
         parameters("thinking.summary", "thinking.effort"), to="openrouter", typed=False,
     ),
+    "a detail that only its server knows, for OpenAI": CHAT.alike(
+        {"messages": [{"role": "assistant", "content": "a", "reasoning_details": [{"type": "reasoning.server", "index": 3}]}]},
+        {"messages": [{"role": "assistant", "content": "a"}]}, losses={"unknown_event": 1}, to="openai",
+    ),
+    "too deep": CHAT.refused({"x": reduce(lambda inner, _: [inner], range(201), {})}, "x", "nested deeper than 200 levels"),
     "a mark for OpenAI": CHAT.alike({"messages": MARKED}, {"messages": MARKED}, to="openai"),
     "a mark for another": CHAT.alike(
         {"messages": MARKED}, {"messages": [{"role": "user", "content": "a"}]}, losses={"cache_mark": 1}, to="groq"
