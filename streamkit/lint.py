@@ -1,13 +1,11 @@
 """Check a stream against its dialect's grammar, and report what streamkit would do with each fault.
 
-The checker judges each frame, then the machines read the same frame. The repairs counted while reading a frame explain the
-faults found in that frame. So the parser gets one line at a time: a repair that it counts belongs to the next frame.
+The checker judges each frame that an ``Observer`` returns. The repairs counted for a frame explain the faults found in that
+frame. A repair that the parser counts without a frame belongs to the next frame.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 from attrs import asdict, frozen
@@ -30,16 +28,13 @@ from streamkit.dialects.linting.explain import (
 from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
+from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame
-from streamkit.limits import DEFAULT_LIMITS
-from streamkit.machines import Chain
-from streamkit.report import REPAIRS, Status, StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.observer import Observer, Seen
+from streamkit.report import REPAIRS, Status
 
 #: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
-#: Lines with their ends (CR, LF or CRLF); the last line may lack an end.
-LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen
@@ -64,18 +59,19 @@ class Found:
 
 
 class Check:
-    """Feeds a stream to the dialect's checker and to the machines that would read the stream."""
+    """Feeds a stream to an ``Observer`` and to the dialect's checker."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = source_named(dialect)[0]
-        self.report = StreamReport()
-        self.found: list[Found] = []
-        self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
         self._linter = self.dialect.linter()
-        self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
-        self._counted: Counter[str] = Counter()  # the repairs that are already explained
-        self.fault: Exception | None = None  #: the first error in the stream
+        self._observer = Observer(self.dialect.name)
+        self.report = self._observer.report
+        self.found: list[Found] = []
+        self.fault: Exception | None = None  #: the first error in the stream, set at its end
         self._broken: SourceFailed | None = None  # the error that ended the source
+        self._unexplained: set[str] = set()  # repairs counted since the latest frame
+        self._unparsed: list[Violation] = []  # the errors that stopped the parser
+        self._stopped = False  # True once the decoder can read no more frames
         self._offset = 0  # byte offset of the latest frame; the next attribute is its number
         self._frame = -1
         self._ended = False  # True after a `[DONE]` that ends the dialect; other terminators give their own reason
@@ -85,10 +81,8 @@ class Check:
         return [found.violation for found in self.found if found.violation is not None]
 
     def feed(self, chunk: bytes) -> None:
-        for line in LINES.findall(chunk):
-            for frame in self._parser.feed(line):
-                self._take(frame)
-        self.fault = self.fault or self._parser.fault
+        for seen in self._observer.feed(chunk):
+            self._take(seen)
 
     def break_off(self, error: SourceFailed) -> None:
         """Note that the source failed and nothing follows. A failure after the completion point is ignored."""
@@ -96,47 +90,42 @@ class Check:
 
     def finish(self) -> Status:
         """Return the verdict on the whole stream."""
-        for frame in self._parser.finish():
-            self._take(frame)
-        self.fault = self.fault or self._parser.fault
-        violations = self._linter.finish()
-        stopped = self._reader.fault is not None
-        if not stopped:
-            self._reader.finish()
-            self.fault = self.fault or self._reader.fault or (None if self.report.clean else self._broken)
-            violations += self._unreadable(self._reader.fault, self._frame)
-        violations += self._unreadable(self._parser.fault, -1)
+        *others, end = self._observer.finish()
+        for seen in others:
+            self._take(seen)
+        self._unexplained |= end.repairs.keys()
+        violations = [*self._linter.finish(), *self._unreadable(end.fault, self._frame), *self._unparsed]
+        self.fault = self._observer.fault or (None if self.report.clean else self._broken)
         if self.fault is not None:
             self.report.failed(self.fault)
         if self.report.status is Status.NOT_THIS_DIALECT:
             return Status.NOT_THIS_DIALECT
-        self._explain(violations, STOPPED if stopped else self._end())
+        self._explain(violations, STOPPED if self._stopped else self._end())
         errors = any(violation.severity == "error" for violation in self.violations)
         if not errors and not self.report.repairs and self.fault is None:
             return Status.DONE
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 
-    def _take(self, frame: Frame) -> None:
-        """Judge a frame, read it, and explain its faults by the outcome of reading it."""
+    def _take(self, seen: Seen) -> None:
+        """Judge a frame, and explain its faults by the outcome of reading it."""
+        self._unexplained |= seen.repairs.keys()
+        frame = seen.frame
+        if frame is None:
+            self._unparsed += self._unreadable(seen.fault, -1)
+            return
         self._offset, self._frame = frame.offset, self._frame + 1
         self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
-        violations = self._linter.feed([frame])
-        if self._reader.fault is not None:
-            self._explain(violations, STOPPED)
-            return
-        earlier = self.report.provider_error
-        self._reader.feed([frame])
-        self.fault = self.fault or self._reader.fault
-        violations += self._unreadable(self._reader.fault, self._frame)
-        self._explain(violations, self._answer(earlier))
+        violations = [*self._linter.feed([frame]), *self._unreadable(seen.fault, self._frame)]
+        self._explain(violations, STOPPED if self._stopped else self._answer(seen, frame))
+        self._stopped = self._stopped or seen.fault is not None
 
-    def _answer(self, earlier: object) -> str:
-        """Return the outcome of a frame. ``earlier`` is the provider's error before the frame."""
-        if self._reader.fault is not None:
+    def _answer(self, seen: Seen, frame: Frame) -> str:
+        """Return the outcome of reading a frame."""
+        if seen.fault is not None:
             return STOPS
-        if self.report.broken_frame is not None:
+        if self.report.broken_frame is not None and not frame.terminated:
             return TORN
-        return READS if self.report.provider_error == earlier else TOLD
+        return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
         """Return the outcome at the end of the input."""
@@ -155,9 +144,9 @@ class Check:
 
     def _explain(self, violations: list[Violation], answer: str) -> None:
         """Explain the violations by the repairs counted since the last call, and record repairs that explain no violation."""
-        counted = self.report.repairs - self._counted
-        self._counted = self.report.repairs.copy()
-        others = dict.fromkeys(counted)
+        counted = dict.fromkeys(kind for kind in self.report.repairs if kind in self._unexplained)
+        self._unexplained.clear()
+        others = counted.copy()
         for violation in violations:
             known = KNOWN if answer == READS and violation.severity == "note" else answer
             reason = explain(self._linter.hints, violation.rule, violation.message, counted.keys(), known)

@@ -18,13 +18,11 @@ from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
-from streamkit.in_text import in_text_stages
+from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Chain
 from streamkit.pipeline import Joined, Pipe, Stage, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
 from streamkit.translation.web_searches import carry_searches
@@ -47,20 +45,8 @@ def events_of(
     ``join`` is as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
-    stages = _reading(named, provider, options, join=join)
+    stages = reading_stages(named, provider, options, join=join)
     return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
-
-
-def reading_machine(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> Chain:
-    """Return one machine that reads bytes as ``events_of`` does, for callers that push each read themselves."""
-    named, provider = source_named(dialect)
-    report = report_for(provider, None)
-    return Chain(*(stage.make(report) for stage in _reading(named, provider, options, join=True)))
-
-
-def reading_stages(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> list[Stage[Any, Any]]:
-    """Return the stages of ``events_of`` without a pipe. Raise UsageError for an unknown name or a bad schema."""
-    return _reading(*source_named(dialect), options, join=False)
 
 
 def client_events(
@@ -86,7 +72,7 @@ def _translating(
 ) -> list[Stage[Any, Any]]:
     """Return the stages from bytes to the events for the encoder."""
     limits, offered = options.limits, options.offered
-    stages = _reading(dialect, provider, options, join=join)
+    stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
     carried = carry_searches(dialect, target, offered, limits=limits), carry_citations(dialect, target, limits=limits)
@@ -94,27 +80,15 @@ def _translating(
     return stages
 
 
-def _reading(dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool) -> list[Stage[Any, Any]]:
-    """Return the stages from bytes to checked events."""
-    limits, schemas = options.limits, options.schemas()
+def reading_stages(
+    dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
+) -> list[Stage[Any, Any]]:
+    """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
+    limits = options.limits
     return [
         _parse(dialect, limits),
         decode_frames(dialect, limits, dialect.name),
-        *in_text_stages(options, provider),
-        Stage(
-            "accumulate_tool_calls",  # includes the stage ``check_json``, which comes after it
-            lambda report: ToolCallAccumulator(
-                limits=limits,
-                report=report,
-                policy=options.policy,
-                make_id=options.make_id,
-                join=join,
-                check=True,
-                tools=schemas,
-            ),
-            takes="wire events",
-            gives="events",
-        ),
+        *checked_stages(options, provider, join=join),
     ]
 
 
@@ -204,8 +178,5 @@ async def collect(
             async for batch in stream:
                 collector.feed(batch)
         except StreamError as error:
-            if stream.report.clean:
-                stream.report.repair("fault_after_end")
-            else:
-                stream.report.failed(error)
+            stream.report.interrupted(error)
     return collector.finish()

@@ -319,6 +319,13 @@ class StreamReport:
                 self.repairs.clear()  # these repairs came after the error: an earlier repair would be the error itself
         self.clean = False
 
+    def interrupted(self, error: Exception) -> None:
+        """Record the error that ended the reading. After the completion point it is only counted as a repair."""
+        if self.clean:
+            self.repair("fault_after_end")
+        else:
+            self.failed(error)
+
 
 def describe(error: BaseException) -> str:
     """Describe an error in one line for people. Errors of other packages get their type name as a prefix."""

@@ -28,7 +28,7 @@ from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, P
 from streamkit.dialects.streams.carrier import carried
 from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
-from streamkit.in_text import in_text_stages
+from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Chain
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
@@ -36,8 +36,6 @@ from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.redact import redacted
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.check import JSONChecker
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
@@ -191,9 +189,7 @@ def decode_response(
     report.frames += 1
     if log.isEnabledFor(logging.DEBUG):
         log.debug("response of %s, %d bytes: %s", dialect, len(body), redacted(body))
-    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=options.policy, make_id=options.make_id)
-    checker = JSONChecker(limits=limits, report=report, tools=options.schemas())
-    reading = Chain(*(stage.make(report) for stage in in_text_stages(options, provider)), accumulator, checker)
+    reading = Chain(*(stage.make(report) for stage in checked_stages(options, provider)))
     collector = Collector(named.name, report, limits)
     try:
         for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():

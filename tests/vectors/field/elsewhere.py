@@ -249,7 +249,7 @@ CASES = (
         number=212, refs="syncless-issue#13; neon-pkgs#367; vercel/ai#9119; maximhq/bifrost#6382; openai-agents-python#1603",
         cause="`item_reference`, `previous_response_id` or `conversation` towards a server that keeps nothing: a 404 or 502, or half a conversation",
         does="A 400 with the path and the client's own setting (AI SDK: `providerOptions.openai.store = false`); so for Gemini's `cachedContent`.",
-        covered_by="tests/requests/test_openai_responses.py::test_a_reference_to_a_store_is_refused_elsewhere_with_what_to_send_instead",
+        covered_by="tests/requests/test_openai_responses.py::test_a_request",
     ),
     Elsewhere(
         number=213, refs="cline#230, #247; QwenLM/qwen-code#2318; BerriAI/litellm#6642; tailcallhq/forgecode#2008; openclaude#774",
@@ -537,7 +537,7 @@ CASES = (
         number=329, refs="HKUDS/nanobot#1555; zeroclaw-labs/zeroclaw#2136; ericc-ch/copilot-api#81",
         cause="a whole response of Copilot has its text in one choice and its calls in another, both with the reason `tool_calls`, and the calls are lost",
         does="Choices that all end for calls, one of them without any, are one message, counted; alternatives stay alternatives.",
-        covered_by="tests/responses/test_openai_chat.py::test_text_and_calls_in_several_choices_are_one_message",
+        covered_by="tests/responses/test_openai_chat.py::test_a_response",
     ),
     Elsewhere(
         number=335, refs="NousResearch/hermes-agent#93014, #100441; vercel/ai#14369; router-for-me/CLIProxyAPI#6065",
