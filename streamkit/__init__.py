@@ -1,6 +1,6 @@
 """Streaming middleware for LLM responses, built from composable async generators.
 
-``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
+``transcode`` does the whole conversion in one call; ``pipe`` chains single stages. See README.md.
 """
 
 from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult

@@ -1,7 +1,7 @@
-"""A stream judged by its dialect's grammar, and beside it what streamkit would make of it.
+"""Check a stream against its dialect's grammar, and report what streamkit would do with each fault.
 
-The checker judges each frame that an ``Observer`` sees, and what was counted for the frame explains what was found there.
-What the parser counts without a frame belongs to the frame that comes next.
+The checker judges each frame that an ``Observer`` returns. The repairs counted for a frame explain the faults found in that
+frame. A repair that the parser counts without a frame belongs to the next frame.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from streamkit.framing.frame import Frame
 from streamkit.observer import Observer, Seen
 from streamkit.report import REPAIRS, Status
 
-#: What a status is called that ``Check.finish`` gives; any other is ``broken``.
+#: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
 
 
 @frozen
 class Found:
-    """A broken rule with its explanation; ``violation`` is None for a repair where no rule is broken."""
+    """A broken rule with its explanation. ``violation`` is None for a repair without a broken rule."""
 
     violation: Violation | None
     explanation: Explanation
@@ -48,18 +48,18 @@ class Found:
 
     @property
     def kind(self) -> object:
-        """What is the same where it is found again: the rule with its severity, and the explanation."""
+        """The key by which equal findings are grouped: the rule with its severity, and the explanation."""
         return self.violation and (self.violation.rule, self.violation.severity), self.explanation
 
     @property
     def what(self) -> str:
-        """What is wrong, without its place."""
+        """A description of the fault, without its position."""
         violation = self.violation
         return f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
 
 
 class Check:
-    """A stream under the dialect's checker, and beside it the machines that would read it."""
+    """Feeds a stream to an ``Observer`` and to the dialect's checker."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = source_named(dialect)[0]
@@ -67,14 +67,14 @@ class Check:
         self._observer = Observer(self.dialect.name)
         self.report = self._observer.report
         self.found: list[Found] = []
-        self.fault: Exception | None = None  #: the first in the stream, once it ended
-        self._broken: SourceFailed | None = None  # what ended the source
-        self._unexplained: set[str] = set()  # the repairs that were counted since the latest frame
-        self._unparsed: list[Violation] = []  # what stopped the parser
-        self._stopped = False  # the machines can read no more frames
-        self._offset = 0  # of the latest frame, and its number
+        self.fault: Exception | None = None  #: the first error in the stream, set at its end
+        self._broken: SourceFailed | None = None  # the error that ended the source
+        self._unexplained: set[str] = set()  # repairs counted since the latest frame
+        self._unparsed: list[Violation] = []  # the errors that stopped the parser
+        self._stopped = False  # True once the decoder can read no more frames
+        self._offset = 0  # byte offset of the latest frame; the next attribute is its number
         self._frame = -1
-        self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
+        self._ended = False  # True after a `[DONE]` that ends the dialect; other terminators give their own reason
 
     @property
     def violations(self) -> list[Violation]:
@@ -85,11 +85,11 @@ class Check:
             self._take(seen)
 
     def break_off(self, error: SourceFailed) -> None:
-        """The source failed: nothing follows. Behind the completion point that takes nothing back."""
+        """Note that the source failed and nothing follows. A failure after the completion point is ignored."""
         self._broken = error
 
     def finish(self) -> Status:
-        """The verdict on the whole stream."""
+        """Return the verdict on the whole stream."""
         *others, end = self._observer.finish()
         for seen in others:
             self._take(seen)
@@ -107,7 +107,7 @@ class Check:
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 
     def _take(self, seen: Seen) -> None:
-        """Judge a frame, and explain what was found by what the reading came to."""
+        """Judge a frame, and explain its faults by the outcome of reading it."""
         self._unexplained |= seen.repairs.keys()
         frame = seen.frame
         if frame is None:
@@ -120,7 +120,7 @@ class Check:
         self._stopped = self._stopped or seen.fault is not None
 
     def _answer(self, seen: Seen, frame: Frame) -> str:
-        """What a frame came to."""
+        """Return the outcome of reading a frame."""
         if seen.fault is not None:
             return STOPS
         if self.report.broken_frame is not None and not frame.terminated:
@@ -128,7 +128,7 @@ class Check:
         return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
-        """What the end of the input came to."""
+        """Return the outcome at the end of the input."""
         if self.fault is not None:
             return STOPS
         if self.report.clean:
@@ -143,7 +143,7 @@ class Check:
         return [Violation("unreadable", str(fault), fault.offset or 0, frame)]
 
     def _explain(self, violations: list[Violation], answer: str) -> None:
-        """Explain what was found by the repairs counted since, and note those that explain nothing."""
+        """Explain the violations by the repairs counted since the last call, and record repairs that explain no violation."""
         counted = dict.fromkeys(kind for kind in self.report.repairs if kind in self._unexplained)
         self._unexplained.clear()
         others = counted.copy()
@@ -158,11 +158,11 @@ class Check:
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 
-# -- what was found, for who shows it ------------------------------------------------------------------------------------
+# -- the findings as JSON and as text ----------------------------------------------------------------------------------
 
 
 def members_of(check: Check) -> dict[str, Any]:
-    """What a finished check found, as the members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
+    """Return a finished check's members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
     return {
         "violations": [
             {
@@ -184,7 +184,7 @@ def members_of(check: Check) -> dict[str, Any]:
 
 
 def sentence(explanation: Explanation) -> str:
-    """What it looks like, and what streamkit does about it."""
+    """Describe the known failure that a finding resembles, and what streamkit does about it."""
     parts = []
     if explanation.case is not None:
         parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")

@@ -1,7 +1,7 @@
-"""What happened in a stream: each frame, the events that it became, and the repairs and losses that were counted for it.
+"""Observe a stream: each frame, its events, and the repairs and losses counted for it.
 
-An ``Observer`` reads bytes that somebody else receives: it does no I/O, and what is wrong with the stream raises nothing. The
-parser is fed a line at a time and the decoder a frame at a time, so that what they count meanwhile belongs to that frame.
+An ``Observer`` reads bytes that the caller receives. It does no I/O, and a fault in the stream raises nothing. The parser gets
+one line at a time and the decoder one frame at a time, so the repairs that they count belong to the current frame.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 @frozen
 class Seen:
-    """A frame and what came of it; or, where ``frame`` is None, what came of other bytes or of the end."""
+    """A frame with its events; if ``frame`` is None, the result of other bytes or of the end of the input."""
 
-    offset: int  #: byte of the stream at which the frame, or else the line or the read, begins
+    offset: int  #: byte of the stream where the frame begins, or else the line or the read
     frame: Frame | None
     events: list[Event]
-    repairs: Mapping[str, int]  #: how often each kind was counted
-    losses: Mapping[str, int]  #: the same of what ``client`` does not get
-    written: bytes  #: what ``client`` gets
-    fault: Exception | None  #: what stopped the parser or the decoder here
+    repairs: Mapping[str, int]  #: the count for each kind
+    losses: Mapping[str, int]  #: the same for data that ``client`` does not get
+    written: bytes  #: the bytes for ``client``
+    fault: Exception | None  #: the error that stopped the parser or the decoder here
 
 
 class Observer:
-    """Reads a stream of ``dialect`` for programs that show, count or judge what is in it.
+    """Reads a stream of ``dialect`` for programs that show, count or judge its content.
 
-    ``feed`` takes the bytes of each read, however they were cut, and ``finish`` the end of the input. Both return a ``Seen``
-    for each frame, for other bytes in which something was repaired, for a fault of the parser, and for the end. ``report`` is
-    the whole stream's; ``fault`` is what stopped the reading. After a fault, frames are still returned, without events.
+    ``feed`` takes the bytes of each read, however they are split, and ``finish`` the end of the input. Both return one
+    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end. ``report``
+    covers the whole stream; ``fault`` is the error that stopped the reading. After a fault, frames are still returned, without
+    events.
 
-    With ``client``, the events are also written as that dialect or client reads them, for ``losses`` and ``written``.
-    ``by_frame=False`` returns one ``Seen`` for each read instead, whose deltas of one block are joined: for programs that want
-    events alone, in a fifth of the time. With ``whole=True`` the bytes are a whole response, and all of it is seen at the end.
-    Raises UsageError for an unknown name or a bad schema.
+    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written``.
+    ``by_frame=False`` returns one ``Seen`` for each read, with the deltas of one block joined: for programs that need only
+    events, in a fifth of the time. With ``whole=True`` the bytes are a whole response, and ``finish`` returns everything.
+    Raise UsageError for an unknown name or a bad schema.
     """
 
     def __init__(
@@ -77,12 +78,12 @@ class Observer:
         if client is not None:
             target, profile = client_named(client)
             self._writer = target.encoder(Encoding(limits=options.limits, profile=profile), self.report)
-        self._offset = 0  # of the next byte
-        self._repairs: Counter[str] = Counter()  # that were seen
+        self._offset = 0  # offset of the next byte
+        self._repairs: Counter[str] = Counter()  # repairs already returned in a ``Seen``; the same for losses
         self._losses: Counter[str] = Counter()
 
     def feed(self, chunk: bytes) -> list[Seen]:
-        """Return what came of a read."""
+        """Return the results of a read."""
         seen: list[Seen] = []
         if self._body is not None:
             self._body += chunk
@@ -97,7 +98,7 @@ class Observer:
         return seen
 
     def finish(self) -> list[Seen]:
-        """Return what came of the end of the input; the last item is the end itself."""
+        """Return the results of the end of the input; the last item is the end itself."""
         if self._body is not None:
             return [self._whole(bytes(self._body))]
         seen: list[Seen] = []
@@ -106,7 +107,7 @@ class Observer:
         return [*seen, self._see(self._offset, self._reader.finish, is_end=True)]
 
     def _frames(self, parser: FramingParser, frames: list[Frame]) -> list[Seen]:
-        """Read the frames that the parser found; see also what it repaired without finding any, and what stopped it."""
+        """Read the parser's frames. Also return repairs without a frame, and the fault that stopped the parser."""
         seen = [self._see(frame.offset, self._reader.feed, [frame], frame=frame) for frame in frames]
         if (fault := parser.fault) is not None:
             offset = getattr(fault, "offset", None)
@@ -119,7 +120,7 @@ class Observer:
         try:
             response = decode_response(body, self._name, self._options, report=self.report)
         except StreamError as error:
-            self.fault = error  # nothing is written of it: clients get an error with its status
+            self.fault = error  # nothing is encoded: the client gets an HTTP error instead
             return self._see(0, list, fault=error)
         return self._see(0, replay, response, is_end=True)
 
@@ -132,7 +133,7 @@ class Observer:
         fault: Exception | None = None,
         is_end: bool = False,
     ) -> Seen:
-        """Read and write, unless a fault came before. Return the events with what was counted since the last call."""
+        """Read and encode, unless a fault came before. Return the events with the counts since the last call."""
         events: list[Event] = []
         written, writer = b"", self._writer
         if self.fault is None:
@@ -148,7 +149,7 @@ class Observer:
 
 
 def _since(counted: Counter[str], known: Counter[str]) -> Mapping[str, int]:
-    """Return what was counted and is not known yet, and add it to what is known."""
+    """Return the counts that ``known`` lacks, and add them to ``known``."""
     if counted.total() == known.total():
         return _NOTHING
     new = counted - known

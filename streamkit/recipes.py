@@ -1,4 +1,4 @@
-"""Stage order, in one place: bytes of one dialect to bytes of another, and bytes to a whole response."""
+"""The order of the stages: from bytes of one dialect to bytes of another, and from bytes to a whole response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
 from streamkit.translation.web_searches import carry_searches
 
-#: The provider, the options, the profile and the clock of most pipes.
+#: The provider, options, profile and clock of most pipes.
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time
 
 
@@ -40,9 +40,9 @@ def events_of(
     join: bool = False,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read.
+    """Return a pipe from the bytes of a dialect to checked events. ``collect`` and ``inspect`` read this pipe.
 
-    ``join`` as in ``transcode``, ``timings`` as in ``pipe``.
+    ``join`` is as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
     stages = reading_stages(named, provider, options, join=join)
@@ -58,9 +58,9 @@ def client_events(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as the events that ``transcode`` writes for a client: its tools have their names, and it can cite.
+    """Return a pipe to the events that ``transcode`` encodes for a client: with the client's tool names and citations.
 
-    ``timings`` as in ``pipe``.
+    ``timings`` is as in ``pipe``.
     """
     dialect, provider = source_named(from_dialect)
     stages = _translating(dialect, provider, client_named(to_dialect)[0], options, join=True)
@@ -70,7 +70,7 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    """The stages from bytes to the events that are written."""
+    """Return the stages from bytes to the events for the encoder."""
     limits, offered = options.limits, options.offered
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
@@ -83,7 +83,7 @@ def _translating(
 def reading_stages(
     dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    """Return the stages from bytes to checked events, of which the first is the parser. Raises UsageError for a bad schema."""
+    """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
     limits = options.limits
     return [
         _parse(dialect, limits),
@@ -93,7 +93,7 @@ def reading_stages(
 
 
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """The framing stage of a dialect, with the tolerances that its providers need."""
+    """Return the framing stage of a dialect, with the tolerances that its providers need."""
     return _parse(source_named(dialect)[0], limits)
 
 
@@ -114,19 +114,20 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """The whole recipe: bytes of one dialect in, bytes of another out.
+    """Convert a stream: bytes of one dialect in, bytes of another out.
 
-    Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
-    pass byte for byte while they are watched for the report, but for usage that ``profile`` did not ask for and a model
-    that is not named where ``profile`` has one; ``reencode=True``, or a profile that changes what is written,
-    decodes and encodes them all the same, which mends what the provider broke; so does a policy that reads what stands in the
-    text (``think_tags="on"``, ``text_calls``). What one read brought of one block or call
-    leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
-    ``options`` say what is tolerated and which tools the client offered, ``profile`` varies what is written and is the
-    client's by default; ``clock`` gives seconds since the epoch, for a response that came without a time. ``timings`` as in
-    ``pipe``.
-    Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output and in the
-    report.
+    Either name may be a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). ``options`` are the
+    tolerances and the client's tools. ``profile`` varies the output; the default is the client's profile.
+
+    Within one dialect, frames pass byte for byte and are only read for the report. Two things may change: usage that
+    ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a provider's faults,
+    the frames must be decoded and encoded again. That happens with ``reencode=True``, with a profile that changes other
+    output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
+
+    The deltas of one block or call in one read become one delta, which is cheaper for everyone and delays nothing;
+    ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a time.
+    ``timings`` is as in ``pipe``. Raise UsageError for an unknown name or a bad schema. Every other failure is reported in the
+    output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -153,7 +154,7 @@ def transcode(
 
 @cache
 def _usual_stages(dialect: Dialect, target: Dialect, *, join: bool) -> tuple[Stage[Any, Any]]:
-    """The stages between two dialects where nothing else was asked for: made once, in a third of the time of a pipe."""
+    """Return the stages between two dialects with default options, cached: making a pipe then takes a third of the time."""
     stages = _translating(dialect, None, target, DEFAULT_OPTIONS, join=join)
     return (Joined(*stages, encode_by(f"encode {target.name}", target, Encoding())),)
 
@@ -166,10 +167,10 @@ async def collect(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Response:
-    """Read a stream of ``dialect`` to its end: one whole response with verdicts, usage and report.
+    """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
 
-    A stream that was cut or that failed is no exception: what arrived is in the response, ``clean`` is False, and
-    ``report.status`` says what happened. ``timings`` as in ``pipe``. Raises UsageError for an unknown dialect or a bad schema.
+    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
+    has the reason. ``timings`` is as in ``pipe``. Raise UsageError for an unknown dialect or a bad schema.
     """
     async with events_of(source, dialect, options, report=report, join=True, timings=timings) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report, options.limits)

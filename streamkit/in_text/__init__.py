@@ -1,4 +1,4 @@
-"""What models write into their text that is no text: thinking between tags, and calls in the grammar of their training."""
+"""Extract thinking between tags, and tool calls in a model's own syntax, from the text of a response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamkit.tool_calls.accumulate import ToolCallAccumulator
 
 
 def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stage[Any, Any]]:
-    """The stages between ``decode`` and ``accumulate_tool_calls`` that a policy wants for what comes from ``provider``."""
+    """Return the stages that the policy asks for between ``decode`` and ``accumulate_tool_calls``, given the provider."""
     policy = options.policy
     stages: list[Stage[Any, Any]] = []
     thinks = policy.think_tags == "auto" and provider is not None and provider.thinks_in_text
@@ -25,12 +25,12 @@ def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stag
 
 
 def checked_stages(options: ReadOptions, provider: Provider | None, *, join: bool = False) -> list[Stage[Any, Any]]:
-    """Return the stages from what ``decode`` yields to checked events. Raises UsageError for a bad schema."""
+    """Return the stages from wire events to checked events. Raise UsageError for a bad schema."""
     schemas = options.schemas()
     return [
         *in_text_stages(options, provider),
         Stage(
-            "accumulate_tool_calls",  # and ``check_json``, whose place is behind it
+            "accumulate_tool_calls",  # includes the stage ``check_json``, which comes after it
             lambda report: ToolCallAccumulator(
                 limits=options.limits,
                 report=report,
