@@ -242,7 +242,7 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """No tool that must be called while Claude thinks (§3.2). Raises BadRequest if the target does not imitate it."""
+    """No tool that must be called while Claude thinks (dialects.md §3.2). Raises BadRequest if the target does not imitate it."""
     choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
         return
