@@ -1,6 +1,6 @@
 """Streaming middleware for LLM responses, built from composable async generators.
 
-``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
+``transcode`` does the whole conversion in one call; ``pipe`` chains single stages. See README.md.
 """
 
 from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
@@ -17,6 +17,7 @@ from streamkit.framing.sse import parse_sse
 from streamkit.in_text.calls import find_text_calls
 from streamkit.in_text.thinking import split_thinking
 from streamkit.limits import Limits
+from streamkit.observer import Observer, Seen
 from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
 from streamkit.read_options import ReadOptions
@@ -38,6 +39,7 @@ __all__ = [
     "BadRequest",
     "Choice",
     "Limits",
+    "Observer",
     "PartialJSON",
     "Pipe",
     "Policy",
@@ -45,6 +47,7 @@ __all__ = [
     "ReadOptions",
     "Request",
     "Response",
+    "Seen",
     "Stage",
     "Status",
     "StreamError",

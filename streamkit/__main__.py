@@ -1,4 +1,4 @@
-"""``python -m streamkit`` is the ``streamkit`` command."""
+"""Run the ``streamkit`` command by ``python -m streamkit``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Which dialect a stream speaks, told from its first frame that one of them recognises."""
+"""Detect the dialect of a stream from the first frame that a dialect recognises."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 
-#: How much of a stream ``detect`` looks at before it gives up.
+#: After this many bytes without a recognised frame, ``detect`` gives up.
 DETECT_BYTES = 256 * 1024
-#: Of a stream that is at hand it looks at so much at once: one frame nearly always says whose it is.
+#: ``dialect_of`` feeds a stream that is in memory in pieces of this size: the first frame is nearly always enough.
 FED_BYTES = 16 * 1024
 
 
 class Detector:
-    """Which dialect a stream speaks, from its first frame that one of them recognises."""
+    """Finds the dialect of a stream from the first frame that a dialect recognises."""
 
     def __init__(self) -> None:
-        self.seen: list[bytes] = []  #: what was fed
+        self.seen: list[bytes] = []  #: the chunks fed so far
         self._size = 0
-        self._passed: set[str] = set()  # the dialects whose reader passed over a foreign payload
+        self._passed: set[str] = set()  # names of the dialects whose parser has met a payload of another dialect
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
-        """The dialect's name once it is known. Raises NotThisDialect when too much was read without a sign."""
+        """Return the dialect's name, or None while it is unknown. Raise NotThisDialect after too many bytes without a sign."""
         self.seen.append(chunk)
         self._size += len(chunk)
         name = self._first(lambda parser: parser.feed(chunk))
@@ -42,16 +42,18 @@ class Detector:
         return name
 
     def finish(self) -> str:
-        """The dialect's name after all. Raises NotThisDialect."""
+        """Return the dialect's name at the end of the stream. Raise NotThisDialect if no dialect fits."""
         if name := self._first(lambda parser: parser.finish()):
             return name
         if has_comments_only(b"".join(self.seen)[:BEGINNING_BYTES]):
-            return next(iter(DIALECTS))  # an event stream that was cut before it said whose it is
+            # an event stream of comments alone, interrupted before its first event: no dialect can be told
+            return next(iter(DIALECTS))
         raise self._unknown()
 
     def _first(self, frames_of: Callable[[FramingParser], list[Frame]]) -> str | None:
-        """The dialect of the first frame that one recognises: what follows it may look like another's."""
-        found: dict[type, tuple[Dialect, int]] = {}  # of each framing the first frame, by its offset
+        """Return the dialect that recognises the earliest frame. Later frames may look like another dialect's."""
+        # for each framing, the first recognised frame's dialect and byte offset
+        found: dict[type, tuple[Dialect, int]] = {}
         for dialect, parser in self._readers:
             if parser.fault is not None:
                 continue
@@ -66,7 +68,7 @@ class Detector:
         return min(dialects, key=self._ended).name if len(dialects) > 1 else dialects[0].name if dialects else None
 
     def _ended(self, dialect: Dialect) -> int:
-        """With which byte the first frame ends that a dialect recognises, as if the bytes had come one by one."""
+        """Return the offset of the byte that ends the first frame which ``dialect`` recognises, feeding one byte at a time."""
         parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
         seen = b"".join(self.seen)
         passed: set[str] = set()
@@ -76,11 +78,12 @@ class Detector:
         return len(seen)
 
     def _recognised(self, dialect: Dialect, frame: Frame, passed: set[str]) -> bool:
-        """Whether a frame is the dialect's. Others end with its end mark, too: behind a foreign payload that says nothing."""
+        """Return whether a frame belongs to the dialect. ``[DONE]`` counts only if no other dialect's payload preceded it."""
         if frame.data.strip() == b"[DONE]":
-            return dialect.done_mark and dialect.name not in passed  # of several the first in the table, as ever
+            # several dialects share this mark; the first of the table wins
+            return dialect.done_mark and dialect.name not in passed
         try:
-            # an error of a binary stream stands in its headers, and has no payload
+            # an error in an Amazon event stream may be in the headers, with an empty payload
             document = orjson.loads(frame.data or b"{}")
         except orjson.JSONDecodeError:
             return False
@@ -94,14 +97,14 @@ class Detector:
 
 
 def _tells_nothing(document: Any) -> bool:
-    """Whether a payload that a dialect does not know may be its own: an error in a form of several, or a list of payloads."""
+    """Return whether an unknown payload is compatible with every dialect: a common form of error, or a list of payloads."""
     if isinstance(document, dict):
         return bool(document.get("error")) or is_bare_error(document)
     return isinstance(document, list)
 
 
 def dialect_of(stream: bytes) -> str:
-    """The dialect of a stream that is at hand, as ``detect`` finds it. Raises NotThisDialect."""
+    """Return the dialect of a whole stream in memory, found as ``detect`` finds it. Raise NotThisDialect."""
     detector = Detector()
     for at in range(0, len(stream), FED_BYTES):
         if (name := detector.feed(stream[at : at + FED_BYTES])) is not None:
@@ -110,10 +113,10 @@ def dialect_of(stream: bytes) -> str:
 
 
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
-    """The dialect of a stream, and a source that still has all of it. Raises NotThisDialect.
+    """Return the dialect of a stream, and a source that yields the whole stream from its start. Raise NotThisDialect.
 
-    Mistral's chunks are OpenAI's as far as a first one shows, so a stream of Mistral's is told as ``openai-chat``: name the
-    dialect where it is known. The returned source owns ``source``: closing it closes that.
+    The first chunk of a Mistral stream looks like OpenAI's, so a Mistral stream is reported as ``openai-chat``: name the
+    dialect if you know it. The returned source owns ``source``: closing the returned source closes ``source``.
     """
     detector = Detector()
     reader = aiter(source)
@@ -131,7 +134,7 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
 
 
 class RereadSource:
-    """A source that gives what was read of it once more, then the rest. Closing it closes the source, read or not."""
+    """A source that yields the chunks already read, then the rest. Closing it closes the underlying source."""
 
     def __init__(self, chunks: list[bytes], rest: AsyncIterator[bytes], source: AsyncIterable[bytes]) -> None:
         self._chunks = iter(chunks)

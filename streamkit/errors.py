@@ -1,8 +1,8 @@
-"""The tree of errors; each carries its numbers.
+"""The exceptions of this package. Each carries its data as attributes.
 
-What the wire *said* is an event (an in-band error, an unclean end); what broke the *reading* is an exception of this
-tree, raised in the order of the stream after everything that preceded it was handed on. Errors that bad input forces are
-``StreamError``; ``UsageError`` is the caller's own.
+What the stream itself reports is an event: a provider's error, or an end that is not clean. What stops the *reading* is an
+exception of this tree, raised after all events before it were emitted. Errors caused by bad input are ``StreamError``;
+``UsageError`` is a mistake of the caller.
 
 Source: design.md §2.
 """
@@ -13,16 +13,16 @@ from typing import ClassVar, Final, Literal
 
 from streamkit.text.quoting import quoted, shortened
 
-#: No message is longer, whatever stands in it: a client gets it as one line of its answer, and a log as one of its lines.
+#: No message is longer than this: clients get it as one line of a response, and logs as one line.
 MESSAGE_CHARS: Final = 1000
-#: Of a message of ``BadRequest``, the path and the reason: member names are the client's own, of any length.
+#: Limits for the two parts of a ``BadRequest`` message: the client chose the member names in it, at any length.
 PATH_CHARS, REASON_CHARS = 200, 750
 
 
 class StreamkitError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of every error that this package raises on purpose."""
 
-    #: The kind of error that a client is told, in neutral words (``events.ErrorType``).
+    #: The kind of error to report to a client, one of ``events.ErrorType``.
     type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
 
     def __init__(self, message: str = "") -> None:
@@ -30,18 +30,18 @@ class StreamkitError(Exception):
 
     @property
     def summary(self) -> str:
-        """The message without anything that the stream said: for logs, and for clients."""
+        """The message without any text from the stream, safe for logs and for clients."""
         return str(self)
 
 
 class UsageError(StreamkitError):
-    """The caller asked for something that can't be: an unknown dialect, a pipe that was not entered."""
+    """The caller asked for something impossible: an unknown dialect, or a pipe that was not entered."""
 
 
 class BadRequest(StreamkitError):
-    """A request or whole response can't be what it says. ``path`` leads to the fault (``messages[3].tool_call_id``).
+    """A request or a whole response is invalid. ``path`` leads to the fault (``messages[3].tool_call_id``).
 
-    Both are of bounded length.
+    ``path`` and ``reason`` have a bounded length.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -51,7 +51,7 @@ class BadRequest(StreamkitError):
 
 
 class StreamError(StreamkitError):
-    """The input can't be read further. ``offset`` is the byte of the stream where the offending frame begins, if known."""
+    """The input can't be read further. ``offset`` is the byte of the stream where the invalid frame begins, or None."""
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
         super().__init__(message if offset is None else f"{message} (at byte {offset})")
@@ -59,7 +59,7 @@ class StreamError(StreamkitError):
 
 
 class NotThisDialect(StreamError):
-    """The bytes are no stream of the dialect that was named: a web page, a whole JSON body, another dialect."""
+    """The bytes are not a stream of the named dialect, but a web page, a whole JSON body or another dialect."""
 
     def __init__(self, expected: str, found: str, *, offset: int | None = 0) -> None:
         super().__init__(f"not {expected}: found {found}", offset=offset)
@@ -72,7 +72,7 @@ class NotThisDialect(StreamError):
 
 
 class BrokenFrame(StreamError):
-    """A whole frame, ended by the framing, whose payload is not what the dialect promises: no JSON, no object."""
+    """A complete frame has an invalid payload: not JSON, or not an object where the dialect requires one."""
 
     def __init__(self, reason: str, payload: bytes, *, offset: int | None = None) -> None:
         super().__init__(f"{reason}: {quoted(payload)}", offset=offset)
@@ -85,7 +85,7 @@ class BrokenFrame(StreamError):
 
 
 class SecondResponse(StreamError):
-    """Another response began before the first had ended, as a proxy splices them that tried again behind the client's back."""
+    """A second response began before the first one ended. Proxies cause this when they retry within one stream."""
 
     def __init__(self, first: str | None = None, second: str | None = None, *, offset: int | None = None) -> None:
         ids = "" if first is None or second is None else f": {quoted(second)} within {quoted(first)}"
@@ -99,7 +99,7 @@ class SecondResponse(StreamError):
 
 
 class NeedsRepair(StreamError):
-    """The stream breaks its dialect's rules, and the policy is to repair nothing. ``kind`` is the repair (``REPAIRS``)."""
+    """The stream breaks a rule of its dialect, and the policy forbids repairs. ``kind`` is a key of ``REPAIRS``."""
 
     def __init__(self, kind: str, meaning: str, *, offset: int | None = None) -> None:
         super().__init__(f"not repaired, as the policy wants: {meaning} ({kind})", offset=offset)
@@ -107,14 +107,14 @@ class NeedsRepair(StreamError):
 
 
 class MissingCallId(StreamError):
-    """A tool call came without an id, and the policy is not to make one."""
+    """A tool call has no id, and the policy forbids making one."""
 
 
 class SourceFailed(StreamError):
-    """The transport under the source failed. The cause is chained. ``upstream`` is what the source is called, where it is."""
+    """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one."""
 
     upstream: str = ""
-    #: Whether the other side broke the connection (RST), and did not merely close it.
+    #: True if the other side reset the connection (RST), False if it merely closed it.
     is_reset: bool = False
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class SourceFailed(StreamError):
 
 
 class TimedOut(SourceFailed):
-    """One of the four timers of a source ran out; ``allowed_s`` is its value, in seconds."""
+    """One of the four timers of a source expired; ``allowed_s`` is the timer's value in seconds."""
 
     type = "timeout"
 
@@ -149,27 +149,27 @@ class TotalTimeout(TimedOut):
 
 
 class Interrupted(SourceFailed):
-    """The reading was stopped from outside: the server is shutting down."""
+    """The reading was stopped from outside, for instance because the server is shutting down."""
 
     type = "unavailable"
-    #: How a log of the answer says that it ended (``streamkit.resume.End``).
+    #: Why the response ended, as a recording names it (``streamkit.resume.End``).
     end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"
 
 
 class Stopped(Interrupted):
-    """The answer was stopped, as its client asked."""
+    """The response was stopped because its client asked for that."""
 
     end = "cancelled"
 
 
 class Unattended(Interrupted):
-    """Nobody came back for an answer that went on without its client."""
+    """The client left, the response went on without it, and no client came back in time."""
 
     end = "abandoned"
 
 
 class LimitExceeded(StreamError):
-    """A cap of ``Limits`` was passed; ``limit`` names the field, ``allowed`` is its value, in the field's unit."""
+    """A limit of ``Limits`` was exceeded. ``limit`` is the field's name, ``allowed`` its value, in the field's unit."""
 
     limit: str = ""
 

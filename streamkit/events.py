@@ -1,14 +1,14 @@
-"""What flows between ``decode`` and ``encode``: two closed unions of facts.
+"""The events between ``decode`` and ``encode``, as two closed unions.
 
-``decode`` yields *wire events*: what a frame said, with tool-call deltas as the wire had them (each field may be absent).
-``accumulate_tool_calls`` turns them into *events*: calls that were started, grew and finished. The unions differ so that a
-stage in the wrong place does not type-check.
+``decode`` yields *wire events*: the content of one frame, with tool-call deltas as the wire had them (each field may be
+absent). ``accumulate_tool_calls`` turns wire events into *events*: calls that started, grew and finished. The unions differ,
+so a stage in the wrong place does not type-check.
 
-The classes hold data and no behaviour. They are ``attrs.define`` with slots and not frozen (a frozen one takes two and a half
-times as long to make: design.md §9): treat them as values and make a new one (``attrs.evolve``) to change one.
+The classes hold data and no behaviour. They are ``attrs.define`` with slots, not frozen: a frozen instance takes two and a
+half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve`` for a changed copy.
 
-``choice`` labels the choice (n > 1) and ``block`` the content block within the choice: labels, never positions. Two
-adjacent deltas belong together only if both agree. Usage is a cumulative snapshot: replace, never add.
+``choice`` labels the choice (n > 1) and ``block`` the content block within the choice. Both are labels, never positions. Two
+adjacent deltas belong together only if both labels agree. Usage is a cumulative snapshot: replace the previous one, never add.
 
 Source: design.md §3, dialects.md §0.2.
 """
@@ -36,7 +36,7 @@ StopReason: TypeAlias = Literal[
     "error",
     "other",
 ]
-#: Neutral kinds of a provider's error (dialects.md §7.5).
+#: Provider-independent kinds of error (dialects.md §7.5).
 ErrorType: TypeAlias = Literal[
     "invalid_request",
     "auth",
@@ -58,25 +58,25 @@ MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 VerdictKind: TypeAlias = Literal[
     "complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"
 ]
-#: What a provider says of its failure is cut here, in characters, and a word for its kind or a code there.
+#: A provider's error message is truncated to the first number of characters; its error type and code to the second.
 TOLD_CHARS, WORD_CHARS = 2000, 100
 
 
 @define
 class ResponseStarted:
-    """The first event of every response. ``extras`` are the unknown or vendor's fields that stay constant."""
+    """The first event of every response. ``extras`` holds unknown or vendor-specific fields that stay constant."""
 
     id: str | None = None
     model: str | None = None
     created: int | None = None  #: seconds since the epoch
     vendor: str = ""
     extras: Mapping[str, Any] | None = None
-    usage: UsageReported | None = None  #: counts that came with the start; an event of their own follows
+    usage: UsageReported | None = None  #: token counts in the first frame; a ``UsageReported`` event repeats them
 
 
 @define
 class ChoiceStarted:
-    """A choice was seen for the first time."""
+    """The first mention of a choice."""
 
     choice: int = 0
     role: str = "assistant"
@@ -84,7 +84,7 @@ class ChoiceStarted:
 
 @define
 class TextDelta:
-    """An increment of the answer's text, in the block with the label ``block``."""
+    """A piece of the response's text, in the content block with the label ``block``."""
 
     text: str
     choice: int = 0
@@ -93,7 +93,7 @@ class TextDelta:
 
 @define
 class RefusalDelta:
-    """An increment of the text with which the model refuses to answer."""
+    """A piece of the text with which the model refuses to answer."""
 
     text: str
     choice: int = 0
@@ -102,7 +102,7 @@ class RefusalDelta:
 
 @define
 class ReasoningDelta:
-    """Visible thinking: ``raw``, or a ``summary`` that the provider wrote of it."""
+    """A piece of visible reasoning: ``raw``, or a ``summary`` that the provider wrote."""
 
     text: str
     choice: int = 0
@@ -112,7 +112,7 @@ class ReasoningDelta:
 
 @define
 class ReasoningSignature:
-    """An opaque proof of the block it names, reasoning or ``on`` text; means something to its ``vendor`` alone."""
+    """A vendor's opaque proof of a block of reasoning or (``on="text"``) of text. Only the vendor can read it."""
 
     blob: str
     vendor: str
@@ -123,7 +123,7 @@ class ReasoningSignature:
 
 @define
 class ReasoningOpaque:
-    """Reasoning that only its ``vendor`` can read (redacted, encrypted), as a block of its own."""
+    """A block of reasoning that only its ``vendor`` can read (redacted or encrypted)."""
 
     blob: str
     vendor: str
@@ -133,7 +133,7 @@ class ReasoningOpaque:
 
 @frozen
 class Opaque:
-    """What only its ``vendor`` can read, bound to a tool call (Gemini's thought signature)."""
+    """Data of a tool call that only its ``vendor`` can read (Gemini's thought signature)."""
 
     vendor: str
     blob: str
@@ -141,7 +141,7 @@ class Opaque:
 
 @frozen
 class QualifiedName:
-    """What a tool is called inside of a namespace, which only OpenAI Responses has."""
+    """A tool's name within a namespace. Only OpenAI Responses has namespaces."""
 
     namespace: str
     name: str
@@ -149,7 +149,7 @@ class QualifiedName:
 
 @define
 class ToolCallDelta:
-    """What one frame said of a call. Absent is None; ``""`` is what the wire said."""
+    """The fields of a tool call in one frame. None means absent; ``""`` means the wire had an empty string."""
 
     index: int | None = None
     id: str | None = None
@@ -157,20 +157,20 @@ class ToolCallDelta:
     arguments: str | None = None
     choice: int = 0
     kind: ToolKind = "function"
-    #: ``arguments`` is one whole value, which replaces what came before, not a fragment.
+    #: ``arguments`` is one whole value that replaces earlier arguments, not a fragment.
     snapshot: bool = False
-    #: The dialect gives calls no id here, so making one is no repair.
+    #: The dialect has no id for calls, so making one does not count as a repair.
     anonymous: bool = False
-    #: Fields of the call that are the vendor's own (Anthropic's caller).
+    #: Vendor-specific fields of the call (Anthropic's ``caller``).
     extras: Mapping[str, Any] | None = None
     signature: Opaque | None = None
-    #: The wire ends such calls (``ToolCallEnded``): one that is left open is whole only if its text is one object.
+    #: The wire ends such calls (``ToolCallEnded``). A call left open is complete only if its text is one JSON object.
     is_ended_by_wire: bool = False
 
 
 @define
 class ToolCallWhole:
-    """The wire said the whole argument text of the call at ``index``, after its fragments or instead of them (Responses)."""
+    """The whole argument text of the call at ``index``, sent after its fragments or instead of them (OpenAI Responses)."""
 
     index: int
     arguments: str
@@ -179,9 +179,9 @@ class ToolCallWhole:
 
 @define
 class ToolCallsWhole:
-    """The wire said all calls of a choice once more, behind their fragments (the ``message`` at the end of a Chat stream).
+    """All calls of a choice, repeated after their fragments (the ``message`` at the end of a Chat stream).
 
-    Each has its whole argument text; an index is its place in the list, and may be another than that of its fragments.
+    Each call has its whole argument text. Its index is its place in the list, which may differ from the fragments' index.
     """
 
     calls: tuple[ToolCallDelta, ...]
@@ -190,9 +190,9 @@ class ToolCallsWhole:
 
 @define
 class ToolCallEnded:
-    """The wire ended the call at ``index`` (``content_block_stop``, a whole Ollama line).
+    """The wire ended the call at ``index`` (``content_block_stop``, or a whole Ollama line).
 
-    Not ``whole``: it said that the call is incomplete, so its text is not all there should be, whatever it looks like.
+    ``whole=False``: the wire reported the call as incomplete, so its text is incomplete even if it looks like whole JSON.
     """
 
     index: int
@@ -202,24 +202,24 @@ class ToolCallEnded:
 
 @define
 class ToolCallStarted:
-    """A call with its identity settled. ``call`` is its ordinal within the choice, dense from 0, as first mentioned."""
+    """A call whose id and name are final. ``call`` counts calls within the choice from 0, in order of first mention."""
 
     call: int
     id: str
     name: str
     choice: int = 0
     kind: ToolKind = "function"
-    extras: Mapping[str, Any] | None = None  #: the vendor's own fields, as known when the call was announced
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields known when the call was announced
     signature: Opaque | None = None
-    id_made: bool = False  #: the wire gave no id
-    qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
-    #: The model was stopped before the first character of its arguments: none come, and the call is not ended.
+    id_made: bool = False  #: True if the wire had no id and streamkit made this one
+    qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
+    #: The model was stopped before the first character of the arguments: no fragment follows, and the call is not ended.
     cut: bool = False
 
 
 @define
 class ToolCallArguments:
-    """A fragment of the JSON text of a call's arguments; ``call`` is the label of its ``ToolCallStarted``."""
+    """A fragment of the JSON text of a call's arguments. ``call`` is the number from its ``ToolCallStarted``."""
 
     call: int
     fragment: str
@@ -228,9 +228,9 @@ class ToolCallArguments:
 
 @define
 class ToolCallDoomed:
-    """The arguments of a call that still streams can't become valid any more (``check_schema_early``), whatever follows.
+    """The arguments of an unfinished call already break the schema, whatever follows (``check_schema_early``).
 
-    ``path`` leads to the value at fault. Sent once for a call, which goes on; no dialect writes it.
+    ``path`` leads to the invalid value. Emitted once for a call, which continues; no dialect writes this event.
     """
 
     call: int
@@ -241,10 +241,11 @@ class ToolCallDoomed:
 
 @define
 class Verdict:
-    """What ``check_json`` says of one finished call. ``position`` is a character of the argument text.
+    """The result of ``check_json`` for one finished call. ``position`` is a character offset in the argument text.
 
-    ``schema_invalid``: a complete object that its tool's schema refuses, or a call of an unknown tool (``unknown_tool``).
-    ``unchecked``: a complete object that checking against the schema would take too long for; it is not to be run on.
+    ``schema_invalid``: the arguments are a complete object that the tool's schema rejects, or the tool is unknown
+    (``unknown_tool``). ``unchecked``: a complete object whose check against the schema would take too long; don't run the
+    call.
     """
 
     kind: VerdictKind
@@ -254,7 +255,7 @@ class Verdict:
 
 @define
 class ToolCallFinished:
-    """A call and its whole argument text as received. ``ended``: the protocol ended it, so its text is all there is."""
+    """A call and its whole argument text as received. ``ended``: the protocol ended the call, so no text is missing."""
 
     call: int
     id: str
@@ -268,7 +269,7 @@ class ToolCallFinished:
 
 @define
 class UsageReported:
-    """Tokens so far. ``input_total`` includes the cache, ``output_total`` the reasoning; None is unknown, not 0."""
+    """Token counts so far. ``input_total`` includes cached tokens, ``output_total`` reasoning. None means unknown, not 0."""
 
     input_total: int | None = None
     input_cached: int | None = None
@@ -281,72 +282,72 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """Whether tokens were counted. No request has none: servers that do not know yet write 0 and 0."""
+        """True if any token was counted. Every request has tokens: servers write zeros while they don't know the counts."""
         return bool(self.input_total or self.output_total or self.total)
 
 
 @define
 class Aside:
-    """Something carried for the same vendor's dialect and a loss elsewhere. ``raw`` is the decoded JSON value."""
+    """Data kept for clients of the same vendor's dialect; other dialects lose it. ``raw`` is the decoded JSON value."""
 
     vendor: str
     kind: AsideKind
-    type: str  #: its place, in the wire's names; for an unknown event ``event.`` and its name
+    type: str  #: the place in the wire's names; for an unknown event ``event.`` and its name
     raw: Any
     choice: int = 0
     block: int = 0
-    #: Of an unknown part of a content, its path in the request: ``messages[3].content[0]``.
+    #: For an unknown part of a message's content, its path in the request: ``messages[3].content[0]``.
     place: str = field(default="", eq=False, repr=False, kw_only=True)
 
 
 @define
 class MediaGenerated:
-    """An image, a film or a file that the model made, whole: as base64 text, at a URL, or by the provider's own id.
+    """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
-    ``native`` is all of it as it came, which the same vendor's dialect writes instead of the other fields: who changes one of
-    those leaves it out. Audio that a model speaks is an ``Aside`` of its own kind.
+    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields, so
+    leave it out when you change one of those. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind
-    media_type: str | None = None  #: ``image/png``; None where nobody said
+    media_type: str | None = None  #: ``image/png``; None if the provider did not state a type
     data: str | None = None  #: base64, without ``data:``
     url: str | None = None
     file_id: str | None = None
     name: str | None = None
     choice: int = 0
     block: int = 0
-    extras: Mapping[str, Any] | None = None  #: what came beside it, in the vendor's own fields
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields next to the medium
     native: Aside | None = None
 
 
 @define
 class StopReasonSeen:
-    """A frame gave a stop reason; it is advisory until the stream ends."""
+    """A stop reason from the wire. It is advisory until the stream ends."""
 
     reason: StopReason
     native: str
     choice: int = 0
     stop_sequence: str | None = None
-    #: In this dialect ``stop`` also stands for a turn that calls tools.
+    #: In this dialect ``stop`` is also the stop reason of a turn with tool calls.
     covers_calls: bool = False
-    #: What the provider said of it in a sentence (Gemini's ``finishMessage``); it is read where the turn failed.
+    #: The provider's sentence about the stop (Gemini's ``finishMessage``). It is used where the turn failed.
     message: str | None = None
-    #: It says a failure in the dialect's own word and ends the stream: no reader takes it for a success.
+    #: The reason is the dialect's own word for a failure, and ends the stream: no client reads it as a success.
     ends_failed: bool = False
-    #: The client has something to run or to approve in a form that only the dialect has, so that no call is seen.
+    #: The client must run or approve something in a form that only this dialect has, so no tool call event exists for it.
     waits: bool = False
 
 
 @define
 class TerminatorSeen:
-    """The wire's own end mark. ``derives_calls``: complete calls may then stand for a missing stop reason (§7.6)."""
+    """The wire's end mark. ``derives_calls``: complete calls may then replace a missing stop reason (dialects.md §7.6)."""
 
     derives_calls: bool = False
 
 
 @define
 class LastFrameBroken:
-    """The input ended inside a frame; ``raw`` is what there was of it."""
+    """The input ended inside a frame; ``raw`` is the received part of the frame."""
 
     raw: bytes
 
@@ -363,8 +364,8 @@ def _word(text: str | None) -> str | None:
 class ProviderFailed:
     """The provider failed, in a stream or instead of one. ``type`` is neutral; ``native_type`` and ``code`` are the wire's.
 
-    Servers repeat whole requests in what they say, so a message is cut at 2,000 characters, and the two words at 100.
-    ``raw`` has all of it, for clients of the provider's own dialect.
+    Some servers repeat whole requests in their errors, so a message is truncated to 2,000 characters, and ``native_type`` and
+    ``code`` to 100. ``raw`` has the whole error, for clients of the provider's dialect.
     """
 
     type: ErrorType
@@ -374,12 +375,12 @@ class ProviderFailed:
     http_status: int | None = None
     raw: Any = None
     vendor: str = ""
-    retry_after_s: float | None = None  #: how long the provider asked to be left alone
+    retry_after_s: float | None = None  #: seconds that the provider asked the client to wait
 
 
 @define
 class ResponseFinished:
-    """Why generation of one choice ended, decided at the end of the stream. Never sent for a stream that was cut."""
+    """Why generation of one choice ended, decided at the end of the stream. Not emitted for an interrupted stream."""
 
     reason: StopReason
     native: str | None = None
@@ -389,7 +390,7 @@ class ResponseFinished:
 
 @define
 class StreamEnded:
-    """The last event. Not ``clean``: the stream ended before its completion point, or the provider failed."""
+    """The last event. ``clean=False``: the stream ended before its completion point, or the provider failed."""
 
     clean: bool
     reason: str | None = None
@@ -422,7 +423,7 @@ WireEvent: TypeAlias = (
 )
 """What ``decode`` yields."""
 
-#: Events with which something of the output begins.
+#: Event types that show that the model has produced output.
 OUTPUT: Final = frozenset(
     {TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, MediaGenerated, ToolCallStarted}
 )
@@ -430,4 +431,4 @@ OUTPUT: Final = frozenset(
 Event: TypeAlias = (
     Carried | ToolCallStarted | ToolCallArguments | ToolCallDoomed | ToolCallFinished | ResponseFinished | StreamEnded
 )
-"""What ``accumulate_tool_calls``, ``check_json`` and stages of a user's own yield."""
+"""The events that ``accumulate_tool_calls``, ``check_json`` and user-written stages yield."""

@@ -1,12 +1,13 @@
-"""Errors over HTTP: the answers that are no stream and no response, of any dialect to ``ProviderFailed`` and back.
+"""Convert HTTP error responses of any dialect to ``ProviderFailed``, and ``ProviderFailed`` to error responses.
 
-Reading. The body's own words say the kind of error, and the status where they say nothing or only whose fault it was: OpenAI
-calls a missing key an ``invalid_request_error`` with status 401. No words outdo 413, since Groq calls a request that is too
-large a rate limit. Whatever the body is, a web page say, there is a message, and what looks like a secret is cut out of it.
+Reading: the error type and code in the body decide the kind of error. The status decides if the body has neither, or only says
+whose fault the error is: OpenAI calls a missing key an ``invalid_request_error`` with status 401. Status 413 always decides,
+since Groq calls a request that is too large a rate limit. Any body, even a web page, gives a message. Text that looks like a
+secret is removed from it.
 
-Writing. A client gets its own dialect's envelope, words and status. A provider's body goes on as it came, secrets aside, to
-clients of its own dialect alone. How long to wait is kept. ``is_retryable`` says whether asking again could help; nothing
-here does.
+Writing: a client gets the error body, words and status of its own dialect. A provider's body is passed on, without secrets,
+only to clients of the same dialect. The time to wait is kept. ``is_retryable`` reports whether a retry could succeed; this
+module never retries.
 
 Source: dialects.md §1.4, §7.5; RFC 9110 §10.2.3 (Retry-After); limits.md T6; quirks.md 108 to 112.
 """
@@ -43,31 +44,31 @@ from streamkit.text.printable import writable
 from streamkit.text.quoting import shortened
 from streamkit.text.redact import excerpt, redacted, without_secrets
 
-#: Of a body, this much is read; a longer one is shown as text. Providers' error bodies are a few hundred bytes.
+#: A body up to this length is parsed; a longer one is quoted as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024
-#: Of a page or a text, this much is looked at, and this much shown.
+#: Of a body that is a web page or plain text, at most the first number of bytes is read and the second of characters quoted.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
-#: Members of an object without an error that are named.
+#: If a JSON object has no error, the message lists this many of its members.
 NAMED = 8
-#: Limits of a week and of a month are in use. What says more than a year is a date gone wrong.
+#: Providers have weekly and monthly limits. A wait of more than a year comes from a wrong date.
 RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
 
-#: Kinds that say no more than the class of a status does.
+#: Kinds that say no more than the class of the status (4xx or 5xx) does.
 _GENERAL: Final = frozenset({"invalid_request", "server"})
 _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout", "truncated"})
-#: Statuses that decide, whatever the kind: a lock, a time-out; and what is not implemented.
+#: Statuses that decide whatever the kind is: 408, 409 and 425 may succeed later, 501 and 505 are not implemented.
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _FINAL_STATUSES: Final = frozenset({501, 505})
 _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
-#: One search each, and none is begun again behind a page's other titles: a page may have hundreds that do not end.
+#: Each is searched for once: a page may have hundreds of unclosed titles, and searching from each would be slow.
 _TITLE, _TITLE_END = re.compile("<title", re.IGNORECASE), re.compile("</title", re.IGNORECASE)
 
 
 class ErrorAnswer(NamedTuple):
-    """What a client is answered instead of a response."""
+    """An HTTP error response for a client."""
 
     status: int
     headers: dict[str, str]
@@ -82,13 +83,14 @@ def decode_error(
     *,
     clock: Callable[[], float] = time.time,
 ) -> ProviderFailed:
-    """Read the error that a provider of ``dialect`` answered with. Any body will do; of a long one, its beginning.
+    """Convert the error response of a provider that speaks ``dialect``. Any body works; of a long body the beginning is read.
 
-    ``retry_after_s`` is what a ``Retry-After`` says (seconds, or a date by the answer's own ``Date``), ``retry-after-ms``, or
-    the body itself, from 0 to a year. Without secrets, and of bounded length. Raises UsageError for an unknown name.
+    ``retry_after_s`` comes from ``Retry-After`` (seconds, or a date relative to the response's ``Date``), from
+    ``retry-after-ms``, or from the body, and is limited to 0 … 1 year. The result holds no secrets and has a bounded length.
+    Raise UsageError for an unknown dialect.
     """
     named, _ = source_named(dialect)
-    # bytes that are no UTF-8, which HTTP allows, stand there as halves of surrogate pairs
+    # HTTP allows header bytes that are not UTF-8; Python decodes them to lone surrogates
     by_name = {name.lower(): writable(value) for name, value in (headers or {}).items()}
     document = _document(body)
     words = _words(named)
@@ -116,11 +118,11 @@ def decode_error(
 
 
 def encode_error(failed: ProviderFailed, dialect: str, *, report: StreamReport | None = None) -> ErrorAnswer:
-    """Write an error for clients of ``dialect``, or for one that reads it. What the dialect can't say is a counted loss.
+    """Write an error response for clients of ``dialect``. Count what the dialect can't express as lost.
 
-    The status is the dialect's for this kind of error, or the provider's own where it speaks the dialect itself.
-    ``Retry-After`` is in whole seconds, rounded up; ``retry-after-ms`` stands beside it where it is more exact. Raises
-    UsageError.
+    The status is the dialect's status for this kind of error, or the provider's status if the provider speaks the same
+    dialect. ``Retry-After`` is in whole seconds, rounded up; ``retry-after-ms`` is added if it is more exact. Raise UsageError
+    for a dialect without HTTP errors or an unknown name.
     """
     named, _ = client_named(dialect)
     if named.errors is None:
@@ -136,11 +138,11 @@ def encode_error(failed: ProviderFailed, dialect: str, *, report: StreamReport |
 
 
 def is_retryable(failed: ProviderFailed) -> bool:
-    """Whether the same request may succeed later, or with another provider of the same model, without anyone's doing.
+    """Return whether the same request may succeed later, or at another provider of the same model, unchanged.
 
-    Yes: rate limits, overload, a server's fault, time-outs, answers that broke off, and the statuses 408, 409 and 425. No: a
-    request that is wrong, too large or not allowed, a quota or a credit that is used up (``billing``, though its status may be
-    429), redirects, and what a server has not implemented. It says nothing of whether bytes were already sent to a client.
+    True: rate limits, overload, server faults, time-outs, interrupted responses, and the statuses 408, 409 and 425. False: a
+    request that is wrong, too large or not allowed; an exhausted quota or credit (``billing``, even with status 429);
+    redirects; what a server has not implemented. The result ignores whether bytes were already sent to a client.
     """
     status = failed.http_status
     if status in _FINAL_STATUSES or (status is not None and 300 <= status < 400):
@@ -148,13 +150,13 @@ def is_retryable(failed: ProviderFailed) -> bool:
     return failed.type in _RETRYABLE or status in _RETRYABLE_STATUSES
 
 
-# -- what kind it is ---------------------------------------------------------------------------------------------------
+# -- the kind of error -------------------------------------------------------------------------------------------------
 
 
 def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -> ErrorType:
     by_status = ERROR_BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
     kind = failed.type
-    if kind == "server":  # which the dialect also says of words that it does not know
+    if kind == "server":  # dialects also use this kind for types and codes that they don't know
         named = words.get(failed.code or "") or words.get(failed.native_type or "")
         kind = named or (by_status if failed.http_status is None else kind)
     if status == 413 or (kind in _GENERAL and by_status not in _GENERAL):
@@ -163,7 +165,7 @@ def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -
 
 
 def _words(named: Dialect) -> dict[str, ErrorType]:
-    """Every dialect's words, this one's before all: servers say an error in one and speak another."""
+    """Return the error words of all dialects; this dialect's take precedence. Servers mix the words of other dialects in."""
     every = [dialect.errors.words for dialect in (*DIALECTS.values(), named) if dialect.errors is not None]
     return {word: kind for words in every for word, kind in words.items()}
 
@@ -171,7 +173,8 @@ def _words(named: Dialect) -> dict[str, ErrorType]:
 def _status(failed: ProviderFailed, errors: Errors) -> int:
     own = failed.http_status if failed.vendor in errors.vendors else gateway_status(failed)
     overflow = is_overflow(failed)
-    if own is not None and 400 <= own <= (499 if overflow else 599):  # the official clients repeat what has a 500
+    # the official clients retry a status of 500 and above
+    if own is not None and 400 <= own <= (499 if overflow else 599):
         return own
     return errors.statuses["invalid_request" if overflow else failed.type]
 
@@ -180,18 +183,18 @@ def _status(failed: ProviderFailed, errors: Errors) -> int:
 
 
 def _wait(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
-    """Seconds, as the headers say them: the most exact first, as the official clients read them."""
+    """Return the seconds to wait from the headers; the most exact header wins, as in the official clients."""
     exact, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
     if exact is not None:
         return exact / 1000
     if (seconds := _number(value)) is not None:
         return seconds
-    until, now = _date(value), _date(headers.get("date"))  # the server's own clock, with which ours need not agree
+    until, now = _date(value), _date(headers.get("date"))  # the server's own clock, which may differ from ours
     return None if until is None else until - (clock() if now is None else now)
 
 
 def _number(text: str | None) -> float | None:
-    """A number of seconds or milliseconds; RFC 9110 has whole ones, the field has others."""
+    """Parse a number of seconds or milliseconds. RFC 9110 allows whole numbers only; servers also send fractions."""
     return float(text) if _NUMBER.fullmatch(text or "") and text else None
 
 
@@ -200,18 +203,19 @@ def _date(text: str | None) -> float | None:
         date = parsedate_to_datetime(text or "")
     except (ValueError, OverflowError):
         return None
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()  # the oldest of the three forms has no zone
+    # the oldest of the three date formats has no time zone
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _bounded(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(seconds, 0.0), RETRY_AFTER_MAX_S)
 
 
-# -- bodies that say no error ------------------------------------------------------------------------------------------
+# -- bodies without an error -------------------------------------------------------------------------------------------
 
 
 def _document(body: bytes) -> Any:
-    """The JSON value of a body; None for text. An array with one object is that object, a frame of a stream its payload."""
+    """Parse the JSON value of a body; None for text. Unwrap an array around one object, and the payload of an SSE frame."""
     if len(body) > BODY_BYTES:
         return None
     text = body.decode("utf-8", "replace").lstrip("\ufeff").strip()
@@ -223,14 +227,14 @@ def _document(body: bytes) -> Any:
             if name in {"data", "error"} and value.strip().startswith(("{", "[")):
                 return _document(value.encode())
         return None
-    if isinstance(document, list):  # of a stream that is one array
+    if isinstance(document, list):  # from a stream that is one array: prefer the object with an error
         objects = [item for item in document if isinstance(item, dict)]
         return next((item for item in objects if error_in(item) is not None), objects[0] if objects else document)
     return document
 
 
 def _shown(body: bytes, document: Any) -> str:
-    """A few words on a body in which nothing says what was wrong."""
+    """Describe in a few words a body that holds no error."""
     if not body.strip():
         return "an empty body"
     if isinstance(document, dict):
@@ -247,7 +251,7 @@ def _shown(body: bytes, document: Any) -> str:
 
 
 def _title(page: str) -> str:
-    """The first title of a page; "" where there is none."""
+    """Return the first title of a page, or "" if there is none."""
     begun = _TITLE.search(page)
     at = page.find(">", begun.end()) + 1 if begun is not None else 0
     ended = _TITLE_END.search(page, at) if at else None
@@ -255,5 +259,5 @@ def _title(page: str) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """The beginning on one line, in quotes, without what looks like a secret."""
+    """Return the beginning of a text as one quoted line, with secrets removed."""
     return repr(shortened(" ".join(redacted(text[:PAGE_BYTES].encode()).split()), EXCERPT_CHARS))

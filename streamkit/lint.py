@@ -1,13 +1,11 @@
-"""A stream judged by its dialect's grammar, and beside it what streamkit would make of it.
+"""Check a stream against its dialect's grammar, and report what streamkit would do with each fault.
 
-The checker judges each frame, the machines read the same frame beside it, and what they counted meanwhile explains what was
-found there. So the parser is fed a line at a time: what it counts belongs to the frame that comes next.
+The checker judges each frame that an ``Observer`` returns. The repairs counted for a frame explain the faults found in that
+frame. A repair that the parser counts without a frame belongs to the next frame.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 from attrs import asdict, frozen
@@ -30,21 +28,18 @@ from streamkit.dialects.linting.explain import (
 from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
+from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame
-from streamkit.limits import DEFAULT_LIMITS
-from streamkit.machines import Chain
-from streamkit.report import REPAIRS, Status, StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.observer import Observer, Seen
+from streamkit.report import REPAIRS, Status
 
-#: What a status is called that ``Check.finish`` gives; any other is ``broken``.
+#: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
-#: Lines with their ends, of CR, LF or CRLF; the last may lack it.
-LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen
 class Found:
-    """A broken rule with its explanation; ``violation`` is None for a repair where no rule is broken."""
+    """A broken rule with its explanation. ``violation`` is None for a repair without a broken rule."""
 
     violation: Violation | None
     explanation: Explanation
@@ -53,93 +48,87 @@ class Found:
 
     @property
     def kind(self) -> object:
-        """What is the same where it is found again: the rule with its severity, and the explanation."""
+        """The key by which equal findings are grouped: the rule with its severity, and the explanation."""
         return self.violation and (self.violation.rule, self.violation.severity), self.explanation
 
     @property
     def what(self) -> str:
-        """What is wrong, without its place."""
+        """A description of the fault, without its position."""
         violation = self.violation
         return f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
 
 
 class Check:
-    """A stream under the dialect's checker, and beside it the machines that would read it."""
+    """Feeds a stream to an ``Observer`` and to the dialect's checker."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = source_named(dialect)[0]
-        self.report = StreamReport()
-        self.found: list[Found] = []
-        self._parser = self.dialect.parser(DEFAULT_LIMITS, self.report)
         self._linter = self.dialect.linter()
-        self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
-        self._counted: Counter[str] = Counter()  # the repairs that are explained
-        self.fault: Exception | None = None  #: the first in the stream
-        self._broken: SourceFailed | None = None  # what ended the source
-        self._offset = 0  # of the latest frame, and its number
+        self._observer = Observer(self.dialect.name)
+        self.report = self._observer.report
+        self.found: list[Found] = []
+        self.fault: Exception | None = None  #: the first error in the stream, set at its end
+        self._broken: SourceFailed | None = None  # the error that ended the source
+        self._unexplained: set[str] = set()  # repairs counted since the latest frame
+        self._unparsed: list[Violation] = []  # the errors that stopped the parser
+        self._stopped = False  # True once the decoder can read no more frames
+        self._offset = 0  # byte offset of the latest frame; the next attribute is its number
         self._frame = -1
-        self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
+        self._ended = False  # True after a `[DONE]` that ends the dialect; other terminators give their own reason
 
     @property
     def violations(self) -> list[Violation]:
         return [found.violation for found in self.found if found.violation is not None]
 
     def feed(self, chunk: bytes) -> None:
-        for line in LINES.findall(chunk):
-            for frame in self._parser.feed(line):
-                self._take(frame)
-        self.fault = self.fault or self._parser.fault
+        for seen in self._observer.feed(chunk):
+            self._take(seen)
 
     def break_off(self, error: SourceFailed) -> None:
-        """The source failed: nothing follows. Behind the completion point that takes nothing back."""
+        """Note that the source failed and nothing follows. A failure after the completion point is ignored."""
         self._broken = error
 
     def finish(self) -> Status:
-        """The verdict on the whole stream."""
-        for frame in self._parser.finish():
-            self._take(frame)
-        self.fault = self.fault or self._parser.fault
-        violations = self._linter.finish()
-        stopped = self._reader.fault is not None
-        if not stopped:
-            self._reader.finish()
-            self.fault = self.fault or self._reader.fault or (None if self.report.clean else self._broken)
-            violations += self._unreadable(self._reader.fault, self._frame)
-        violations += self._unreadable(self._parser.fault, -1)
+        """Return the verdict on the whole stream."""
+        *others, end = self._observer.finish()
+        for seen in others:
+            self._take(seen)
+        self._unexplained |= end.repairs.keys()
+        violations = [*self._linter.finish(), *self._unreadable(end.fault, self._frame), *self._unparsed]
+        self.fault = self._observer.fault or (None if self.report.clean else self._broken)
         if self.fault is not None:
             self.report.failed(self.fault)
         if self.report.status is Status.NOT_THIS_DIALECT:
             return Status.NOT_THIS_DIALECT
-        self._explain(violations, STOPPED if stopped else self._end())
+        self._explain(violations, STOPPED if self._stopped else self._end())
         errors = any(violation.severity == "error" for violation in self.violations)
         if not errors and not self.report.repairs and self.fault is None:
             return Status.DONE
         return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
 
-    def _take(self, frame: Frame) -> None:
-        """One frame: judged, read, and explained by what the reading came to."""
+    def _take(self, seen: Seen) -> None:
+        """Judge a frame, and explain its faults by the outcome of reading it."""
+        self._unexplained |= seen.repairs.keys()
+        frame = seen.frame
+        if frame is None:
+            self._unparsed += self._unreadable(seen.fault, -1)
+            return
         self._offset, self._frame = frame.offset, self._frame + 1
         self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
-        violations = self._linter.feed([frame])
-        if self._reader.fault is not None:
-            self._explain(violations, STOPPED)
-            return
-        earlier = self.report.provider_error
-        self._reader.feed([frame])
-        self.fault = self.fault or self._reader.fault
-        violations += self._unreadable(self._reader.fault, self._frame)
-        self._explain(violations, self._answer(earlier))
+        violations = [*self._linter.feed([frame]), *self._unreadable(seen.fault, self._frame)]
+        self._explain(violations, STOPPED if self._stopped else self._answer(seen, frame))
+        self._stopped = self._stopped or seen.fault is not None
 
-    def _answer(self, earlier: object) -> str:
-        """What a frame came to; ``earlier`` is the provider's error before it."""
-        if self._reader.fault is not None:
+    def _answer(self, seen: Seen, frame: Frame) -> str:
+        """Return the outcome of reading a frame."""
+        if seen.fault is not None:
             return STOPS
-        if self.report.broken_frame is not None:
+        if self.report.broken_frame is not None and not frame.terminated:
             return TORN
-        return READS if self.report.provider_error == earlier else TOLD
+        return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
-        """What the end of the input came to."""
+        """Return the outcome at the end of the input."""
         if self.fault is not None:
             return STOPS
         if self.report.clean:
@@ -154,10 +143,10 @@ class Check:
         return [Violation("unreadable", str(fault), fault.offset or 0, frame)]
 
     def _explain(self, violations: list[Violation], answer: str) -> None:
-        """Explain what was found by the repairs counted since, and note those that explain nothing."""
-        counted = self.report.repairs - self._counted
-        self._counted = self.report.repairs.copy()
-        others = dict.fromkeys(counted)
+        """Explain the violations by the repairs counted since the last call, and record repairs that explain no violation."""
+        counted = dict.fromkeys(kind for kind in self.report.repairs if kind in self._unexplained)
+        self._unexplained.clear()
+        others = counted.copy()
         for violation in violations:
             known = KNOWN if answer == READS and violation.severity == "note" else answer
             reason = explain(self._linter.hints, violation.rule, violation.message, counted.keys(), known)
@@ -169,11 +158,11 @@ class Check:
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 
-# -- what was found, for who shows it ------------------------------------------------------------------------------------
+# -- the findings as JSON and as text ----------------------------------------------------------------------------------
 
 
 def members_of(check: Check) -> dict[str, Any]:
-    """What a finished check found, as the members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
+    """Return a finished check's members ``violations``, ``repairs`` and ``other_repairs`` of ``lint --json``."""
     return {
         "violations": [
             {
@@ -195,7 +184,7 @@ def members_of(check: Check) -> dict[str, Any]:
 
 
 def sentence(explanation: Explanation) -> str:
-    """What it looks like, and what streamkit does about it."""
+    """Describe the known failure that a finding resembles, and what streamkit does about it."""
     parts = []
     if explanation.case is not None:
         parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")

@@ -1,11 +1,11 @@
-"""Machines: what a stage does, synchronous and without I/O.
+"""Machines: the synchronous core of each stage, without I/O.
 
-A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas go
-to a method of ``next``, the same machine, without an event. So an item is processed to its end before the next one begins, and
-a fault stops only the items after it. ``push_end`` says that the input ended, ``push_rest`` that it failed: then the machine
-emits what it holds, without a terminator.
+A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas skip
+the event object: they go to a method of ``next``, the next machine. So an item is processed to its end before the next one
+begins, and a fault stops only the items after it. ``push_end`` reports the end of the input. ``push_rest`` reports that the
+input failed: the machine then emits the items it holds, without a terminator.
 
-Driven alone a machine takes and gives batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs nothing else.
+A machine can also run alone, on batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs only these three.
 
 Source: design.md §2.
 """
@@ -25,49 +25,49 @@ B_co = TypeVar("B_co", covariant=True)
 
 
 class Machine(Protocol[A_contra, B_co]):
-    """The synchronous object inside a stage. Outputs are batches: a falsy one means that nothing became available."""
+    """The synchronous object inside a stage. Outputs are batches: a falsy output means that nothing became available."""
 
     @property
     def fault(self) -> Exception | None:
-        """What stopped the machine, once ``feed`` or ``finish`` has returned what precedes it."""
+        """The error that stopped the machine. Set once ``feed`` or ``finish`` has returned the results before the error."""
 
     def feed(self, item: A_contra, /) -> B_co:
         """Take one item."""
 
     def finish(self) -> B_co:
-        """The input ended; decide what that means."""
+        """End the input and return the last results."""
 
     def abandon(self) -> B_co:
-        """The input failed; hand over what is held, without a terminator."""
+        """Return the items held when the input failed, without a terminator."""
 
 
 class Link:
-    """A machine that hands on each result as soon as it has it. It raises what stops it."""
+    """A machine that emits each result at once. It raises the error that stops it."""
 
-    #: Takes what comes of an item: the ``push`` of the next machine.
+    #: Receives each result: the ``push`` of the next machine.
     emit: Callable[[Any], object]
-    #: The next machine, which takes a text, reasoning, a fragment of a call and arguments without an event.
+    #: The next machine. Text, reasoning, fragments of calls and arguments go to its methods without an event object.
     next: Link
     fault: Exception | None = None
-    #: ``push_payload`` and ``push_run`` of the next machine, or None. The first takes the payload of a whole event without a
-    #: frame, the second takes many such payloads (``FrameRun``).
+    #: ``push_payload`` and ``push_run`` of the next machine, or None. ``push_payload`` takes the payload of a whole event
+    #: without a frame; ``push_run`` takes many such payloads (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: Whether this machine may hold items until the end of a read (``end_read``), and whether it does so in the current read.
+    #: ``waits``: this machine may hold items until the end of a read (``end_read``). ``holds``: it holds some now.
     waits = False
     holds = False
-    #: Whether this machine joins the deltas of one block in a read, after ``hold`` said that the read may bring several items.
-    #: Each machine before it has that ``hold`` as ``several``: it calls ``several``, and may join texts itself.
+    #: True if this machine joins the deltas of one block within a read. A machine before it calls ``several``, which is this
+    #: machine's ``hold``, when a read may bring several items; that machine may also join texts itself.
     joins = False
-    #: Whether this machine may fail at a text. Then frames are read one by one: none after the failing one is counted.
+    #: True if this machine may fail at a text. Frames are then read one by one, so none after the failing one counts.
     reads_texts = False
     several: Callable[[], object] | None = None
-    _batched: list[Any] | None = None  # what comes of a batch, where the machine is driven alone
+    _batched: list[Any] | None = None  # results of a batch, if the machine runs alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
-        """Hand what comes of an item to a function."""
+        """Send each result to the function ``emit``."""
         self.emit, self.next = emit, Outlet(emit)
 
     def push(self, item: Any, /) -> None:
@@ -75,55 +75,55 @@ class Link:
         raise NotImplementedError
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        """As ``push`` of a ``TextDelta``. Overridden, as the next three are, where that is short without an event."""
+        """Same as ``push`` of a ``TextDelta``. Machines that need no event object override this method and the next three."""
         self.push(TextDelta(text, choice, block))
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        """As ``push`` of a ``ReasoningDelta``."""
+        """Same as ``push`` of a ``ReasoningDelta``."""
         self.push(ReasoningDelta(text, choice, block, kind))
 
     def push_fragment(self, index: int, text: str, choice: int, /) -> None:
-        """As ``push`` of a ``ToolCallDelta`` that has an index and text alone."""
+        """Same as ``push`` of a ``ToolCallDelta`` that has only an index and text."""
         self.push(ToolCallDelta(index, None, None, text, choice))
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        """As ``push`` of ``ToolCallArguments``."""
+        """Same as ``push`` of ``ToolCallArguments``."""
         self.push(ToolCallArguments(call, text, choice))
 
     def push_batch(self, batch: Any, /) -> None:
-        """Take what one read brought. A parser takes the read itself."""
+        """Take the items of one read. A parser takes the bytes of the read."""
         push = self.push
         for item in batch:
             push(item)
 
     def push_end(self) -> None:
-        """The input ended; decide what that means."""
+        """End the input and emit the last results."""
 
     def push_rest(self) -> None:
-        """The input failed; hand on what is held, without a terminator."""
+        """Emit the items held when the input failed, without a terminator."""
 
     def hold(self) -> None:
-        """The read at hand may bring several items."""
+        """Prepare for several items in the current read."""
 
     def end_read(self) -> None:
-        """A read is over: hand on what waited for more of it."""
+        """End the current read: emit the items held for more of the read."""
 
     def stopped_by(self, error: Exception) -> Exception:
         """Emit the results from before the error that this machine raised. Return the error that the stream fails with."""
         return error
 
-    # A machine that is driven alone, in batches.
+    # For a machine that runs alone, on batches.
 
     def feed(self, batch: Any, /) -> list[Any]:
-        """What comes of a batch, up to a fault."""
+        """Return the results of a batch, up to a fault."""
         return self._batch(self.push_batch, batch)
 
     def finish(self) -> list[Any]:
-        """What comes of the end of the input."""
+        """Return the results of the end of the input."""
         return self._batch(self.push_end)
 
     def abandon(self) -> list[Any]:
-        """What is held, where the input failed."""
+        """Return the items held when the input failed."""
         return self._batch(self.push_rest)
 
     def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
@@ -136,7 +136,7 @@ class Link:
                 work(*given)
             finally:
                 self.end_read()
-        except Exception as error:  # noqa: BLE001 - raised by the driver, after what came before it
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after the results from before it
             self.fault = self.fault or self.stopped_by(error)
         out = held[:]
         held.clear()
@@ -144,14 +144,14 @@ class Link:
 
 
 class Outlet(Link):
-    """The end of a chain, whose events go to a function."""
+    """The end of a chain. It sends events to a function."""
 
     def __init__(self, emit: Callable[[Any], object]) -> None:
-        self.push = emit  # type: ignore[method-assign,assignment] # without a call in between
+        self.push = emit  # type: ignore[method-assign,assignment] # saves a call
 
 
 class Foreign(Link):
-    """The link around a machine that takes and gives batches, as a plug-in's. Bytes, which encoders give, are one item."""
+    """Adapts a machine that works on batches, such as a plug-in's. Bytes, which encoders return, count as one item."""
 
     def __init__(self, machine: Machine[Any, Any]) -> None:
         self._machine = machine
@@ -176,16 +176,17 @@ class Foreign(Link):
 
 
 class Chain(Link):
-    """Several machines as one, each handing on to the next.
+    """Several machines as one; each emits to the next.
 
-    What one of them raises stops all: it becomes the chain's ``fault``, and those from that one on hand on what they hold.
+    An error raised by one machine stops the whole chain and becomes the chain's ``fault``. The failing machine and those after
+    it emit the items they hold.
     """
 
     def __init__(self, *machines: Machine[Any, Any]) -> None:
         self.links = links = [each if isinstance(each, Link) else Foreign(each) for each in machines]
-        #: Those that may hold something until a read is over.
+        #: The links that may hold items until a read is over.
         self.waiting = [link for link in links if link.waits]
-        self.fault = None  # each read asks for it
+        self.fault = None  # set on the instance: each read looks it up
         for before, link in pairwise(links):
             before.emit, before.next = link.push, link
             if link.push_run is not None:
@@ -199,7 +200,7 @@ class Chain(Link):
                         before.emit_run = None
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # that of the last
+    def emit(self) -> Callable[[Any], object]:  # the last link's
         return self.links[-1].emit
 
     @emit.setter
@@ -210,23 +211,23 @@ class Chain(Link):
         self._do(self.links[0].push, item)
 
     def push_batch(self, batch: Any, /) -> None:
-        try:  # as ``_do``, a call less for each read
+        try:  # same as ``_do``, inlined to save a call for each read
             self.links[0].push_batch(batch)
             for link in self.waiting:
                 if link.holds:
                     link.end_read()
-        except Exception as error:  # noqa: BLE001 - raised by the driver, after what the others held
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after the items that other machines held
             self.failed(error)
 
     def push_end(self) -> None:
         try:
             for link in self.links:
                 link.push_end()
-        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+        except Exception as error:  # noqa: BLE001 - same as in ``push_batch``
             self.failed(error)
 
     def push_rest(self) -> None:
-        if self.fault is None:  # else ``failed`` has done it
+        if self.fault is None:  # otherwise ``failed`` has emitted the rest
             self._rest(0)
 
     def end_read(self) -> None:
@@ -236,11 +237,11 @@ class Chain(Link):
     def _do(self, work: Callable[..., None], *given: Any) -> None:
         try:
             work(*given)
-        except Exception as error:  # noqa: BLE001 - as in ``push_batch``
+        except Exception as error:  # noqa: BLE001 - same as in ``push_batch``
             self.failed(error)
 
     def failed(self, error: Exception) -> None:
-        """Set the fault. The last machine that was running at the ``error``, and those after it, emit what they hold."""
+        """Set the fault. The last machine that was running at the ``error``, and those after it, emit the items they hold."""
         running = {id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)}
         number = max((number for number, link in enumerate(self.links) if id(link) in running), default=0)
         link, behind = self.links[number], self.links[number + 1 :]
@@ -249,7 +250,7 @@ class Chain(Link):
             for other in self.waiting:
                 if other in behind:
                     other.end_read()
-        except Exception as first:  # noqa: BLE001 - of a machine further on, at what came before
+        except Exception as first:  # noqa: BLE001 - an error of a later machine in the events emitted here, so it comes first
             self.failed(first)
         else:
             self.fault = link.fault = fault
@@ -258,7 +259,7 @@ class Chain(Link):
     def _rest(self, first: int) -> None:
         self._end_read(first)
         for link in self.links[first:]:
-            with suppress(Exception):  # what stopped the stream came before
+            with suppress(Exception):  # the error that stopped the stream came first
                 link.push_rest()
         self._end_read(first)
 
@@ -270,5 +271,5 @@ class Chain(Link):
 
 
 def link_of(machine: Machine[Any, Any]) -> Link:
-    """A machine as a link."""
+    """Return a machine as a link."""
     return machine if isinstance(machine, Link) else Foreign(machine)

@@ -1,11 +1,11 @@
-"""Stages, and the pipe that owns their lifetimes.
+"""Stages, and the pipe that owns and closes them.
 
-A **stage** is an async generator function over an async iterable. Built-in stages are one short driver around a machine
-(``machines.py``); a user's own is any function of that shape. In a pipe, built-in stages that follow one another share one
-driver: their machines are a ``Chain``. Batches of events exist where users see them: in front of a stage of their own, and
-behind it. Stages never close their input: **the pipe alone** closes, outermost stage first, then the source, in the task
-that left it. (Closing only the outer generator runs the source's ``finally`` later and in another task; ``aclosing`` in each
-stage costs a quarter more per hop.)
+A **stage** is an async generator function over an async iterable. A built-in stage is a short driver around a machine
+(``machines.py``); a user-written stage is any such function. In a pipe, neighbouring built-in stages share one driver: their
+machines form a ``Chain``. Events flow in batches only where users see them: before and after a user-written stage. Stages
+never close their input. **The pipe alone** closes the outermost stage first, the source last, in the task that left the pipe.
+(Closing only the outer generator runs the source's ``finally`` later and in another task; ``aclosing`` in each stage costs a
+quarter more time per stage.)
 
 Source: design.md §2.
 """
@@ -36,17 +36,18 @@ T6 = TypeVar("T6")
 T7 = TypeVar("T7")
 
 
-#: What flows between stages: bytes, or lists of frames, of what ``decode`` yields, of what ``accumulate_tool_calls`` yields.
+#: What flows between two stages: bytes, or lists of frames, of wire events (from ``decode``) or of events (from
+#: ``accumulate_tool_calls``).
 Flow: TypeAlias = Literal["bytes", "frames", "wire events", "events"]
 StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
-"""What ``pipe`` takes: a ``Stage``, or an async generator function of a user's own."""
+"""A stage for ``pipe``: a ``Stage``, or a user-written async generator function."""
 
 
 class Stage(Generic[A_contra, B_co]):
-    """A configured built-in stage. It may be used in any number of pipes: each gets a machine of its own.
+    """A configured built-in stage. It may be used in any number of pipes: each pipe gets its own machine.
 
-    ``pipe`` gives the stage the pipe's report; called as a plain function, the stage makes a report that nobody reads. A pipe
-    compares ``takes`` and ``gives``, where they are set, with those of the neighbours.
+    ``pipe`` passes its report to the stage; called as a plain function without a report, the stage makes one and drops it. A
+    pipe compares ``takes`` and ``gives``, if set, with those of the neighbouring stages.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Stage(Generic[A_contra, B_co]):
         self.takes = takes
         self.gives = gives
 
-    #: Whether another stage may drive this one's machine together with its own.
+    #: True if another stage may drive this stage's machine together with its own machine.
     plain: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
@@ -92,7 +93,7 @@ class Stage(Generic[A_contra, B_co]):
 
 
 class Joined(Stage[A_contra, B_co]):
-    """Several built-in stages as one. A pipe enters it in half of the time of the several."""
+    """Several built-in stages as one. Entering a pipe takes half as long with one ``Joined`` stage."""
 
     def __init__(self, *stages: Stage[Any, Any]) -> None:
         *self._before, self._last = stages
@@ -111,15 +112,14 @@ class Joined(Stage[A_contra, B_co]):
 def stage_within(
     flow: Flow, name: str, make: Callable[[StreamReport], Machine[list[T], list[T]]]
 ) -> Stage[list[T], list[T]]:
-    """The stage of machines that take and give the same ``flow``."""
+    """Return a stage whose machines take and give the same ``flow``."""
     return Stage(name, make, takes=flow, gives=flow)
 
 
 async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any, None]:
-    """Run machines over ``source``: the body of every built-in stage but ``encode``.
+    """Run machines over ``source``. This is the body of every built-in stage except ``encode``.
 
-    Any exception of the input (or of a machine) passes through after what the machines held; cancellation and closing
-    pass at once.
+    An error of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at once.
     """
     out: list[Any] = []
     chain.emit = out.append
@@ -134,7 +134,7 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
         chain.push_end()
         if chain.fault is not None:
             raise chain.fault
-    except Exception:  # not BaseException: nothing is yielded after CancelledError or GeneratorExit
+    except Exception:  # not BaseException: nothing may be yielded after CancelledError or GeneratorExit
         chain.push_rest()
         if out:
             yield _flow(out)
@@ -149,9 +149,9 @@ def _flow(out: list[Any]) -> Any:
 
 
 class Pipe(Generic[T]):
-    """An entered chain of stages: an async context manager and an async iterator. Made by ``pipe``.
+    """A chain of stages, made by ``pipe``: an async context manager and an async iterator.
 
-    It is entered, iterated and left by one task. ``report`` is filled in as the stream is read.
+    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Pipe(Generic[T]):
         self._iterators.append(iterator)
         if profiler is not None:
             iterator = profiler.source(iterator)
-        before: list[Stage[Any, Any]] = []  # stages that the next one drives as well
+        before: list[Stage[Any, Any]] = []  # stages that the next stage drives together with itself
         try:
             for stage, following in zip(self._stages, (*self._stages[1:], None), strict=False):
                 if isinstance(stage, Stage) and stage.plain and isinstance(following, Stage):
@@ -200,11 +200,11 @@ class Pipe(Generic[T]):
             raise
         if profiler is not None:
             self._iterators.append(iterator)
-        self._stages = ()  # an idle pipe is 2 KiB smaller without how it was made
+        self._stages = ()  # dropping the stages makes an idle pipe 2 KiB smaller
         return self
 
     def __aiter__(self) -> AsyncIterator[T]:
-        return self._iterators[-1] if self._iterators else self  # without a hop: 0.3 µs a read
+        return self._iterators[-1] if self._iterators else self  # the last iterator itself: saves 0.3 µs for each read
 
     async def __anext__(self) -> T:
         if not self._iterators:
@@ -220,7 +220,7 @@ class Pipe(Generic[T]):
 
 
 def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
-    """Refuse built-in stages that can't follow one another. Raises UsageError."""
+    """Raise UsageError if a built-in stage can't follow the one before it."""
     for one, other in pairwise(stages):
         if (
             isinstance(one, Stage)
@@ -236,9 +236,9 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def close_each(*owned: object) -> None:
-    """Close what has ``aclose``, in this order and each thing once: a source is often its own iterator.
+    """Close each object that has ``aclose``, in this order and once each: a source is often its own iterator.
 
-    Whatever fails to close, the rest is closed. Raises what failed then, several failures as one group.
+    Close the rest even if one fails to close. Then raise that error, or several errors as one group.
     """
     errors: list[BaseException] = []
     for thing in {id(thing): thing for thing in owned}.values():
@@ -342,11 +342,11 @@ def pipe(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Pipe[Any]:
-    """Chain ``stages`` behind ``source``; enter the result with ``async with`` and iterate it.
+    """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
-    The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, however it was
-    left. Up to seven stages are typed, and a wrong order does not type-check. With ``timings=True`` the report says what each
-    stage took (``report.timings``). Raises UsageError for built-in stages in a wrong order.
+    The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, also after an error.
+    Up to seven stages are typed, and a wrong order does not type-check. With ``timings=True`` the report has the time that
+    each stage took (``report.timings``). Raise UsageError for built-in stages in a wrong order.
     """
     _check_order(stages)
     return Pipe(source, stages, report, timings=timings)

@@ -1,12 +1,12 @@
-"""All that a dialect of another package is made of, in one place to import from.
+"""Everything that another package needs to write a dialect, importable from one module.
 
-A package brings a dialect by an entry point of the group ``streamkit.dialects``; see the page "Add a dialect". What stands
-here keeps its names and its meaning: it changes only with a line under Changed in the changelog, and after 1.0 only with a
-new major version. What is imported from anywhere else below ``streamkit.dialects`` may change with any release.
+A package adds a dialect by an entry point of the group ``streamkit.dialects``; see the page "Add a dialect". Names in this
+module are stable: they change only with an entry under "Changed" in the changelog, and after 1.0 only in a new major version.
+Anything else below ``streamkit.dialects`` may change in any release.
 
-A decoder derives from ``FrameDecoder`` and writes the events of this module into ``self.out``; an encoder derives from
-``WholeCallEncoder`` (text in pieces, calls as a whole), ``OneChoiceEncoder`` or ``EventEncoder``. ``Dialect`` names them
-together. ``streamkit.testing.check_dialect`` holds the result to the laws.
+A decoder derives from ``FrameDecoder`` and appends events to ``self.out``. An encoder derives from ``WholeCallEncoder`` (text
+in pieces, calls as a whole), ``OneChoiceEncoder`` or ``EventEncoder``. A ``Dialect`` combines decoder and encoder.
+``streamkit.testing.check_dialect`` checks the dialect against streamkit's laws.
 """
 
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace

@@ -1,7 +1,7 @@
-"""Where projects disagree, a switch: what is tolerated of a provider, as one value.
+"""Switches for deviations of a provider, as one value.
 
-The wire's own rules are not here, nor what every reader must tolerate. Each switch is something that sensible software
-decides both ways; the default is ``TOLERANT``.
+The rules of a wire format are not switches, nor is what every reader must tolerate. Each switch is a choice that sensible
+software makes in both ways; the default is ``TOLERANT``.
 
 Source: quirks.md §16, dialects.md §7.6.
 """
@@ -13,50 +13,51 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-#: A history that begins with the assistant, for a dialect that refuses one. ``bridge``: a short turn of the user is put in
-#: front, and counted. ``refuse``: the request is an error.
+#: For a conversation that begins with the assistant, in a dialect that forbids this. ``bridge``: put a short user turn first,
+#: and count the repair. ``refuse``: reject the request.
 AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
-#: A history that ends with the assistant's text, for a model that does not go on with it. ``bridge``: a short turn of the
-#: user is added, and counted. ``refuse``: the request is an error.
+#: For a conversation that ends with the assistant's text, for a model that can't continue it. ``bridge``: add a short user
+#: turn, and count the repair. ``refuse``: reject the request.
 AssistantLast: TypeAlias = Literal["bridge", "refuse"]
-#: Whose way of writing calls into a text: see ``in_text/grammars.py``.
+#: The syntaxes in which models write tool calls into their text: see ``in_text/grammars.py``.
 TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
-#: Media at a URL for a dialect that takes none. ``refuse``: the request is an error. ``drop``: they are a counted loss.
+#: For media at a URL, in a dialect without such media. ``refuse``: reject the request. ``drop``: count the media as lost.
 LinkedMedia: TypeAlias = Literal["refuse", "drop"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 
 @frozen(kw_only=True)
 class Policy:
-    """What is tolerated of a provider: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
+    """What to tolerate of a provider: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
 
-    A copy is made with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
+    Make a copy with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
     """
 
-    #: A stream that ends without any stop reason. ``refuse``: it was cut. ``derive``: complete calls and the terminator
-    #: stand for one. ``accept``: so do text and the terminator, and complete calls at a clean end of input.
+    #: For a stream that ends without a stop reason. ``refuse``: it counts as interrupted. ``derive``: complete calls and the
+    #: terminator replace a stop reason. ``accept``: so do text and the terminator, and complete calls at a clean end of input.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
-    #: A call without an id. ``make`` one, or ``refuse`` the stream.
+    #: For a call without an id. ``make`` an id, or ``refuse`` the stream.
     missing_id: Literal["make", "refuse"] = "make"
-    #: Another name for a call that has one and no argument text. ``append`` it, or keep the ``first``.
+    #: For a second name of a call that has no argument text yet. ``append`` the second name, or keep the ``first``.
     name_pieces: Literal["append", "first"] = "append"
-    #: A fragment that begins a second object right behind a complete one, with no sign of identity. ``report`` it by the
-    #: verdict ``malformed``, or ``split`` it off as another call of that name.
+    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
+    #: apart. ``report`` the call with the verdict ``malformed``, or ``split`` the object off as another call of the same name.
     two_objects: Literal["report", "split"] = "report"
-    #: Thinking between tags at the start of the text (``<think>…</think>``), as reasoning. ``auto``: of providers that are
-    #: known to send it so, where the stream goes into another dialect. ``on``: of any. ``opened``: of any, and the text begins
-    #: with thinking though no tag opens it, since the server's template opened it in the prompt. ``off``: it stays text.
+    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
+    #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
+    #: provider. ``opened``: the same, and the text begins inside the thinking, since the server's template wrote the opening
+    #: tag into the prompt. ``off``: leave it as text.
     think_tags: ThinkTags = "auto"
-    #: Calls that the model wrote into its text in one of these grammars, as calls.
+    #: Read tool calls in the text as calls if they are written in one of these syntaxes.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first thing in the stream that would be repaired ends it with ``NeedsRepair``. Nothing of its frame
-    #: is handed on mended, and the report counts that repair alone.
+    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. Nothing of its frame is
+    #: emitted in repaired form, and the report counts that repair alone.
     refuse_repairs: bool = False
 
     @property
     def reads_text(self) -> bool:
-        """Whether text is read for what is no text whoever sent it, so that frames can't pass as they came."""
+        """True if text is searched for thinking or calls from any provider, so that frames can't pass unread."""
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 

@@ -1,11 +1,10 @@
-"""Where the time of a pipe goes: clocks around its iterators and its machines.
+"""Measure where a pipe spends its time, with clocks around its iterators and its machines.
 
-A stage pulls from an **iterator**: the source, or the generator of a stage. Built-in stages that share a driver are one
-generator, so each of their machines has a clock as well. Time is counted once: what runs inside of another thing is taken off
-that. What is left of a driver is the row ``pipe``.
+A stage pulls from an **iterator**: the source, or another stage's generator. Built-in stages that share a driver are one
+generator, so each of their machines has a clock too. Time is counted once: the time of an inner part is subtracted from the
+part around it. The remaining time of a driver is the row ``pipe``.
 
-A pipe that is not timed has none of this. In one that is, the same machines do the same: their driver gets them with their
-clocks around them.
+A pipe without timings has no clocks. A timed pipe uses the same machines, each wrapped in a clock.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from attrs import define
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
-#: Rows that are no stage's.
+#: Names of the rows that belong to no stage.
 SOURCE: Final = "source"
 PIPE: Final = "pipe"
 
@@ -42,19 +41,19 @@ class Profiler:
         self._iterators: list[_TimedIterator] = []
 
     def source(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """The pipe's source on a clock. No clock has ``aclose``: the pipe closes what it made itself."""
+        """Wrap the pipe's source in a clock. A clock has no ``aclose``, because the pipe closes the iterators that it made."""
         return self._timed(iterator, self._source)
 
     def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
-        """The generator of a user's own ``stage`` on a clock."""
+        """Wrap the generator of a user-written ``stage`` in a clock."""
         return self._timed(iterator, self._row(_name_of(stage)))
 
     def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """The generator that drives ``machines`` on a clock."""
+        """Wrap the generator that drives machines in a clock."""
         return self._timed(iterator, self._pipe)
 
     def machines(self, stages: Sequence[Any], machines: Sequence[Any]) -> list[Any]:
-        """The machines of ``stages`` that share a driver, each on a clock."""
+        """Wrap each machine of ``stages``, which share a driver, in a clock."""
         timed: list[Any] = []
         before = self._pipe
         for stage, machine in zip(stages, machines, strict=True):
@@ -64,7 +63,7 @@ class Profiler:
         return timed
 
     def timings(self) -> tuple[StageTiming, ...]:
-        """The source, the stages in their order, and the loop that drives them, if they are built in."""
+        """Return the rows of the source, of the stages in order, and of the driver if there are built-in stages."""
         rows = [self._source, *self._stages]
         if any(timed.row is self._pipe for timed in self._iterators):
             rows.append(self._pipe)
@@ -84,11 +83,11 @@ class Profiler:
 
 
 class _TimedIterator:
-    """An iterator whose time, without what it waits for in the one before it, is counted in ``row``."""
+    """Counts an iterator's time in ``row``, without the time it waits for the iterator before it."""
 
     def __init__(self, iterator: AsyncIterator[Any], row: _Row) -> None:
         self.row = row
-        self.within: _Row | None = None  # of the iterator that pulls from this one; None: the pipe's reader does
+        self.within: _Row | None = None  # row of the iterator that pulls from this one; None if the pipe's reader does
         self._iterator = iterator
 
     def __aiter__(self) -> _TimedIterator:
@@ -103,7 +102,7 @@ class _TimedIterator:
             self.row.seconds += seconds
             if self.within is not None:
                 self.within.seconds -= seconds
-        items = len(item) if isinstance(item, list) else 1  # no stage yields runs
+        items = len(item) if isinstance(item, list) else 1  # the length of a batch; bytes count as one item
         self.row.items_out += items
         if self.within is not None:
             self.within.items_in += items
@@ -111,14 +110,14 @@ class _TimedIterator:
 
 
 class _TimedMachine(Link):
-    """A machine whose time is counted in ``row``, without that of the next one, which it calls."""
+    """Counts a machine's time in ``row``, without the time of the next machine, which it calls."""
 
     def __init__(self, machine: Any, row: _Row, before: _Row, pipe: _Row) -> None:
         self._machine = link_of(machine)
         self._encoder: Any = machine
         self._row = row
-        self._before = before  # of what calls it
-        self._pipe = pipe  # of the driver, which calls all of them at the end
+        self._before = before  # row of the caller
+        self._pipe = pipe  # row of the driver, which calls every machine at the end
         self.joins, self.waits, self.reads_texts = self._machine.joins, self._machine.waits, self._machine.reads_texts
         if self._machine.push_run is not None:
             self.push_run = partial(self._push_short, self._machine.push_run)
@@ -126,7 +125,7 @@ class _TimedMachine(Link):
             self.push_payload = partial(self._push_short, self._machine.push_payload)
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # what leaves is counted
+    def emit(self) -> Callable[[Any], object]:  # results are counted
         return self._machine.emit
 
     @emit.setter
@@ -175,7 +174,7 @@ class _TimedMachine(Link):
         self._machine.hold()
 
     @property
-    def several(self) -> Callable[[], object] | None:  # the machine calls it
+    def several(self) -> Callable[[], object] | None:  # called by the machine
         return self._machine.several
 
     @several.setter
@@ -183,7 +182,7 @@ class _TimedMachine(Link):
         self._machine.several = several
 
     def __getattr__(self, name: str) -> Any:
-        """What a driver asks an encoder."""
+        """Forward the attributes that a driver reads from an encoder."""
         return getattr(self._machine, name)
 
     def push(self, item: Any, /) -> None:
@@ -204,25 +203,25 @@ class _TimedMachine(Link):
         self._do(self._pipe, self._machine.end_read)
 
     def written(self) -> bytes:
-        """An encoder's alone."""
+        """Return the bytes written so far; only encoders have this method."""
         output: bytes = self._time(self._pipe, self._encoder.written)
         self._row.items_out += bool(output)
         return output
 
     def fail(self, error: Exception, /) -> bytes:
-        """An encoder's alone."""
+        """Return the bytes that report the error; only encoders have this method."""
         output: bytes = self._time(self._pipe, self._encoder.fail, error)
         self._row.items_out += bool(output)
         return output
 
     def _do(self, caller: _Row, work: Callable[..., Any], *given: Any) -> None:
-        """Do ``work`` on the clock. Raises what stopped a stage's chain, which keeps that as its fault."""
+        """Run ``work`` on the clock. Raise the wrapped machine's fault, if it has one."""
         self._time(caller, work, *given)
         if self._machine.fault is not None:
             raise self._machine.fault
 
     def _time(self, caller: _Row, work: Callable[..., Any], *given: Any) -> Any:
-        """What ``work`` returns; its time is counted here, and taken off who called it."""
+        """Run ``work`` and return its result. Add its time to this row, and subtract it from the caller's row."""
         began = perf_counter()
         try:
             return work(*given)
@@ -233,16 +232,16 @@ class _TimedMachine(Link):
 
 
 def _items_of(flow: Any) -> int:
-    """How many things flow: of a list its members; else one."""
+    """Return the number of items: the length of a list, else one."""
     return len(flow) if isinstance(flow, list) else 1
 
 
 def _frames_of(item: Any) -> int:
-    """How many frames went a short way: those of a run, or the one of a payload."""
+    """Return the number of frames: the payloads of a ``FrameRun``, or one for a single payload."""
     return 1 if isinstance(item, bytes) else len(item.payloads)
 
 
 def _name_of(stage: Callable[..., Any]) -> str:
-    """A function's name, also where some of its arguments are fixed already."""
+    """Return a function's name, also of a ``partial``."""
     function = stage.func if isinstance(stage, partial) else stage
     return str(getattr(function, "__name__", type(function).__name__))

@@ -1,4 +1,4 @@
-"""How a stream or a whole response is read, as one value: what is tolerated, what may be held, which tools were offered."""
+"""Options for reading a stream or a whole response, as one value: the policy, the limits, the offered tools."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
 @frozen(kw_only=True)
 class ReadOptions:
-    """What ``transcode``, ``collect`` and ``decode_response`` read by. A copy is made with ``attrs.evolve``."""
+    """Options for ``transcode``, ``collect`` and ``decode_response``. Use ``attrs.evolve`` for a changed copy."""
 
-    #: What is tolerated of a provider.
+    #: Which deviations of a provider to tolerate.
     policy: Policy = TOLERANT
     limits: Limits = DEFAULT_LIMITS
-    #: The tools of the request. ``Request.tools``: calls get the names and kinds back that the client gave them, where the
-    #: request had to be written otherwise, and in the text only these are looked for (``Policy.text_calls``). Definitions as
-    #: they stand in a body, or ``ToolSchemas``: arguments are checked against their schemas (extra ``schema``).
+    #: The tools of the request, in one of three forms. ``Request.tools``: calls get the client's names and kinds back where
+    #: the request had to change them, and ``Policy.text_calls`` looks for these tools alone. The definitions from a request
+    #: body, or ``ToolSchemas``: arguments are checked against the schemas (needs the extra ``schema``).
     #: ``ToolSchemas(request.tools)``: both.
     tools: Tools | None = None
-    #: Makes an id, with that prefix, for what came without one; a fixed maker gives reproducible output.
+    #: Makes an id with the given prefix, where the wire has none. Pass a deterministic function for reproducible output.
     make_id: Callable[[str], str] = random_id
 
     @property
     def offered(self) -> Sequence[Tool]:
-        """The tools as the client offered them; none where only definitions are known."""
+        """The tools as the client offered them; empty if only definitions are known."""
         given = self.tools.definitions if isinstance(self.tools, ToolSchemas) else self.tools or ()
         return [tool for tool in given if isinstance(tool, Tool)]
 
     def schemas(self) -> ToolSchemas | None:
-        """The schemas to check arguments against, compiled; None where none are to be checked.
+        """Return the compiled schemas to check arguments against, or None if there is nothing to check.
 
-        Raises BadToolSchema, and UsageError without the extra or for what is no definition.
+        Raise BadToolSchema for an invalid schema, and UsageError for an invalid definition or without the extra ``schema``.
         """
         if not self.tools or (not isinstance(self.tools, ToolSchemas) and self.offered):
             return None

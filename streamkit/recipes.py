@@ -1,4 +1,4 @@
-"""Stage order, in one place: bytes of one dialect to bytes of another, and bytes to a whole response."""
+"""The order of the stages: from bytes of one dialect to bytes of another, and from bytes to a whole response."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
-from streamkit.in_text import in_text_stages
+from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Chain
 from streamkit.pipeline import Joined, Pipe, Stage, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
 from streamkit.translation.web_searches import carry_searches
 
-#: The provider, the options, the profile and the clock of most pipes.
+#: The provider, options, profile and clock of most pipes.
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time
 
 
@@ -42,25 +40,13 @@ def events_of(
     join: bool = False,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read.
+    """Return a pipe from the bytes of a dialect to checked events. ``collect`` and ``inspect`` read this pipe.
 
-    ``join`` as in ``transcode``, ``timings`` as in ``pipe``.
+    ``join`` is as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
-    stages = _reading(named, provider, options, join=join)
+    stages = reading_stages(named, provider, options, join=join)
     return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
-
-
-def reading_machine(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> Chain:
-    """Bytes of a dialect to checked events as ``events_of`` reads them, for who is handed them one read after the other."""
-    named, provider = source_named(dialect)
-    report = report_for(provider, None)
-    return Chain(*(stage.make(report) for stage in _reading(named, provider, options, join=True)))
-
-
-def reading_stages(dialect: str, options: ReadOptions = DEFAULT_OPTIONS) -> list[Stage[Any, Any]]:
-    """The stages of ``events_of``, for who drives their machines. Raises UsageError for an unknown name or a bad schema."""
-    return _reading(*source_named(dialect), options, join=False)
 
 
 def client_events(
@@ -72,9 +58,9 @@ def client_events(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as the events that ``transcode`` writes for a client: its tools have their names, and it can cite.
+    """Return a pipe to the events that ``transcode`` encodes for a client: with the client's tool names and citations.
 
-    ``timings`` as in ``pipe``.
+    ``timings`` is as in ``pipe``.
     """
     dialect, provider = source_named(from_dialect)
     stages = _translating(dialect, provider, client_named(to_dialect)[0], options, join=True)
@@ -84,9 +70,9 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    """The stages from bytes to the events that are written."""
+    """Return the stages from bytes to the events for the encoder."""
     limits, offered = options.limits, options.offered
-    stages = _reading(dialect, provider, options, join=join)
+    stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
     carried = carry_searches(dialect, target, offered, limits=limits), carry_citations(dialect, target, limits=limits)
@@ -94,32 +80,20 @@ def _translating(
     return stages
 
 
-def _reading(dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool) -> list[Stage[Any, Any]]:
-    """The stages from bytes to checked events."""
-    limits, schemas = options.limits, options.schemas()
+def reading_stages(
+    dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
+) -> list[Stage[Any, Any]]:
+    """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
+    limits = options.limits
     return [
         _parse(dialect, limits),
         decode_frames(dialect, limits, dialect.name),
-        *in_text_stages(options, provider),
-        Stage(
-            "accumulate_tool_calls",  # and ``check_json``, whose place is behind it
-            lambda report: ToolCallAccumulator(
-                limits=limits,
-                report=report,
-                policy=options.policy,
-                make_id=options.make_id,
-                join=join,
-                check=True,
-                tools=schemas,
-            ),
-            takes="wire events",
-            gives="events",
-        ),
+        *checked_stages(options, provider, join=join),
     ]
 
 
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """The framing stage of a dialect, with the tolerances that its providers need."""
+    """Return the framing stage of a dialect, with the tolerances that its providers need."""
     return _parse(source_named(dialect)[0], limits)
 
 
@@ -140,19 +114,20 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """The whole recipe: bytes of one dialect in, bytes of another out.
+    """Convert a stream: bytes of one dialect in, bytes of another out.
 
-    Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
-    pass byte for byte while they are watched for the report, but for usage that ``profile`` did not ask for and a model
-    that is not named where ``profile`` has one; ``reencode=True``, or a profile that changes what is written,
-    decodes and encodes them all the same, which mends what the provider broke; so does a policy that reads what stands in the
-    text (``think_tags="on"``, ``text_calls``). What one read brought of one block or call
-    leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
-    ``options`` say what is tolerated and which tools the client offered, ``profile`` varies what is written and is the
-    client's by default; ``clock`` gives seconds since the epoch, for a response that came without a time. ``timings`` as in
-    ``pipe``.
-    Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output and in the
-    report.
+    Either name may be a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). ``options`` are the
+    tolerances and the client's tools. ``profile`` varies the output; the default is the client's profile.
+
+    Within one dialect, frames pass byte for byte and are only read for the report. Two things may change: usage that
+    ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a provider's faults,
+    the frames must be decoded and encoded again. That happens with ``reencode=True``, with a profile that changes other
+    output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
+
+    The deltas of one block or call in one read become one delta, which is cheaper for everyone and delays nothing;
+    ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a time.
+    ``timings`` is as in ``pipe``. Raise UsageError for an unknown name or a bad schema. Every other failure is reported in the
+    output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -179,7 +154,7 @@ def transcode(
 
 @cache
 def _usual_stages(dialect: Dialect, target: Dialect, *, join: bool) -> tuple[Stage[Any, Any]]:
-    """The stages between two dialects where nothing else was asked for: made once, in a third of the time of a pipe."""
+    """Return the stages between two dialects with default options, cached: making a pipe then takes a third of the time."""
     stages = _translating(dialect, None, target, DEFAULT_OPTIONS, join=join)
     return (Joined(*stages, encode_by(f"encode {target.name}", target, Encoding())),)
 
@@ -192,10 +167,10 @@ async def collect(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Response:
-    """Read a stream of ``dialect`` to its end: one whole response with verdicts, usage and report.
+    """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
 
-    A stream that was cut or that failed is no exception: what arrived is in the response, ``clean`` is False, and
-    ``report.status`` says what happened. ``timings`` as in ``pipe``. Raises UsageError for an unknown dialect or a bad schema.
+    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
+    has the reason. ``timings`` is as in ``pipe``. Raise UsageError for an unknown dialect or a bad schema.
     """
     async with events_of(source, dialect, options, report=report, join=True, timings=timings) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report, options.limits)
@@ -203,8 +178,5 @@ async def collect(
             async for batch in stream:
                 collector.feed(batch)
         except StreamError as error:
-            if stream.report.clean:
-                stream.report.repair("fault_after_end")
-            else:
-                stream.report.failed(error)
+            stream.report.interrupted(error)
     return collector.finish()

@@ -1,7 +1,7 @@
-"""What bytes can't tell: tolerances used, things a dialect could not carry, how the stream ended.
+"""The report on a stream: repairs made, data lost, and how the stream ended.
 
-Nothing is silent (design.md §1, L5): each tolerance is a counted *repair*, each thing lost a counted *loss*. The kinds are
-closed tables, because the reference pages are generated from them and because a misspelt kind must fail.
+Nothing is silent (design.md §1, law L5): each tolerated fault is a counted *repair*, each thing that the output could not
+carry a counted *loss*. The kinds are closed tables: reference pages are generated from them, and a misspelt kind must fail.
 """
 
 from __future__ import annotations
@@ -174,12 +174,12 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
 }
 REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
-#: And of each name so much: it may be the client's own, or a path through such.
+#: Longest name of a lost thing in a report: a client may have chosen the name, or a path of names.
 NAME_CHARS: Final = 200
 
 
 class Status(IntEnum):
-    """How a stream went, as the exit status of the command line (design.md §8)."""
+    """The result of a stream, as the exit status of the command line (design.md §8)."""
 
     DONE = 0
     FAILED = 1
@@ -192,9 +192,9 @@ class Status(IntEnum):
 
 @define
 class Withheld:
-    """A call, or text of one, that the output could not carry."""
+    """A call, or a part of its text, that the output could not carry."""
 
-    kind: str  #: the loss or repair it was counted under
+    kind: str  #: the loss or repair that was counted for it
     id: str | None
     name: str | None
     arguments: str
@@ -202,77 +202,77 @@ class Withheld:
 
 @frozen
 class StageTiming:
-    """What a stage took of a pipe that was timed, and what went through it: a row of ``StreamReport.timings``.
+    """The time of one stage of a timed pipe and its number of items: a row of ``StreamReport.timings``.
 
-    An item is a frame or an event where lists of them flow, else what was read or written at once.
+    An item is a frame or an event if the stage works on lists of them, else one read or write.
     """
 
     name: str
-    #: Time of its own, without what it pulls from; of ``source``, time waited for it.
+    #: The stage's time, without the time of what it pulls from. For ``source``: the time spent waiting for it.
     seconds: float
     items_in: int
     items_out: int
 
 
-#: A counter that counted nothing: in a tenth of the time of ``Counter()``, and each stream has three.
+#: Make an empty counter in a tenth of the time of ``Counter()``; each stream has three.
 _empty_counter: Callable[[], Counter[str]] = partial(Counter.__new__, Counter)
 
 
 @define
 class StreamReport:
-    """Filled in while a stream is read; whole once the pipe has ended."""
+    """The report on a stream. It is filled in while the stream is read, and complete once the pipe has ended."""
 
     bytes_in: int = 0
     frames: int = 0
     repairs: Counter[str] = field(factory=_empty_counter)
     losses: Counter[str] = field(factory=_empty_counter)
-    #: Repairs that the provider is known to need, if it was named, and how they come about.
+    #: The repairs that the named provider is known to need, each with its cause.
     habits: Mapping[str, str] = field(factory=dict)
-    #: Kind and name of what was lost of a request: which parameter, which part.
+    #: Kind and name of each thing lost from a request, such as a parameter or a part.
     lost: list[tuple[str, str]] = field(factory=list)
-    #: Finished calls by verdict.
+    #: Number of finished calls for each verdict.
     verdicts: Counter[str] = field(factory=_empty_counter)
-    #: At most ``WITHHELD_TEXTS``; beyond them losses and repairs are counted alone.
+    #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: What there was of the frame that the end of the input broke off; within a dialect, with what waited for a clean end.
+    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None
-    #: What broke the reading.
+    #: The error that stopped the reading.
     error: Exception | None = None
-    #: What the provider said of its own failure: ``(type, message)``.
+    #: The provider's report of its failure: ``(type, message)``.
     provider_error: tuple[str, str] | None = None
-    #: The same, as it came: the ``ProviderFailed`` event.
+    #: The ``ProviderFailed`` event of that failure.
     failure: Any = None
-    #: The ``ResponseStarted`` event: the provider's id of the response, and its name of the model.
+    #: The ``ResponseStarted`` event, with the provider's response id and model name.
     started: Any = None
-    #: The last ``UsageReported`` event, which counts all tokens so far; None: the provider told of none, or 0 of all.
+    #: The last ``UsageReported`` event, which counts all tokens so far. None: the provider reported no count, or only zeros.
     usage: Any = None
-    #: The ``ResponseFinished`` events of the choices that have one, in the order in which they came.
+    #: The ``ResponseFinished`` events of the finished choices, in order of arrival.
     stops: tuple[Any, ...] = ()
-    #: Whether the model said anything yet: text, reasoning, a call. Before that a client can be sent elsewhere.
+    #: True if the model has produced text, reasoning or a call. Until then the request can still go to another provider.
     spoken: bool = False
-    #: Whether it said anything since somebody set this to False, who times what it says.
+    #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
     has_output: bool = False
-    #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
+    #: True if the wire's terminator arrived. Some dialects have none, and a stream may end well without it.
     terminated: bool = False
-    #: Whether the output says that the answer is whole: its success terminator was written, or passed.
+    #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
-    #: Where the time went, if the pipe was made with ``timings=True``; added once it was left. First the ``source``, then the
-    #: stages; ``pipe`` the loop that drives those.
+    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. First ``source``, then the
+    #: stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
-    #: Whether a repair is refused.
+    #: True if repairs are refused.
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)
-    #: Whether the reading failed, so that what is refused from now on is not the first repair.
+    #: True if the reading has failed, so that a repair refused from now on is not the first fault.
     failing: bool = field(default=False, eq=False, repr=False)
 
     def refuse_repairs(self) -> None:
-        """Repair nothing from now on: the first repair of the stream is counted, and no other, and it raises NeedsRepair."""
+        """Refuse repairs from now on: the first repair of the stream is the only one counted, and it raises NeedsRepair."""
         self._refusing = True
 
     def repair(self, kind: str) -> None:
-        """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` lacks, and NeedsRepair where repairs are refused."""
+        """Count a repair. Raise KeyError if ``kind`` is not in ``REPAIRS``, and NeedsRepair if repairs are refused."""
         meaning = REPAIRS[kind]
         if self._refusing:
             if not self.failing:
@@ -281,9 +281,9 @@ class StreamReport:
         self.repairs[kind] += 1
 
     def lose(self, kind: str, times: int = 1, *, what: str = "") -> None:
-        """Count something the output could not carry; ``what`` names it, where the kind does not say enough.
+        """Count something that the output could not carry. ``what`` names it, if ``kind`` is not specific enough.
 
-        Raises KeyError for a kind that ``LOSSES`` does not describe.
+        Raise KeyError if ``kind`` is not in ``LOSSES``.
         """
         LOSSES[kind]
         self.losses[kind] = self.losses.get(kind, 0) + times
@@ -291,18 +291,18 @@ class StreamReport:
             self.lost.append((kind, shortened(what, NAME_CHARS)))
 
     def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
-        """Count the loss of a call, or of text of one, and keep the text."""
+        """Count the loss of a call, or of part of its text, and keep the text."""
         self.lose(kind)
         self.keep(Withheld(kind, call_id, name or None, arguments))
 
     def keep(self, text: Withheld) -> None:
-        """Keep a text whose loss or repair is counted; of very many only the first."""
+        """Keep a text whose loss or repair is already counted. Beyond ``WITHHELD_TEXTS``, drop the text."""
         if len(self.withheld) < WITHHELD_TEXTS:
             self.withheld.append(text)
 
     @property
     def status(self) -> Status:
-        """The exit status that this stream deserves."""
+        """The exit status for this stream."""
         if isinstance(self.error, NotThisDialect):
             return Status.NOT_THIS_DIALECT
         if self.error is not None:
@@ -312,16 +312,23 @@ class StreamReport:
         return Status.DONE if self.clean else Status.CUT
 
     def failed(self, error: Exception) -> None:
-        """Note what broke the reading; the first error stays."""
+        """Record the error that stopped the reading; only the first error is kept."""
         if self.error is None:
             self.error = error
             if self._refusing and not isinstance(error, NeedsRepair):
-                self.repairs.clear()  # what was counted came after the error: a repair before it would be the error
+                self.repairs.clear()  # these repairs came after the error: an earlier repair would be the error itself
         self.clean = False
+
+    def interrupted(self, error: Exception) -> None:
+        """Record the error that ended the reading. After the completion point it is only counted as a repair."""
+        if self.clean:
+            self.repair("fault_after_end")
+        else:
+            self.failed(error)
 
 
 def describe(error: BaseException) -> str:
-    """One line that names an error for people: its own words for ours, the type as well for others'."""
+    """Describe an error in one line for people. Errors of other packages get their type name as a prefix."""
     if isinstance(error, StreamkitError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -45,7 +45,7 @@ STAGES = {
         streamkit.partial_arguments,
         streamkit.encode,
     ],
-    "Recipes": [streamkit.transcode, streamkit.collect, streamkit.detect],
+    "Recipes": [streamkit.transcode, streamkit.collect, streamkit.Observer, streamkit.detect],
     "Requests and whole responses": [
         streamkit.decode_request,
         streamkit.encode_request,
@@ -70,6 +70,7 @@ VALUES = [
     messages.Response,
     messages.Choice,
     messages.ToolCall,
+    streamkit.Seen,
     report.StreamReport,
     report.Withheld,
 ]

@@ -172,10 +172,7 @@ async def inspect(
                 collector.feed(batch)
                 picture.feed(batch, ended=source.ended_at is not None)
         except StreamError as error:
-            if report.clean:
-                report.repair("fault_after_end")
-            else:
-                report.failed(error)
+            report.interrupted(error)
     response = collector.finish()
     if report.error is not None:
         say(f"{name_of(path)}: {describe(report.error)}")

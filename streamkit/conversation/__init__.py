@@ -1,1 +1,1 @@
-"""The neutral conversation: requests and whole responses, their calls and results, without any dialect."""
+"""The neutral conversation, independent of any dialect: requests, whole responses, tool calls and results."""

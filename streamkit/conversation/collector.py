@@ -1,4 +1,4 @@
-"""Events folded into one whole response."""
+"""Combine events into one whole response."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from streamkit.events import (
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
 
-#: What an aside takes beside its text.
+#: The size of an ``Aside`` without its text.
 ASIDE_CHARS: Final = 200
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
 
 class Collector:
-    """Folds events into a ``Response``. Texts are kept as fragments and joined once."""
+    """Combines events into a ``Response``. Texts are kept as fragments and joined once."""
 
     def __init__(self, dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> None:
         self._aside_room = limits.aside_chars
@@ -71,7 +71,7 @@ class Collector:
         return self._choices.setdefault(number, Choice(number))
 
     def _fragments(self, kind: type[Spoken], choice: int, block: int, *more: Literal["raw", "summary"]) -> list[str]:
-        """The fragments of a block, which is a part of its choice from its first mention on."""
+        """Return the list of fragments of a block. The block becomes a part of its choice at its first mention."""
         found = self._spoken.get((choice, kind, block))
         if found is None:
             part = Reasoning("", more[0], block=block) if kind is Reasoning and more else kind("", block=block)
@@ -83,13 +83,13 @@ class Collector:
         kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
         self._fragments(kind, event.choice, event.block)
         key = event.choice, kind, event.block
-        if key in self._signatures and self._signatures[key][0] == event.vendor:  # one that came in pieces
+        if key in self._signatures and self._signatures[key][0] == event.vendor:  # a signature in pieces
             self._signatures[key][1].append(event.blob)
         else:
             self._signatures[key] = event.vendor, [event.blob]
 
     def _aside(self, aside: Aside) -> None:
-        """Keep an aside, if there is room for it; else it is lost."""
+        """Keep an aside if there is room for it, else count it as lost."""
         size = ASIDE_CHARS + len(aside.raw if isinstance(aside.raw, str) else repr(aside.raw))
         if size > self._aside_room:
             self._report.lose(aside.kind, what=aside.type)
@@ -98,7 +98,7 @@ class Collector:
         self._choice(aside.choice).parts.append(aside)
 
     def _media(self, event: MediaGenerated) -> None:
-        """Keep what the model made, if there is room for it; else it is lost."""
+        """Keep generated media if there is room for them, else count them as lost."""
         as_it_came = "" if event.native is None else repr(event.native.raw)
         size = ASIDE_CHARS + len(event.data or event.url or "") + len(as_it_came)
         if size > self._aside_room:
@@ -144,4 +144,4 @@ class Collector:
             case StreamEnded():
                 self._response.clean = event.clean
             case _:
-                pass  # a call's fragments: its end has them all
+                pass  # ignore a call's fragments: its end has the whole text

@@ -1,4 +1,4 @@
-"""Media that a model made, as a part of what it said and as an event."""
+"""Convert generated media between a part of a response and an event."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from streamkit.events import MediaGenerated
 
 
 def part_of(event: MediaGenerated) -> Media:
-    """An event as a part of its choice."""
+    """Return an event as a part of its choice."""
     media = Media(event.kind, event.media_type, event.data, event.url, event.file_id, event.name)
     media.extras, media.block, media.native = event.extras, event.block, event.native
     return media
 
 
 def event_of(media: Media, choice: int) -> MediaGenerated:
-    """A part of a choice as the event that it came of."""
+    """Return a part of a choice as an event."""
     return MediaGenerated(
         media.kind,
         media.media_type,

@@ -1,8 +1,8 @@
-"""The neutral conversation: requests and whole responses, in the words that every dialect can be told in.
+"""The neutral conversation: requests and whole responses, in terms that every dialect can express.
 
-A turn, of a request or of a response, is a list of parts in order. What only one dialect knows rides along: a field in
-``extras``, a whole part as an ``Aside``; it is written again for that dialect and is a counted loss elsewhere. Arguments are
-text as received, never a parsed value.
+A turn of a request or a response is a list of parts in order. Data that only one dialect knows is kept: a field in ``extras``,
+a whole part as an ``Aside``. It is written again for the same dialect, and counted as lost in others. Arguments are text as
+received, never a parsed value.
 
 Source: dialects.md §0.2, §7.3, §7.4; design.md §5.
 """
@@ -29,9 +29,9 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
 Extras: TypeAlias = Mapping[str, Any]
-#: Of a tool's definition: one that the program runs, with JSON or with free text, or one that the provider runs itself.
+#: The kind of a tool's definition: the client runs it (with JSON or free text), or the provider runs it (``server``).
 DefinitionKind: TypeAlias = ToolKind | Literal["server"]
-#: How long a provider shall keep the prompt up to here: minutes, or hours (dialects.md §8.12).
+#: How long the provider should cache the prompt up to this part: minutes, or hours (dialects.md §8.12).
 CacheMark: TypeAlias = Literal["short", "long"]
 
 
@@ -40,20 +40,20 @@ CacheMark: TypeAlias = Literal["short", "long"]
 
 @define
 class Text:
-    """Text of a turn, with what its provider bound to it."""
+    """Text of a turn, with data that its provider attached."""
 
     text: str
-    signature: Opaque | None = None  #: of this very part (Gemini)
+    signature: Opaque | None = None  #: signature of this part (Gemini)
     cache: CacheMark | None = None
     extras: Extras | None = None
-    block: int = field(default=0, eq=False)  #: the label of its events, where it came of a stream
-    #: All of it, where the dialect has another form for it than for text (a compaction).
+    block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
+    #: The whole item, if the dialect has a special form for this text (a compaction).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
 @define
 class Refusal:
-    """The model's words for not doing it."""
+    """The model's text refusing to answer."""
 
     text: str
     extras: Extras | None = None
@@ -62,7 +62,7 @@ class Refusal:
 
 @define
 class Reasoning:
-    """Visible thinking. ``text`` is empty where only the signature came."""
+    """Visible reasoning. ``text`` is empty if only a signature was received."""
 
     text: str
     kind: Literal["raw", "summary"] = "raw"
@@ -73,7 +73,7 @@ class Reasoning:
 
 @define
 class RedactedReasoning:
-    """Thinking that only its vendor can read."""
+    """Reasoning that only its vendor can read."""
 
     opaque: Opaque
     extras: Extras | None = None
@@ -82,27 +82,27 @@ class RedactedReasoning:
 
 @define
 class Media:
-    """An image, a sound, a film or a file: as base64 text, at a URL, or by the provider's own id."""
+    """An image, audio, video or file: as base64 text, at a URL, or by the provider's file id."""
 
     kind: MediaKind
-    media_type: str | None = None  #: ``image/png``; None where nobody said
+    media_type: str | None = None  #: ``image/png``; None if not stated
     data: str | None = None  #: base64, without ``data:``
     url: str | None = None
     file_id: str | None = None
     name: str | None = None
-    detail: str | None = None  #: how closely an image is to be looked at: low, high, auto, original
-    #: In the request that it was read from: ``messages[3].content[0]``.
+    detail: str | None = None  #: resolution at which the model reads an image: low, high, auto, original
+    #: Path in the decoded request: ``messages[3].content[0]``.
     place: str = field(default="", eq=False, kw_only=True)
     cache: CacheMark | None = None
     extras: Extras | None = None
-    block: int = field(default=0, eq=False, kw_only=True)  #: the label of its event, where it came of a stream
-    #: All of it as it came, if a model made it or few servers know its form: the same dialect writes it again.
+    block: int = field(default=0, eq=False, kw_only=True)  #: the ``block`` label of its event, if it was streamed
+    #: The whole part as received, if a model made it or few servers know its form. The same dialect writes it again.
     native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 
 @define
 class ToolCall:
-    """One call. ``arguments`` is the text as received; act on it only if ``verdict`` allows and the end was clean."""
+    """A tool call. ``arguments`` is the text as received: use it only if ``verdict`` allows it and the end was clean."""
 
     index: int
     id: str
@@ -110,33 +110,33 @@ class ToolCall:
     arguments: str
     kind: ToolKind = "function"
     verdict: Verdict | None = None
-    place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``
-    ended: bool = True  #: the protocol ended it, so its text is all there is
-    id_made: bool = field(default=False, eq=False)  #: the wire gave no id
+    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
+    ended: bool = True  #: the protocol ended the call, so its text is complete
+    id_made: bool = field(default=False, eq=False)  #: True if the wire had no id and streamkit made this one
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: All of it, where the dialect has another form for it than for calls of functions (``local_shell_call``).
+    #: The whole item, if the dialect has a special form for this call (``local_shell_call``).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
-    qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
+    qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
 
 
 @define
 class ToolResult:
-    """What a tool said to the call of that id."""
+    """The result of the tool call with the id ``call_id``."""
 
     call_id: str
     parts: list[Text | Media | Aside] = field(factory=list)
-    name: str | None = None  #: the tool's, where the dialect says it
+    name: str | None = None  #: the tool's name, if the dialect has it
     is_error: bool = False
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
-    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: as that of its call
-    #: The member that held its text, where the dialect has an object for it (``output``).
+    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: as ``ToolCall.item``
+    #: The member with the text, if the dialect has an object for it (``output``).
     native: str | None = field(default=None, eq=False)
-    place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``
-    #: The client's own id of the message that it came in, where the dialect has one.
+    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
+    #: The client's id of the message with this result, if the dialect has one.
     native_id: str | None = field(default=None, eq=False, kw_only=True)
 
     @property
@@ -146,7 +146,7 @@ class ToolResult:
 
 @define
 class WebSearched:
-    """A search of the web that the provider ran: what it looked for, and the pages that it found, by URL and title."""
+    """A web search that the provider ran: the query, and the pages found, as pairs of URL and title."""
 
     query: str
     pages: list[tuple[str, str]] = field(factory=list)
@@ -155,7 +155,7 @@ class WebSearched:
 
 @define
 class DocumentPlace:
-    """A place of a document, or of a search result, of the request. ``start`` and ``end`` count as ``kind`` says."""
+    """A place in a document, or in a search result, of the request. ``kind`` is the unit of ``start`` and ``end``."""
 
     kind: Literal["char", "page", "block", "search"]
     index: int
@@ -166,7 +166,7 @@ class DocumentPlace:
 
 @define
 class Citation:
-    """A page of the web, or a document, that a text cites. ``start`` and ``end``: in the text; None: all of the block."""
+    """A web page or a document that a text cites. ``start`` and ``end`` are offsets in the text, or None for all of it."""
 
     url: str
     title: str | None = None
@@ -174,7 +174,7 @@ class Citation:
     start: int | None = None
     end: int | None = None
     block: int = 0
-    document: DocumentPlace | None = None  #: the ``url`` of one is blank
+    document: DocumentPlace | None = None  #: set for a document, whose ``url`` is empty
 
 
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside
@@ -185,22 +185,22 @@ Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolC
 
 @define
 class Turn:
-    """One message. Tool results are parts of a user's turn, whichever way a dialect places them."""
+    """One message. Tool results are parts of a user's turn, wherever a dialect puts them."""
 
     role: Literal["system", "user", "assistant"]
     parts: list[Part] = field(factory=list)
     name: str | None = None
-    native_role: str | None = None  #: the dialect's own word, where it has two (``developer``)
+    native_role: str | None = None  #: the dialect's word for the role, if it has two (``developer``)
     extras: Extras | None = None
-    #: The dialect's own place for its reasoning, where it has several (``reasoning_details``).
+    #: The dialect's field for the reasoning, if it has several (``reasoning_details``).
     native_reasoning: str | None = field(default=None, eq=False)
-    #: The client's own ids of the messages that the turn came in, where the dialect has any.
+    #: The client's ids of the messages of this turn, if the dialect has ids.
     native_ids: tuple[str, ...] = field(default=(), eq=False)
 
 
 @define
 class Namespace:
-    """A group of tools: of an MCP server, of sub-agents. Only OpenAI Responses has it; its tools stand side by side."""
+    """A group of tools, such as those of an MCP server. Only OpenAI Responses has namespaces; here tools are one flat list."""
 
     name: str
     description: str | None = None
@@ -209,22 +209,22 @@ class Namespace:
 
 @define
 class WebSearch:
-    """What a search of the web may do that the provider runs itself."""
+    """The options of a web search that the provider runs."""
 
     max_uses: int | None = None
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
-    location: Mapping[str, str] | None = None  #: of the user, approximately: city, region, country, timezone
-    context: str | None = None  #: how much of what is found the model reads: low, medium, high
-    stored_only: bool = False  #: it looks at nothing but what the provider has stored
+    location: Mapping[str, str] | None = None  #: approximate location of the user: city, region, country, timezone
+    context: str | None = None  #: how much of the results the model reads: low, medium, high
+    stored_only: bool = False  #: search only what the provider has stored
     extras: Extras | None = None
 
 
 @define
 class Tool:
-    """A definition. ``parameters`` is the JSON schema as it came; None where none was given.
+    """A tool's definition. ``parameters`` is the JSON schema as received, or None.
 
-    No other tool of the request has its ``name``: that of a tool in a namespace has the namespace in front.
+    ``name`` is unique in the request: the name of a tool in a namespace has the namespace as a prefix.
     """
 
     name: str
@@ -232,74 +232,74 @@ class Tool:
     parameters: Any = None
     strict: bool | None = None
     kind: DefinitionKind = "function"
-    #: Of a custom tool, its input: ``{"type": "text"}`` or ``{"type": "grammar", "syntax": …, "definition": …}``.
+    #: The input of a custom tool: ``{"type": "text"}`` or ``{"type": "grammar", "syntax": …, "definition": …}``.
     format: Extras | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: All of it, for a tool that the provider runs itself (kind ``server``), or one whose form is not a function's.
+    #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
     raw: Extras | None = None
-    #: The events of a call of it for the client, if that is no call of a function; without the id and the arguments.
+    #: The client's events for a call of this tool, if that is not a function call; without the id and the arguments.
     called: tuple[Aside, ...] = field(default=(), eq=False)
-    search: WebSearch | None = field(default=None, eq=False)  #: what ``raw`` says, where it is a search of the web
-    namespace: Namespace | None = None  #: the group that it came in
-    qualified: QualifiedName | None = None  #: how the client knows it there
-    loaded: bool = False  #: an item of the conversation brought it, which its own dialect repeats
-    #: The schema as it came, where the dialect has another form beside JSON schema (Gemini's ``parameters``).
+    search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
+    namespace: Namespace | None = None  #: the namespace of the tool
+    qualified: QualifiedName | None = None  #: the name the client uses within the namespace
+    loaded: bool = False  #: an item of the conversation defined the tool; its own dialect repeats the item
+    #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
 
 
 @define
 class ToolChoice:
-    """``required``: any tool, but one. ``names`` limits it; with one name and ``required`` it is that tool."""
+    """``required`` means at least one call. ``names`` limits the tools; ``required`` with one name means that tool."""
 
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
     parallel: bool | None = None
     extras: Extras | None = None
-    #: All of it as it came, where it names more than functions: tools in a namespace, or that the provider runs.
+    #: The whole value as received, if it names other tools than functions: in a namespace, or run by the provider.
     native: Extras | None = field(default=None, eq=False)
 
 
 @define
 class OutputFormat:
-    """The form that the answer must have: text, any JSON, or JSON of a schema."""
+    """The required form of the response: text, any JSON, or JSON that matches a schema."""
 
     kind: Literal["text", "json", "schema"]
     schema: Any = None
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
-    #: The schema as it came, where the dialect has another form beside JSON schema (Gemini's ``responseSchema``).
+    #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``responseSchema``).
     native_schema: Extras | None = field(default=None, eq=False)
 
 
 @define
 class Thinking:
-    """How much the model shall think before it speaks."""
+    """How much the model should reason before it answers."""
 
     effort: str | None = None  #: none, minimal, low, medium, high, xhigh, max
     budget_tokens: int | None = None
     enabled: bool | None = None
-    summary: str | None = None  #: whether and how it is shown: none, auto, concise, detailed
-    native: str | None = field(default=None, eq=False)  #: the dialect's own field, where it has two (``reasoning``)
+    summary: str | None = None  #: whether and how reasoning is shown: none, auto, concise, detailed
+    native: str | None = field(default=None, eq=False)  #: the dialect's field for this, if it has two (``reasoning``)
 
 
 @define
 class Compaction:
-    """That the provider shall put a summary in place of the conversation so far, and when (Anthropic, Responses)."""
+    """Asks the provider to replace the conversation so far by a summary (Anthropic, Responses)."""
 
-    #: The summary is all that is asked for; otherwise it comes by itself, where the conversation is long.
+    #: True: the request asks only for the summary. False: the provider summarises when the conversation is long.
     now: bool = False
-    threshold: int | None = None  #: how many tokens of input are long
-    pause: bool | None = None  #: whether the answer ends behind the summary
+    threshold: int | None = None  #: number of input tokens that counts as long
+    pause: bool | None = None  #: whether the response ends after the summary
     instructions: str | None = None  #: how to summarise
-    #: The members that said it, as they came; of Responses also the item at the end of the input (``input``).
+    #: The members as received; for Responses also the item at the end of the input (``input``).
     native: Extras | None = field(default=None, eq=False)
 
 
 @define
 class Options:
-    """What a request asks of the model besides the conversation. None: not said."""
+    """The options of a request. None: not given."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -317,7 +317,7 @@ class Options:
     output: OutputFormat | None = None
     service_tier: str | None = None
     user: str | None = None
-    #: The dialect's own field for ``max_tokens``, where it has two.
+    #: The dialect's field for ``max_tokens``, if it has two.
     native_max_tokens: str | None = field(default=None, eq=False)
 
 
@@ -332,13 +332,13 @@ class Request:
     tool_choice: ToolChoice | None = None
     options: Options = field(factory=Options)
     stream: bool | None = None
-    stream_usage: bool | None = None  #: whether the stream shall end with token counts
+    stream_usage: bool | None = None  #: whether to end the stream with token counts
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
-    #: Names of the exchange itself, which tell no model anything: a dialect that has them says them again in its answer.
+    #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)
-    #: What of the conversation only its provider's store has: the path to each reference, and what to send instead.
+    #: References to conversation data in the provider's store: the path of each, and what to send instead.
     stored: list[tuple[str, str]] = field(factory=list)
-    #: The same of what stands for a part of the conversation and that only its vendor can read, and the dialect of that.
+    #: Parts of the conversation that only their vendor can read: path, what to send instead, and the dialect that can read it.
     unreadable: list[tuple[str, str, str]] = field(factory=list)
 
 
@@ -347,12 +347,12 @@ class Request:
 
 @define
 class Choice:
-    """What the model said in one choice: its parts in the order in which they began."""
+    """The model's output in one choice: its parts in the order in which they began."""
 
     index: int = 0
     role: str = "assistant"
     parts: list[Part] = field(factory=list)
-    stop_reason: StopReason | None = None  #: None unless the response is whole
+    stop_reason: StopReason | None = None  #: None unless the response is complete
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
 
@@ -366,7 +366,7 @@ class Choice:
 
     @property
     def reasoning(self) -> str:
-        """Return all reasoning, a blank line between its blocks."""
+        """All reasoning, with a blank line between blocks."""
         return one_string(part.text for part in self.parts if isinstance(part, Reasoning))
 
     @property
@@ -385,15 +385,15 @@ class Choice:
 
 @define
 class Response:
-    """A whole response, read to its end. ``clean`` is False for a stream that was cut or that reported an error."""
+    """A whole response. ``clean`` is False if the stream was interrupted or reported an error."""
 
     dialect: str
     report: StreamReport = field(factory=StreamReport, eq=False)
     id: str | None = None
     model: str | None = None
     created: int | None = None
-    vendor: str = ""  #: whose words ``extras`` are
-    extras: Extras = field(factory=dict)  #: constant fields of the response that are the vendor's own
+    vendor: str = ""  #: the vendor that defines the fields in ``extras``
+    extras: Extras = field(factory=dict)  #: vendor-specific constant fields of the response
     choices: list[Choice] = field(factory=list)
     usage: UsageReported | None = None
     clean: bool = False

@@ -1,12 +1,12 @@
-"""Calls and their results in the history of a request: whether each has the other, and mending where not.
+"""Check that each call in a request's history has a result and each result a call, and repair the history.
 
-An assistant's turn that calls tools opens a *span*, up to the assistant's next turn. A result answers a call of its span: by
-its id, and where the dialect gives none by the tool's name, else in order (quirks.md 35). Its place in the span is no fault;
-``repair_pairing`` puts it where every dialect takes it. Only the last turn's calls may be without an answer.
+An assistant's turn with calls opens a *span*, up to the assistant's next turn. A result belongs to a call of its span: by the
+call's id; in dialects without ids by the tool's name, else by order (quirks.md 35). A result may be anywhere in the span;
+``repair_pairing`` moves it to where every dialect accepts it. Only the calls of the last turn may lack a result.
 
-Nothing is guessed: a result that may answer several calls is moved to none, and what was never recorded is said to be so. A
-call outside an assistant's turn, or a result outside a user's, is a mistake of the program. Both are linear in the history,
-and nothing that is passed in is changed.
+Nothing is guessed: a result that may belong to several calls is assigned to none, and a missing result is replaced by an error
+result. A call outside an assistant's turn, or a result outside a user's, is a programming error. Both functions take time
+linear in the history, and don't change their arguments.
 
 Source: dialects.md §3.2 "Pairing rules", §7.3 "History repair"; seeds.md S2.
 """
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, takewhile
-from operator import is_
+from itertools import chain, pairwise, takewhile
+from operator import attrgetter, is_
 from typing import Final
 
 from attrs import define, evolve
@@ -28,16 +28,18 @@ from streamkit.text.identifiers import hashed
 from streamkit.text.quoting import quoted
 
 NO_RESULT: Final = "no result recorded"
+_PAIRED: Final = frozenset({ToolCall, ToolResult})
+_parts = attrgetter("parts")
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
 
 
 def check_pairing(request: Request) -> None:
-    """Raise BadRequest, with its place and its id, for a call or a result that can't be paired.
+    """Raise BadRequest, with the path and the id, for a call or a result that can't be paired.
 
-    These are: a call without a result (unless its turn is the last), a result without a call, before its call or behind
-    another assistant's turn, two calls with one id, two results for one call, and a missing id.
+    That is: a call without a result (unless its turn is the last); a result without a call, before its call or after another
+    assistant's turn; two calls with one id; two results for one call; a missing id.
     """
     calls = _calls(request.turns)
     answered: set[str] = set()
@@ -69,7 +71,7 @@ def check_pairing(request: Request) -> None:
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
-    """Where each call stands."""
+    """Return the turn and part number of each call, keyed by id."""
     calls: dict[str, tuple[int, int]] = {}
     for number, turn in enumerate(turns):
         _check_roles(turns, number)
@@ -96,7 +98,7 @@ def _check_roles(turns: Sequence[Turn], number: int) -> None:
 
 
 def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
-    """Where a part stands: in the request that it was read from, else among the turns."""
+    """Return the path of a part: in the decoded request if known, else among the turns."""
     part = turns[turn].parts[number]
     place = part.place if isinstance(part, ToolCall | ToolResult) else ""
     return place or f"turns[{turn}].parts[{number}]"
@@ -108,10 +110,10 @@ def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
 def drop_repeats(request: Request, report: StreamReport) -> Request:
     """Return the request without calls and results that repeat another one (repair ``said_twice``).
 
-    A client that resumes, or that joins snapshots, may have a call twice: with one id, name and arguments, and at most one
-    result. The call before the result stays, else the last. Of several results for one call, between two turns of the
-    assistant, the last is the latest state. Calls that share an id and have a result each stay: some providers number their
-    ids from the start again.
+    A client that resumes, or that joins snapshots, may send a call twice: with the same id, name and arguments, and at most
+    one result. The call before the result is kept, else the last one. Of several results for one call, between two turns of
+    the assistant, the last is the latest state. Calls that share an id and have a result each are kept: some providers restart
+    their ids.
     """
     calls: dict[str, list[tuple[int, ToolCall]]] = {}
     results: dict[str, list[tuple[int, ToolResult]]] = {}
@@ -146,16 +148,16 @@ def drop_repeats(request: Request, report: StreamReport) -> Request:
 
 
 def repair_pairing(request: Request, report: StreamReport) -> Request:
-    """The request with every call answered: the results of each turn in one user's turn right behind it, and first in it.
+    """Return the request with a result for every call: the results of a turn's calls come first in the user's turn after it.
 
-    A result that stands elsewhere is moved (``result_moved``), one that answers no call is dropped (``result_orphaned``), for
-    one that is missing an error is put that says so (``result_missing``). An id used twice is replaced for the later call and
-    its result (``id_duplicate``), and a missing one is made (``id_missing``): the same at every request, so that providers'
-    caches of the prompt hold. A turn that came without any part is dropped (``turn_empty``); one that is left without any
-    goes with its last part. Results that stand where they belong keep their order; else they get that of the calls.
+    A result elsewhere is moved (``result_moved``), and a result without a call is dropped (``result_orphaned``). A missing
+    result is replaced by an error result (``result_missing``). A repeated id is replaced for the later call and its result
+    (``id_duplicate``), and a missing one is made (``id_missing``), always the same for the same request, so that providers'
+    prompt caches hold. A turn without parts is dropped (``turn_empty``), and so is a turn whose only parts were moved. Results
+    that are already in place keep their order; others take the order of the calls.
 
-    What needs no repair is shared with ``request``, not copied. Raises BadRequest for a part in a turn of the wrong role, and
-    what ``report`` raises if it is to refuse repairs.
+    Turns that need no repair are shared with ``request``, not copied. Raise BadRequest for a part in a turn of the wrong role,
+    and the errors of ``report`` if it refuses repairs.
     """
     turns = []
     for number, turn in enumerate(request.turns):
@@ -164,6 +166,8 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
             turns.append(turn)
         else:
             report.repair("turn_empty")
+    if _PAIRED.isdisjoint(map(type, chain.from_iterable(map(_parts, turns)))):
+        return request if len(turns) == len(request.turns) else evolve(request, turns=turns)
     spans = _paired(turns, report)
     _give_ids([pair for pairs in spans.values() for pair in pairs], report)
     return evolve(request, turns=list(_mended(turns, spans, report)))
@@ -171,7 +175,7 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
 
 @define(eq=False)
 class _Pair:
-    """A call of the history, the id that both have from now on, and its result once that is found."""
+    """A call of the history, the id for the call and its result, and the result once it is found."""
 
     call: ToolCall
     id: str
@@ -179,7 +183,7 @@ class _Pair:
 
 
 class _Span:
-    """The calls of one turn, and which of them wait for a result."""
+    """The calls of one turn, with an index of those that wait for a result."""
 
     def __init__(self, turn: Turn) -> None:
         self.pairs = [_Pair(part, part.id) for part in turn.parts if isinstance(part, ToolCall)]
@@ -189,7 +193,7 @@ class _Span:
                 self._waiting.setdefault(key, deque()).append(pair)
 
     def answer(self, result: ToolResult) -> bool:
-        """Give the result to the first call that it names and that has none; False if there is no such call."""
+        """Assign a result to the first call that it names and that has no result. Return False if there is no such call."""
         key = ("id", result.call_id) if result.call_id else ("name", result.name) if result.name else _ANY
         waiting = self._waiting.get(key, deque())
         while waiting and waiting[0].result is not None:
@@ -203,7 +207,7 @@ _ANY: Final = ("any", "")
 
 
 def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
-    """The calls of each turn that has any, each with its result if there is one."""
+    """Return the calls of each turn with calls, each with its result if there is one."""
     spans: dict[int, list[_Pair]] = {}
     opened: list[tuple[_Span | None, list[ToolResult]]] = [(None, [])]
     for number, turn in enumerate(turns):
@@ -215,14 +219,15 @@ def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
         opened[-1][1].extend(_results(turn))
     strays: list[ToolResult] = []
     for each, results in opened:
-        results.sort(key=lambda result: 0 if result.call_id else 1 if result.name else 2)  # that say most, first
+        # results with an id first, then those with a name
+        results.sort(key=lambda result: 0 if result.call_id else 1 if result.name else 2)
         strays += [result for result in results if each is None or not each.answer(result)]
     _place(strays, [pair for pairs in spans.values() for pair in pairs], report)
     return spans
 
 
 def _place(strays: list[ToolResult], pairs: list[_Pair], report: StreamReport) -> None:
-    """Give results that answer no call of their span to the only call of that id, if it has none."""
+    """Assign leftover results to the only call with their id, if that call has no result."""
     uses = Counter(pair.id for pair in pairs)
     waiting = {pair.id: pair for pair in pairs if pair.id and uses[pair.id] == 1 and pair.result is None}
     for result in strays:
@@ -234,7 +239,7 @@ def _place(strays: list[ToolResult], pairs: list[_Pair], report: StreamReport) -
 
 
 def _give_ids(pairs: list[_Pair], report: StreamReport) -> None:
-    """An id of its own for each call without one, or with that of a call before it."""
+    """Make a new id for each call without one, or with the id of an earlier call."""
     used = {pair.id for pair in pairs}
     seen: Counter[str] = Counter()
     for pair in pairs:
@@ -250,8 +255,8 @@ def _give_ids(pairs: list[_Pair], report: StreamReport) -> None:
 
 
 def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamReport) -> Iterator[Turn]:
-    """The turns with each result in its place."""
-    answers: list[ToolResult] = []  # to the calls of the turn before
+    """Yield the turns with each result in its place."""
+    answers: list[ToolResult] = []  # results for the calls of the turn before
     for number, turn in enumerate(turns):
         results = _results(turn)
         if answers and not results:
@@ -274,7 +279,7 @@ def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamRepo
 
 
 def _answers(pairs: list[_Pair], behind: list[Turn], report: StreamReport) -> list[ToolResult]:
-    """The results of one turn's calls; ``behind`` is the turn behind it, if there is one."""
+    """Return the results of one turn's calls. ``behind`` holds the next turn, if there is one."""
     leading = takewhile(lambda part: isinstance(part, ToolResult), behind[0].parts if behind else [])
     order = {id(result): place for place, result in enumerate(leading)}
     in_place = True

@@ -1,6 +1,6 @@
-"""One whole response as events, so that a client who asked for a stream gets one from a provider that sent none.
+"""Convert a whole response to events, for a client that asked for a stream while the provider sent none.
 
-``collect`` of what is made here is the same response again.
+``collect`` turns these events into the same response again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streamkit.events import (
 
 
 def replay(response: Response) -> list[Event]:
-    """The events of a whole response, in one batch: what ``encode`` takes.
+    """Return the events of a whole response, in one batch, as ``encode`` takes them.
 
     A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
     """

@@ -1,11 +1,11 @@
-"""Calls as the client knows its tools, whatever the upstream was told of them.
+"""Give calls the names and forms of the client's tools, after the request had to change them for another dialect.
 
-A request to another dialect may have to rename a tool (``files.read`` is no name everywhere), and to offer a custom tool,
-which takes free text, as a function with one string. Restored on the way back are the client's name, the namespace, the free
-text, and the item that a call of the tool is in the client's dialect (``Tool.called``). A name that a tool of the request has
-by itself stays.
+A request to another dialect may rename a tool (``files.read`` is not a valid name everywhere), and may offer a custom tool,
+which takes free text, as a function with one string. This module restores the client's name, the namespace, the free text, and
+the item that replaces a call of the tool in the client's dialect (``Tool.called``). If the request has a tool with the name
+itself, the name stays.
 
-Free text is handed on while it is written. Text that is no object with that one string is handed on as it is (repair
+Free text is emitted as it arrives. Arguments that are not an object with that one string are emitted unchanged (repair
 ``custom_input_bare``).
 
 Source: dialects.md §1.8, §7.3.
@@ -29,7 +29,7 @@ from streamkit.text.identifiers import hashed, portable_name
 from streamkit.text.printable import writable
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
-#: The member of a custom tool's arguments as a function.
+#: The argument with the free text when a custom tool is offered as a function.
 INPUT: Final = "input"
 BARE: Final = "custom_input_bare"
 MEMBERS: Final = "custom_tool_members"
@@ -38,12 +38,13 @@ COMPLETE: Final = Verdict("complete")
 
 @frozen
 class ToolNames:
-    """The tools of a request by the names that an upstream may have been given."""
+    """The tools of a request, looked up by the name that the provider may have received."""
 
     _rewritten: dict[str, str]
-    custom: frozenset[str]  #: by the client's names
-    qualified: dict[str, QualifiedName]  #: of those in a namespace, by the same
-    items: dict[str, tuple[Aside, ...]]  #: what calls are that are no calls of functions, by the same
+    custom: frozenset[str]  #: the client's names of custom tools
+    qualified: dict[str, QualifiedName]  #: the qualified names of tools in a namespace, keyed by the client's name
+    #: the items that replace a call that is no function call, keyed by the client's name
+    items: dict[str, tuple[Aside, ...]]
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolNames:
@@ -56,14 +57,14 @@ class ToolNames:
         )
 
     def __bool__(self) -> bool:
-        """Whether anything may have to be restored."""
+        """Return whether any call may need to be restored."""
         return bool(self._rewritten or self.custom or self.qualified or self.items)
 
     def client_name(self, name: str) -> str:
         return self._rewritten.get(name, name)
 
     def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
-        """Return a whole call as an item of the client's dialect; nothing for a call of a function or an incomplete one."""
+        """Return a whole call as an item of the client's dialect; empty for a function call or an incomplete call."""
         whole = call.ended and call.verdict is not None and call.verdict.kind in {"complete", "empty"}
         value = _object(call.arguments) if whole else None
         if value is None:
@@ -77,29 +78,29 @@ class ToolNames:
 
 @define
 class _FreeText:
-    """The text of a custom tool's call, read from the arguments of a function while they are written."""
+    """The free text of a custom tool's call, read from a function's arguments while they arrive."""
 
     partial: PartialJSON
-    sent: list[str] = field(factory=list)  #: what was handed on
+    sent: list[str] = field(factory=list)  #: text already emitted
     begun: bool = False
 
     def feed(self, fragment: str) -> str:
-        """What the fragment adds to the text."""
+        """Return the text that the fragment adds."""
         self.partial.feed(fragment)
         grown: list[str] = []
         for change in self.partial.changes:
             if change.path == (INPUT,) and isinstance(change.value, str | GrowingText):
                 if change.kind == "begun":
                     self.begun = True
-                elif change.kind == "grown" or not self.begun:  # or it came in one piece
+                elif change.kind == "grown" or not self.begun:  # or the string arrived in one piece
                     grown.append(str(change.value))
-        made = writable("".join(grown))  # ``PartialJSON`` joins pairs that were cut
+        made = writable("".join(grown))  # ``PartialJSON`` joins surrogate pairs that were split
         if made:
             self.sent.append(made)
         return made
 
     def settle(self, call: ToolCallFinished | ToolCall, report: StreamReport) -> tuple[str, Verdict | None, bool]:
-        """The whole text, its verdict, and whether the call ended, of a call whose arguments were all fed."""
+        """Return the whole text, the verdict, and whether the call ended, once all arguments were fed."""
         sent, value, state = "".join(self.sent), self.partial.value, self.partial.state
         text = value.get(INPUT) if state == "complete" and isinstance(value, dict) else None
         if isinstance(text, str) and writable(text) == sent:
@@ -118,7 +119,7 @@ class _FreeText:
 
 
 class ToolRestorer(Link):
-    """Machine of ``restore_tools``: events to events."""
+    """The machine of ``restore_tools``: events to events."""
 
     def __init__(
         self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -126,8 +127,8 @@ class ToolRestorer(Link):
         self._names = names
         self._limits = limits
         self._report = report if report is not None else StreamReport()
-        self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, by choice and call
-        self._items: dict[tuple[int, int], ToolCallStarted] = {}  # those that may become items
+        self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, keyed by choice and call
+        self._items: dict[tuple[int, int], ToolCallStarted] = {}  # calls that may become items
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallStarted):
@@ -137,7 +138,7 @@ class ToolRestorer(Link):
             else:
                 self.emit(started)
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._items:
-            pass  # its end has all of them
+            pass  # the end of the call has all arguments
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
             grown = self._free[event.choice, event.call].feed(event.fragment)
             if grown:
@@ -172,9 +173,9 @@ class ToolRestorer(Link):
 
 
 def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """The stage after ``check_json`` that gives calls the names and kinds that the client's ``tools`` have.
+    """Create the stage after ``check_json`` that gives calls the names and kinds of the client's ``tools``.
 
-    ``tools`` are those of the request as the client wrote it (``Request.tools``).
+    ``tools`` are ``Request.tools`` of the request that the client wrote.
     """
     names = ToolNames.of(tools)
     return stage_within("events", "restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
@@ -185,7 +186,7 @@ def _as_items(part: Part, names: ToolNames) -> Sequence[Part]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return arguments as an object; None for numbers that orjson does not read."""
+    """Return arguments as an object, or None if orjson can't parse their numbers."""
     try:
         value = orjson.loads(text.strip() or "{}")
     except orjson.JSONDecodeError:
@@ -194,7 +195,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """The same for the calls of a whole response, in place. What is repaired is counted in its report."""
+    """Do the same as ``restore_tools`` for the calls of a whole response, in place. Repairs are counted in its report."""
     names = ToolNames.of(tools)
     for choice in response.choices:
         if names.items:

@@ -1,12 +1,12 @@
-"""The tools of a request looked at before they are sent: everything that is wrong with them, each fault with its place.
+"""Check a request's tool definitions before it is sent, and report every fault with its path.
 
-A provider refuses the whole request for one bad definition, often without naming the tool, and some drop a keyword without a
-word. What a dialect takes is data (``ToolRules``). An ``error`` is refused by the provider; a ``note`` is taken, but is
-likely a slip or does not reach the model.
+A provider rejects the whole request for one bad definition, often without naming the tool, and some drop a keyword silently.
+The rules of a dialect are data (``ToolRules``). The provider rejects an ``error``. It accepts a ``note``, which is probably a
+mistake or does not reach the model.
 
-Only the shape of schemas is looked at: ``tool_calls/schema.py`` compiles them. Subschemas are followed as JSON Schema does,
-but not ``$ref``. A ``required`` name is looked for in the ``properties`` beside it, unless another keyword there may define
-it. Depth and size are bounded. Tools that the provider runs itself are passed over.
+Only the shape of schemas is checked; ``tool_calls/schema.py`` compiles them. Subschemas are followed as in JSON Schema, except
+``$ref``. A ``required`` name must be in the ``properties`` of the same schema, unless another keyword there may define it.
+Depth and size are limited. Tools that the provider runs are skipped.
 
 Source: dialects.md §1.3, §3.2, §4.1, §5.3, §6.1, §7.3; seeds.md S3.
 """
@@ -26,56 +26,57 @@ from streamkit.text.identifiers import PORTABLE_NAMES
 from streamkit.text.quoting import STEP_CHARS, quoted, shortened, steps
 
 Keywords: TypeAlias = frozenset[str]
-#: Subschemas that are looked at in one request: what fits in ``schema_bytes`` at ten bytes each.
+Path: TypeAlias = tuple[str | int, ...]
+#: Maximum number of subschemas checked in one request: ``schema_bytes`` holds so many at ten bytes each.
 MAX_SUBSCHEMAS: Final = 100_000
-#: Rules whose breach a writer of requests mends.
+#: Rules whose violations are repaired when a request is written.
 MENDED: Final = frozenset({"name_unfit", "properties_missing"})
-#: Findings that an error repeats; the others are counted.
+#: Number of findings that an error message lists; the others are counted.
 MAX_SAID: Final = 5
 
 TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
-#: What holds subschemas: one, a list of them, or a mapping of names to them. Those in ``HERE`` apply to the same value.
+#: Keywords that hold one subschema, a list of them, or a mapping of names to them. Those in ``HERE`` apply to the same value.
 ONE: Final = (
     "items", "additionalProperties", "unevaluatedProperties", "propertyNames", "additionalItems", "unevaluatedItems",
     "contains", "not", "if", "then", "else",
 )  # fmt: skip
 MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-#: What holds them must be that.
+#: The required type of these keywords' values.
 _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(NAMED, (Mapping, "schemas by name are")),
     **dict.fromkeys(("allOf", "anyOf", "oneOf"), (list, "a list is")),
 }
 HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
-#: What may define a property that ``properties`` does not.
+#: Keywords that may define a property that is not in ``properties``.
 ELSEWHERE: Final = (*HERE, "$ref", "$dynamicRef", "patternProperties")
 
 
 @frozen(kw_only=True)
 class ToolRules:
-    """What a dialect takes of a tool's definition. The defaults are what all of them take."""
+    """A dialect's rules for tool definitions. The defaults are what all dialects accept."""
 
-    #: Of a tool's whole name.
+    #: Pattern for a tool's whole name.
     names: re.Pattern[str] = PORTABLE_NAMES
-    #: Whether an object schema must have ``properties``, even with none in it.
+    #: True if an object schema must have ``properties``, even if empty.
     properties: bool = False
-    #: Keywords that may not stand in the schema itself, only further down.
+    #: Keywords that are forbidden in the schema itself and allowed in subschemas.
     not_at_root: Keywords = frozenset()
     #: Keywords that have an effect; None: all, as far as is known.
     keywords: Keywords | None = None
-    #: The same for the schema itself, where it differs.
+    #: The same for the schema itself, if it differs from subschemas.
     root_keywords: Keywords | None = None
-    #: Keywords whose value is handed on whole, whatever is in it.
+    #: Keywords whose value is passed on unchecked, whatever is in it.
     whole: Keywords = frozenset()
 
 
-#: For a dialect that says nothing of its own.
+#: For a dialect without its own rules.
 PORTABLE_TOOLS: Final = ToolRules()
 
 
 @frozen
 class ToolFinding:
-    """Something about a definition. ``path`` leads to it: ``tools[2].parameters.properties.city.type``."""
+    """A fault in a definition. ``path`` leads to it: ``tools[2].parameters.properties.city.type``."""
 
     rule: str  #: short name, stable
     path: str
@@ -86,20 +87,20 @@ class ToolFinding:
 def check_tools(
     tools: Sequence[Tool], rules: ToolRules = PORTABLE_TOOLS, *, limits: Limits = DEFAULT_LIMITS
 ) -> list[ToolFinding]:
-    """All that is wrong with the tools of a request for a dialect with these rules (``Dialect.tools``), in their order.
+    """Return all faults in the tools of a request, in order, by a dialect's rules (``Dialect.tools``).
 
-    ``MENDED`` are mended when a request is written (repairs ``name_rewritten``, ``properties_added``): who relies on that
-    leaves them out.
+    Violations of ``MENDED`` are repaired when a request is written (repairs ``name_rewritten``, ``properties_added``): drop
+    those findings if you rely on the repair.
     """
     checker = _Checker(rules, limits)
     for number, tool in enumerate(tools):
         if tool.raw is None:
-            checker.check(tool, f"tools[{number}]")
+            checker.check(tool, ("tools", number))
     return checker.findings
 
 
 def refuse_tools(findings: Sequence[ToolFinding]) -> None:
-    """Raise BadRequest if any of the findings is an error: with the path of the first, and the first few in words."""
+    """Raise BadRequest if a finding is an error: with the path of the first error, and the messages of the first few."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         others = [f"{finding.path}: {finding.message}" for finding in errors[1:MAX_SAID]]
@@ -112,33 +113,33 @@ class _Checker:
     rules: ToolRules
     limits: Limits
     findings: list[ToolFinding] = field(factory=list)
-    _names: dict[str, str] = field(factory=dict)
+    _names: dict[str, Path] = field(factory=dict)
     _left: int = MAX_SUBSCHEMAS
 
-    def check(self, tool: Tool, path: str) -> None:
-        self._check_name(tool.name, f"{path}.name")
+    def check(self, tool: Tool, path: Path) -> None:
+        self._check_name(tool.name, (*path, "name"))
         if tool.kind == "function":
-            self._check_schema(tool.parameters, f"{path}.parameters")
+            self._check_schema(tool.parameters, (*path, "parameters"))
 
-    def _error(self, rule: str, path: str, message: str) -> None:
-        self.findings.append(ToolFinding(rule, path, message))
+    def _error(self, rule: str, path: Path, message: str) -> None:
+        self.findings.append(ToolFinding(rule, _shown(path), message))
 
-    def _note(self, rule: str, path: str, message: str) -> None:
-        self.findings.append(ToolFinding(rule, path, message, "note"))
+    def _note(self, rule: str, path: Path, message: str) -> None:
+        self.findings.append(ToolFinding(rule, _shown(path), message, "note"))
 
-    def _check_name(self, name: str, path: str) -> None:
+    def _check_name(self, name: str, path: Path) -> None:
         if not name:
             self._error("name_missing", path, "the tool has no name")
             return
         if not self.rules.names.fullmatch(name):
             self._error("name_unfit", path, f"the name {quoted(name)} does not match {self.rules.names.pattern}")
         if name in self._names:
-            self._error("name_used_twice", path, f"{self._names[name]} is {quoted(name)} too")
+            self._error("name_used_twice", path, f"{_shown(self._names[name])} is {quoted(name)} too")
         self._names.setdefault(name, path)
 
     # -- the schema itself ---------------------------------------------------------------------------------------------
 
-    def _check_schema(self, schema: Any, path: str) -> None:
+    def _check_schema(self, schema: Any, path: Path) -> None:
         if schema is None or schema == {}:
             self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
             return
@@ -149,18 +150,19 @@ class _Checker:
         if kind is None:
             self._error("type_missing", path, 'there is no type; it must be "object"')
         elif kind != "object":
-            self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_described(kind)}')
+            self._error("type_not_object", (*path, "type"), f'the type must be "object", not {_described(kind)}')
         if schema.get("properties") is None:
             say = self._error if self.rules.properties else self._note
             say("properties_missing", path, "there are no properties")
         elif schema["properties"] and schema.get("required") is None:
             self._note("required_missing", path, "required is not given: the model may leave out every property")
         for keyword in sorted(self.rules.not_at_root & schema.keys()):
-            self._error("keyword_at_root", f"{path}.{keyword}", f"{keyword} may not stand at the root of a schema")
+            self._error("keyword_at_root", (*path, keyword), f"{keyword} may not stand at the root of a schema")
         self._walk(schema, path)
 
-    def _walk(self, schema: Any, path: str) -> None:
-        waiting = [(schema, path, 1, False)]  # and whether it applies to the same value as the schema around it
+    def _walk(self, schema: Any, path: Path) -> None:
+        # the last item: whether the node applies to the same value as the schema around it
+        waiting = [(schema, path, 1, False)]
         while waiting:
             node, path, depth, here = waiting.pop()
             if isinstance(node, bool):
@@ -177,47 +179,49 @@ class _Checker:
             self._left -= 1
             self._check_node(node, path, root=depth == 1, here=here)
             taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
-            waiting += [(inner, f"{path}{steps(key)}", depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
+            waiting += [(inner, (*path, *key), depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
 
-    def _check_node(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
-        kinds = None if root else node.get("type")  # the root's has been looked at
+    def _check_node(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
+        kinds = None if root else node.get("type")  # the root's type is already checked
         for kind in kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]:
             if kind not in TYPES:
                 self._error(
-                    "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
+                    "type_unknown", (*path, "type"), f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
                 )
         for keyword, (shape, needed) in _SHAPES.items():
             if keyword in node and not isinstance(node[keyword], shape):
-                self._error("schema_invalid", f"{path}.{keyword}", f"{needed} needed, not {_described(node[keyword])}")
+                self._error("schema_invalid", (*path, keyword), f"{needed} needed, not {_described(node[keyword])}")
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
         for keyword in node:
             if allowed is not None and keyword not in allowed:
                 word = shortened(keyword, STEP_CHARS)
-                self._note("keyword_unsupported", f"{path}.{word}", f"the dialect does not take {word}")
+                self._note("keyword_unsupported", (*path, keyword), f"the dialect does not take {word}")
 
-    def _check_required(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
+    def _check_required(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         required = node.get("required")
         if required is None:
             return
-        if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
+        if not isinstance(required, list) or not {str}.issuperset(map(type, required)):
             self._error(
-                "required_invalid", f"{path}.required", f"a list of names is needed, not {_described(required)}"
+                "required_invalid", (*path, "required"), f"a list of names is needed, not {_described(required)}"
             )
             return
         properties = node.get("properties")
-        if here or not isinstance(properties, Mapping | None) or any(keyword in node for keyword in ELSEWHERE):
+        if here or not isinstance(properties, Mapping | None) or not node.keys().isdisjoint(ELSEWHERE):
             return
         for name in required:
             if name not in (properties or {}):
                 say = self._error if root else self._note
                 say(
-                    "required_unknown", f"{path}.required", f"{quoted(name)} is required, and there is no such property"
+                    "required_unknown",
+                    (*path, "required"),
+                    f"{quoted(name)} is required, and there is no such property",
                 )
 
 
 def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The subschemas of a schema, each with the steps to it."""
+    """Yield the subschemas of a schema, each with the steps to it."""
     for keyword, value in node.items():
         if keyword in NAMED and isinstance(value, Mapping):
             yield from (((keyword, name), inner) for name, inner in value.items())
@@ -228,5 +232,9 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...]
 
 
 def _described(value: Any) -> str:
-    """A value in a message: of what has no end only the kind."""
+    """Describe a value for a message: a container by its type alone."""
     return quoted(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"
+
+
+def _shown(path: Path) -> str:
+    return steps(path).removeprefix(".")

@@ -87,19 +87,13 @@ class Bodies:
     def of(
         cls,
         reader: type[RequestReader],
-        writer: Any,
+        write: Callable[[Request, Target, StreamReport], dict[str, Any]],
         decoder: type[FrameDecoder],
         response_writer: type[ResponseWriter],
-        capabilities: TellsCapabilities | None = None,
+        capabilities: TellsCapabilities,
     ) -> Bodies:
         """Return the bodies of a dialect whose readers and writers are subclasses of the shared ones."""
-        return cls(
-            reader.decode_request,
-            getattr(writer, "encode_request", writer),
-            decoder.decode_response,
-            response_writer.encode_response,
-            capabilities,
-        )
+        return cls(reader.decode_request, write, decoder.decode_response, response_writer.encode_response, capabilities)
 
 
 #: The HTTP status of each type of error, for dialects that define no other (dialects.md §7.5, the table of error statuses).

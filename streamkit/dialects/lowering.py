@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, is_
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from attrs import define, evolve, field, frozen
@@ -20,6 +22,7 @@ from streamkit.conversation.messages import (
     Request,
     Thinking,
     Tool,
+    ToolCall,
     ToolChoice,
     ToolResult,
     Turn,
@@ -39,6 +42,7 @@ PART_TYPES: Final = get_args(Part)
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: Instead of a vendor: signatures of all vendors are kept, because the dialect has a place for any, or a pass that decides.
 ANYBODY: Final = "anybody"
+_parts = attrgetter("parts")
 
 
 @frozen(kw_only=True)
@@ -67,6 +71,7 @@ class Capabilities:
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
     signs_texts: str | None = None
     signs_calls: str | None = None
+    excuses_unsigned: bool = False  #: the first call of a turn needs a mark if it has no signature
     unsigned_reasoning: bool = False  #: reasoning without a signature may be written
     strips_signatures: bool = False  #: reasoning with another vendor's signature is written without the signature
     refusals: bool = False  #: a refusal is a separate type of part, not a text
@@ -164,6 +169,13 @@ class Lowering:
             if getattr(value, name) is not None:
                 self.lose(kind, f"{path}.{name}")
 
+    def lose_look(self, media: Media, *names: str) -> None:
+        """Count as lost how closely to look at media, and the members ``names``, if media have them."""
+        for name in ("detail", *names):
+            value = getattr(media, name)
+            if value is not None and (name, value) != ("detail", "auto"):
+                self.lose("metadata", name)
+
     def fit_effort(self, effort: str | None) -> str | None:
         """Return the nearest effort that the model knows. Count a loss if it differs from the request's."""
         fits = effort if self.own else self.takes.model.fit(effort)
@@ -200,50 +212,128 @@ Pass: TypeAlias = Callable[[Request, Lowering], None]
 PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
 
 
+@frozen
+class When:
+    """A pass for certain capabilities. Requests to other servers are not changed."""
+
+    needed: Callable[[Capabilities], object]
+    run: Pass
+
+    def __call__(self, request: Request, to: Lowering) -> None:
+        if self.needed(to.takes):
+            self.run(request, to)
+
+
+def when(needed: Callable[[Capabilities], object]) -> Callable[[Pass], Pass]:
+    """Return a decorator for a pass that only certain capabilities need."""
+    return lambda run: When(needed, run)
+
+
+@frozen
+class OfParts:
+    """A pass that applies the steps for its type to each part, in order. Parts inside a tool result are changed first."""
+
+    steps: Mapping[type, Sequence[PartPass]]
+
+    def __call__(self, request: Request, to: Lowering) -> None:
+        changed: list[Turn] | None = None
+        for number, turn in enumerate(request.turns):
+            parts = _stepped(turn.parts, turn.role, to, self.steps)
+            if parts is not None:
+                changed = changed or [*request.turns]
+                changed[number] = evolve(turn, parts=parts)
+        request.turns = changed or request.turns
+
+    def then(self, other: OfParts) -> OfParts:
+        """Return one pass for both. If a step changes the type of a part, the steps for its original type still follow."""
+        return OfParts({kind: (*self.steps.get(kind, ()), *other.steps.get(kind, ())) for kind in PART_TYPES})
+
+
+def of_parts(*steps: PartPass) -> OfParts:
+    """Return a pass that applies all steps to each part, in order."""
+    return OfParts(dict.fromkeys(PART_TYPES, steps))
+
+
+def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> Sequence[Pass]:
+    """Return the passes that these capabilities need. Adjacent passes over parts are joined."""
+    needed = list[Pass]()
+    for each in passes:
+        if isinstance(each, When):
+            needed += [each.run] if each.needed(takes) else []
+        elif isinstance(each, OfParts) and needed and isinstance(before := needed[-1], OfParts):
+            needed[-1] = before.then(each)
+        else:
+            needed.append(each)
+    return needed
+
+
 def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
     """Apply all steps to each part, in order. Parts inside a tool result are changed before the result."""
-    each_part_by_type(request, to, dict.fromkeys(PART_TYPES, steps))
+    of_parts(*steps)(request, to)
 
 
-def each_part_by_type(request: Request, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> None:
-    """Apply the steps for its type to each part, in order. Parts inside a tool result are changed before the result."""
-    turns, changed = list[Turn](), False
-    for turn in request.turns:
-        parts = _stepped(turn.parts, turn.role, to, steps)
-        turns.append(turn if parts is turn.parts else evolve(turn, parts=parts))
-        changed = changed or parts is not turn.parts
-    if changed:
-        request.turns = turns
+def of_turns(step: Callable[[Turn, Lowering], Turn]) -> Pass:
+    """Return a pass that replaces each turn."""
+
+    def run(request: Request, to: Lowering) -> None:
+        request.turns = [step(turn, to) for turn in request.turns]
+
+    return run
 
 
-def of_parts(*steps: PartPass) -> Pass:
-    """Return a pass that applies all steps to each part, in order."""
-    return lambda request, to: each_part(request, to, *steps)
+def of_tools(step: Callable[[Tool, Lowering], Tool]) -> Pass:
+    """Return a pass that replaces each tool."""
+
+    def run(request: Request, to: Lowering) -> None:
+        request.tools = [step(tool, to) for tool in request.tools]
+
+    return run
 
 
-def each_turn(request: Request, change: Callable[[list[Part]], list[Part]]) -> None:
-    """Change the parts of each turn."""
-    request.turns = [evolve(turn, parts=change(turn.parts)) for turn in request.turns]
-
-
-def _stepped(parts: list[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]) -> list[Part]:
-    made: list[Part] = []
-    same = True
+def _stepped(
+    parts: Sequence[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]
+) -> list[Part] | None:
+    """Return the parts after these steps; None if nothing changed."""
+    made = list[Part]()
     for part in parts:
-        new: Part | None = part
-        if isinstance(part, ToolResult) and part.parts:
-            given = cast("list[Part]", part.parts)
-            inner = _stepped(given, "result", to, steps)
-            if inner is not given:
-                new = evolve(part, parts=cast("Any", inner))
+        new: Part = part
+        if isinstance(part, ToolResult) and (inner := _stepped(part.parts, "result", to, steps)) is not None:
+            new = evolve(part, parts=cast("Any", inner))
         for step in steps.get(type(part), ()):
-            new = step(cast("Part", new), place, to)
-            if new is None:
+            changed = step(new, place, to)
+            if changed is None:
                 break
-        same = same and new is part
-        if new is not None:
+            new = changed
+        else:
             made.append(new)
-    return parts if same else made
+    return None if len(made) == len(parts) and all(map(is_, made, parts)) else made
+
+
+def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> None:
+    """Give results the names of their calls, including ``unnamed`` calls. A name from the same dialect is kept."""
+    parts = [part for turn in request.turns for part in turn.parts]
+    called = {part.id: part.name for part in parts if isinstance(part, ToolCall) and (part.name or unnamed)}
+
+    def named(part: Part, _place: Place, to: Lowering) -> Part:
+        if not isinstance(part, ToolResult) or part.call_id not in called or (to.own and part.name):
+            return part
+        return evolve(part, name=called[part.call_id])
+
+    if called:
+        OfParts({ToolResult: (named,)})(request, to)
+
+
+def leading_of(turns: Sequence[Turn]) -> int:
+    """Return the number of system turns before all other turns."""
+    for number, turn in enumerate(turns):
+        if turn.role != "system":
+            return number
+    return len(turns)
+
+
+def has_part(turns: Sequence[Turn], kind: type) -> bool:
+    """Return whether some turn has a part of that type."""
+    return kind in map(type, chain.from_iterable(map(_parts, turns)))
 
 
 def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
@@ -259,6 +349,18 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     if thinking is None or thinking.effort is not None:
         return None if thinking is None else thinking.effort
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
+
+
+def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | None = None) -> TellsCapabilities:
+    """Return capabilities that depend only on the source and the model. Other providers have no limit of stop sequences."""
+
+    def tell(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+        if source == foreign.dialect:
+            return own
+        model = model_for(name, provider, foreign.model, efforts)
+        return evolve(foreign, model=model, most_stops=foreign.most_stops if provider is None else None)
+
+    return tell
 
 
 def model_for(

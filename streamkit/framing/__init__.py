@@ -1,1 +1,1 @@
-"""Bytes and structure: how a dialect's frames are cut out of a byte stream, and written into one."""
+"""Framings: parse a byte stream into frames, and serialize frames to bytes."""

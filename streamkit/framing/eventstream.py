@@ -1,4 +1,4 @@
-"""Binary event streams (``application/vnd.amazon.eventstream``), as Amazon Bedrock sends them (dialects.md §6.1).
+"""Parse and write binary event streams (``application/vnd.amazon.eventstream``) of Amazon Bedrock (dialects.md §6.1).
 
 A message, all numbers big-endian::
 
@@ -7,18 +7,17 @@ A message, all numbers big-endian::
 
 and a header: ``u8 length | name | u8 type | value``.
 
-Theory: the length stands in front, so that nothing is searched. The first checksum says whether the lengths can be trusted
-before anything is kept for them; the second covers every byte of the message. What a read leaves behind is one partial
-message, copied once into a growing buffer and once out of it.
+The length comes first, so nothing is searched for. The first checksum shows whether the lengths can be trusted before any
+memory is used for them; the second covers every byte of the message. Between two reads the parser keeps one partial message,
+copied once into a growing buffer and once out of it.
 
-A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, ``event`` tells in one word what
-it is: the ``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, ``error:`` and the
-``:error-code`` of an error (whose ``:error-message`` stays in the headers; its payload is empty). A message that the end of
-the input cut off is a frame marked ``terminated=False``, whose ``data`` are its bytes from the first on: nothing in it was
-checked.
+A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, and ``event`` is its kind: the
+``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, or ``error:`` and the ``:error-code``
+of an error (whose ``:error-message`` stays in the headers; its payload is empty). A message truncated by the end of the input
+becomes a frame with ``terminated=False``, whose ``data`` are the message's unchecked bytes.
 
-It refuses to read on behind a checksum that is wrong, lengths that don't fit, or headers that can't be cut apart: there is
-no line end to find the next message by. A first message whose lengths are not what their checksum says is no message.
+The parser stops at a wrong checksum, at inconsistent lengths and at malformed headers, because nothing marks the start of the
+next message. A stream whose first lengths don't match their checksum is no event stream.
 """
 
 from __future__ import annotations
@@ -50,45 +49,45 @@ _LENGTHS: Final = Struct("!II")
 _LENGTH: Final = Struct("!H")
 #: The bytes of a message that are neither headers nor payload.
 OVERHEAD: Final = PRELUDE.size + CHECKSUM.size
-#: The numbers among the types of values, from the narrowest.
+#: The integer types of header values, from the narrowest.
 _INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}
 TRUE, FALSE, BYTES, STRING, TIMESTAMP, UUID_BYTES = 0, 1, 6, 7, 8, 9
 _NAME_BYTES: Final = 255
 _VALUE_BYTES: Final = 0xFFFF
-#: A shorter message is copied for its checksum, in two thirds of the time of a view.
+#: A shorter message is copied for its checksum, which takes two thirds of the time of a ``memoryview``.
 _COPIED: Final = 4096
 
 
 @frozen
 class Timestamp:
-    """A point in time among the headers, in milliseconds since the epoch: any number of 64 bits, so no ``datetime``."""
+    """A time in a header, in milliseconds since the epoch. It may be any 64-bit number, so it is no ``datetime``."""
 
     milliseconds: int
 
 
 HeaderValue: TypeAlias = bool | int | bytes | str | Timestamp | UUID
-"""What the ten types of header values are in Python."""
+"""The Python types for the ten types of header values."""
 
 
 class EventStreamParser(Link):
-    """The machine: bytes to frames, one for each message."""
+    """The machine of ``parse_eventstream``: bytes to frames, one for each message."""
 
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: All before this byte of the stream is whole messages.
+        #: Offset in the stream: all bytes before it belong to complete messages.
         self.boundary = 0
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._partial = bytearray()
-        self._needed = PRELUDE.size  # bytes of the message that is being read, as far as is known
-        #: The headers that came last, as bytes and read: one delta has the same as the next.
+        self._needed = PRELUDE.size  # known length of the current message in bytes
+        #: The latest headers, as bytes and parsed: consecutive deltas have equal headers.
         self._raw_headers = b""
         self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
         self._event = "message"
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the messages that ``chunk`` completed, possibly none. After a fault nothing more is read."""
+        """Read the messages that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -106,13 +105,13 @@ class EventStreamParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """The input ended: hand on what there was of a last message. Raises NotThisDialect for no binary event stream."""
+        """End the input: emit an incomplete last message. Raise NotThisDialect if the input is no binary event stream."""
         if self.fault is None:
             self._look_at_beginning(ended=True)
         self.push_rest()
 
     def push_rest(self) -> None:
-        """The input failed: hand on what there was of the message that was being read."""
+        """Emit the incomplete message after the input failed."""
         torn = bytes(self._partial)
         self._partial.clear()
         if self.fault is None and torn and (self.boundary or torn.strip(WHITE)):
@@ -120,7 +119,7 @@ class EventStreamParser(Link):
             self.emit(Frame(torn, self.boundary, terminated=False))
 
     def _read(self, chunk: bytes) -> int:
-        """Cut whole messages out of ``chunk``; gives the place of the one that is not whole."""
+        """Read the complete messages in ``chunk``. Return the offset of the incomplete one."""
         run: list[bytes] = []  # payloads of messages with the same headers
         at, size = 0, len(chunk)
         most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
@@ -130,7 +129,7 @@ class EventStreamParser(Link):
                 length, head, checksum = PRELUDE.unpack_from(chunk, at)
                 if crc32(chunk[at : at + 8]) != checksum:
                     if not self.boundary:
-                        return at  # what it is instead is told once enough of it is there
+                        return at  # reported once there are enough bytes to describe
                     self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
                 if length < head + OVERHEAD:
                     self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
@@ -144,7 +143,7 @@ class EventStreamParser(Link):
                     break
                 begin = at + PRELUDE.size + head
                 rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
-                # the checksum of the first 8 bytes goes on
+                # continues from the checksum of the first 8 bytes
                 if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:
                     self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
                 headers = chunk[at + PRELUDE.size : begin]
@@ -161,13 +160,14 @@ class EventStreamParser(Link):
         return at
 
     def _hand_on(self, run: list[bytes]) -> None:
-        """Hand on the messages of a run, which have the same headers and end at the boundary."""
+        """Emit the messages of a run, which have the same headers and end at ``boundary``."""
         payloads = run.copy()
         run.clear()
         around = OVERHEAD + len(self._raw_headers)
         offset = self.boundary - len(payloads) * around - sum(map(len, payloads))
         if len(payloads) > 1 and self.emit_run is not None:
-            self.emit_run(FrameRun(payloads, offset, self._event, "", around, self._headers))  # which counts its frames
+            # the receiver counts the frames
+            self.emit_run(FrameRun(payloads, offset, self._event, "", around, self._headers))
             return
         for payload in payloads:
             self._report.frames += 1
@@ -192,7 +192,7 @@ class EventStreamParser(Link):
         self._raw_headers, self._headers, self._event = raw, MappingProxyType(headers), event
 
     def _look_at_beginning(self, *, ended: bool) -> None:
-        """Raise NotThisDialect for first bytes of no message, once there are enough to describe, whatever the cuts."""
+        """Raise NotThisDialect if the first bytes are no message. Wait until there are enough bytes to describe."""
         if self.boundary or not self._partial:
             return
         start = bytes(self._partial[:BEGINNING_BYTES])
@@ -202,9 +202,9 @@ class EventStreamParser(Link):
 
 
 def is_beginning(start: bytes) -> bool:
-    """Whether a stream that begins so can be one of these messages: of a few bytes only the first can tell.
+    """Return whether a stream with this start can be an event stream. With few bytes, only the first one is checked.
 
-    A message has at most 24 MiB of payload and 128 KiB of headers, so its length begins with 0 or 1.
+    A message has at most 24 MiB of payload and 128 KiB of headers, so its length begins with the byte 0 or 1.
     """
     if len(start) < PRELUDE.size:
         return start[:1] in (b"\0", b"\1")
@@ -212,7 +212,7 @@ def is_beginning(start: bytes) -> bool:
 
 
 def event_of(headers: Mapping[str, HeaderValue]) -> str:
-    """A message's kind in one word; ``"message"`` where its headers do not tell."""
+    """Return a message's kind as one word, or ``"message"`` if its headers have none."""
     kind = headers.get(":message-type")
     if kind == "exception":
         return f"exception:{_text(headers, ':exception-type')}"
@@ -227,7 +227,7 @@ def _text(headers: Mapping[str, HeaderValue], name: str) -> str:
 
 
 def parse_headers(raw: bytes) -> dict[str, HeaderValue]:
-    """The headers of one message. Raises ValueError for what can't be cut apart, and for a name that comes twice."""
+    """Parse the headers of one message. Raise ValueError for malformed headers and for a repeated name."""
     found: dict[str, HeaderValue] = {}
     at = 0
     while at < len(raw):
@@ -240,7 +240,7 @@ def parse_headers(raw: bytes) -> dict[str, HeaderValue]:
 
 
 def _value(raw: bytes, at: int) -> tuple[HeaderValue, int]:
-    """The value whose type stands at ``at``, and where it ends."""
+    """Return the value whose type byte is at ``at``, and the offset of its end."""
     kind = _part(raw, at, at + 1)[0]
     at += 1
     if kind in {TRUE, FALSE}:
@@ -267,10 +267,10 @@ def _part(raw: bytes, begin: int, end: int) -> bytes:
 
 
 def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """A stage from bytes, cut anyhow, to batches of frames.
+    """Create a stage from bytes, split anyhow, to batches of frames.
 
-    Raises what ``EventStreamParser.fault`` holds, after the frames before it: ``BrokenFrame`` for a checksum, lengths or
-    headers that are wrong, ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong``, ``NotThisDialect``.
+    After the frames before the fault, raise ``BrokenFrame`` for a wrong checksum, length or header, or ``HeadersTooLong``,
+    ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_eventstream",
@@ -281,29 +281,29 @@ def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[F
 
 
 def serialize_eventstream(headers: Mapping[str, HeaderValue], payload: bytes) -> bytes:
-    """One message. A whole number is written in the narrowest of the four types that holds it.
+    """Write one message. A whole number is written in the narrowest of the four integer types that holds it.
 
-    Raises UsageError for a name or value that is too long for its header, and a number of more than 64 bits.
+    Raise UsageError for a name or value that is too long for a header, and for a number of more than 64 bits.
     """
     return serialize_message(serialize_headers(headers), payload)
 
 
 def serialize_message(headers: bytes, payload: bytes) -> bytes:
-    """One message whose headers are written already: most messages of a stream share them."""
+    """Write one message with already serialized headers: most messages of a stream share their headers."""
     head, checksum = _head(headers, len(payload))
     return b"%b%b%b" % (head, payload, CHECKSUM.pack(crc32(payload, checksum)))
 
 
-@lru_cache(maxsize=256)  # deltas have few lengths and one set of headers: a third of the time of writing one
+@lru_cache(maxsize=256)  # deltas have few lengths and one set of headers: the cache saves two thirds of the time
 def _head(headers: bytes, size: int) -> tuple[bytes, int]:
-    """What stands before a payload of ``size`` bytes, and its checksum, with which that of the message begins."""
+    """Return the bytes before a payload of ``size`` bytes, and their checksum, from which the message's checksum continues."""
     lengths = _LENGTHS.pack(len(headers) + size + OVERHEAD, len(headers))
     head = lengths + CHECKSUM.pack(crc32(lengths)) + headers
     return head, crc32(head)
 
 
 def serialize_headers(headers: Mapping[str, HeaderValue]) -> bytes:
-    """The headers of a message. Raises UsageError as ``serialize_eventstream`` does."""
+    """Serialize the headers of a message. Raise UsageError as ``serialize_eventstream`` does."""
     return b"".join(_header(name, value) for name, value in headers.items())
 
 
@@ -315,7 +315,7 @@ def _header(name: str, value: HeaderValue) -> bytes:
 
 
 def _typed(name: str, value: Any) -> bytes:
-    """A value behind the byte of its type."""
+    """Return a value with the byte of its type before it."""
     match value:
         case bool():
             return b"%c" % (TRUE if value else FALSE)

@@ -1,7 +1,7 @@
-"""The frame, and what every framing needs to say about bytes: how they begin, and which of them broken readers cut at.
+"""The frame, and helpers for bytes that all framings share: describing a stream's start, and escaping separators.
 
-Nothing here reads a stream. ``describe_beginning`` only names what people usually find where a stream was expected (an
-error page, a whole JSON body, a compressed body); it never decides whether to go on.
+Nothing here reads a stream. ``describe_beginning`` only names what is often found instead of a stream (an error page, a whole
+JSON body, a compressed body); it never decides whether to continue.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from zlib import crc32
 from attrs import define
 
 BOM: Final = b"\xef\xbb\xbf"
-#: ASCII white space: input of nothing else is blank.
+#: ASCII white space. Input of white space alone is blank.
 WHITE: Final = b" \t\n\r\v\f"
-#: How many first bytes a parser keeps, to say what it found when it was no stream.
+#: Number of first bytes that a parser keeps, to describe the input if it is no stream.
 BEGINNING_BYTES: Final = 256
-#: What ``describe_beginning`` says of blank input.
+#: The result of ``describe_beginning`` for blank input.
 NOTHING: Final = "nothing"
 NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})
 _SHOWN_CHARS = 60
 _SHOWN_BYTES = 8
-#: A message of a binary event stream begins with two lengths and their checksum (``eventstream.py``).
+#: Length of the start of a binary message: two lengths and their checksum (``eventstream.py``).
 _PRELUDE_BYTES = 12
 
 
 @define
 class Frame:
-    """An SSE event, an NDJSON line or a binary message.
+    """An SSE event, an NDJSON line, an element of a JSON array, or a binary message.
 
-    ``data`` is the payload as received (for SSE, data lines joined by LF). ``event`` and ``id`` are SSE's event type
-    (``"message"`` if none was given) and last event ID. ``offset`` is the byte of the stream where the frame begins.
-    ``terminated`` is False for what the input's end cut off: no blank line, no line end. ``headers`` are a binary message's.
+    ``data`` is the payload as received (for SSE, the data lines joined by LF). ``event`` and ``id`` are SSE's event type
+    (``"message"`` if there is none) and last event ID. ``offset`` is the byte of the stream where the frame begins.
+    ``terminated`` is False if the end of the input truncated the frame: its blank line or line end is missing. ``headers`` are
+    those of a binary message.
     """
 
     data: bytes
@@ -47,15 +48,15 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """``data`` decoded as the standards say: UTF-8, ill-formed bytes as U+FFFD."""
+        """``data`` decoded as UTF-8, with invalid bytes as U+FFFD, as the standards require."""
         return self.data.decode("utf-8", "replace")
 
 
 class FrameRun:
-    """Whole events that follow one another and differ in their payload alone, without an object for each.
+    """Consecutive whole events that differ only in their payload, without an object for each.
 
-    It goes to a machine that has ``push_run``, which counts the frames as it reads them; no stage yields it.
-    ``offset`` is the byte where the first one begins, and ``around`` how many bytes each has beside its payload.
+    It is sent to the ``push_run`` of a machine, which counts the frames as it reads them; no stage yields it. ``offset`` is
+    the byte where the first event begins, and ``around`` the number of bytes of each event outside its payload.
     """
 
     __slots__ = ("_offsets", "around", "event", "headers", "id", "offset", "payloads")
@@ -93,19 +94,19 @@ class FrameRun:
 
 
 class Beginning:
-    """The start of a stream: takes off one byte order mark, however it was cut, and keeps a sample to describe."""
+    """Removes one byte order mark from the start of a stream, however it is split, and keeps the first bytes."""
 
     def __init__(self) -> None:
         #: False once nothing is left to do here.
         self.open = True
-        #: The length of the mark that was taken off.
+        #: The length of the byte order mark that was removed.
         self.mark = 0
-        #: The first bytes, from the first that is not white space.
+        #: The first bytes, without leading white space.
         self.kept = b""
         self._held: bytes | None = b""
 
     def take(self, chunk: bytes) -> bytes:
-        """What follows the mark; nothing as long as the bytes may still turn out to be one."""
+        """Return the bytes after the byte order mark; empty while the bytes may still become a mark."""
         if self._held is not None:
             chunk = self._held + chunk
             if len(chunk) < len(BOM) and BOM.startswith(chunk):
@@ -120,22 +121,22 @@ class Beginning:
         return chunk
 
     def release(self) -> bytes:
-        """The input ended: what was held as the start of a mark was none."""
+        """End the input: return bytes that were held as the start of a byte order mark."""
         held, self._held = self._held or b"", None
         self.kept += held
         return held
 
 
 def describe_beginning(first_bytes: bytes) -> str:
-    """What bytes that are no stream look like, in one line: ``an HTML page ('<!DOCTYPE html>…')``.
+    """Describe in one line what non-stream bytes look like: ``an HTML page ('<!DOCTYPE html>…')``.
 
-    Control characters, and others that a terminal would act on, are escaped; at most about 60 characters are shown.
+    Control characters, and others that a terminal would act on, are escaped; about 60 characters are shown at most.
     """
     start = first_bytes.removeprefix(BOM).lstrip(WHITE)
     if not start:
         return NOTHING
     try:
-        # Not final: the sample may end within a character.
+        # not final: the kept bytes may end within a character
         text = codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
         text = ""
@@ -167,8 +168,8 @@ def _shown(text: str) -> str:
 def escape_separators(json_bytes: bytes) -> bytes:
     r"""Write raw U+0085, U+2028 and U+2029 of a JSON text as ``\u`` escapes.
 
-    JSON allows them raw, inside strings only, so the value stays the same; clients that split lines as Unicode does
-    cut the payload there (quirks.md R11, §10 case 94).
+    JSON allows these characters raw, and only inside strings, so the value stays the same. Clients that split lines as Unicode
+    does would split the payload there (quirks.md R11, §10 case 94).
     """
     if json_bytes.isascii():
         return json_bytes
@@ -180,15 +181,15 @@ def escape_separators(json_bytes: bytes) -> bytes:
 
 
 def cut_lines(chunk: bytes) -> tuple[list[tuple[list[bytes], int]], bytes]:
-    """Cut at CR, LF and CRLF: whole lines, in runs of one width of line end (LF and CR: 1, CRLF: 2), and the rest."""
-    bare = chunk.replace(b"\r", b"")  # without a CR this is ``chunk`` itself
+    """Split at CR, LF and CRLF. Return whole lines, grouped by the width of their ends (1 or 2 bytes), and the rest."""
+    bare = chunk.replace(b"\r", b"")  # equal to ``chunk`` if there is no CR
     lines = bare.split(b"\n")
     crs = len(chunk) - len(bare)
-    # Nothing but LF, or nothing but CRLF: half the time of ``splitlines``, or two thirds.
+    # LF alone or CRLF alone: takes half to two thirds of the time of ``splitlines``.
     if not crs or crs == len(lines) - 1 == chunk.count(b"\r\n"):
         rest = lines.pop()
         return ([(lines, 2 if crs else 1)] if lines else []), rest
-    # On bytes, unlike on str, this knows no other line ends.
+    # Unlike ``str.splitlines``, ``bytes.splitlines`` has no other line ends.
     ended = chunk.splitlines(keepends=True)
     rest = b"" if chunk.endswith((b"\r", b"\n")) else ended.pop()
     return [([line[:-width] for line in run], width) for width, run in groupby(ended, _width_of_end)], rest

@@ -1,13 +1,13 @@
-"""A JSON array that is streamed element by element, as Gemini sends it unless asked for events (dialects.md §0.3, §5.1).
+"""Parse a JSON array that is streamed element by element, as Gemini sends it by default (dialects.md §0.3, §5.1).
 
-Theory: the array is the stream and its elements are the frames. An element is over at its own closing brace, without a
-look at the comma, which may come with the next one. What a read leaves behind is one partial element.
+The array is the stream and its elements are the frames. An element ends at its closing brace; the parser does not wait for the
+comma, which may arrive with the next element. Between two reads it keeps one partial element.
 
-Beyond that: a byte order mark is taken off; an element that the input's end cut off is handed over, marked
-``terminated=False``; a missing bracket at the end is counted (``array_unclosed``). Input that begins otherwise is no such
-array, and what stands between elements but is neither comma nor white space is a fault, as is anything behind the array.
+A byte order mark is removed. An element truncated by the end of the input is emitted with ``terminated=False``. A missing
+closing bracket is counted (``array_unclosed``). Input with another beginning is no such array. Anything but a comma and white
+space between elements is a fault, as is any text after the array.
 
-It refuses elements that are no objects, which nobody streams, and to parse those that are: that is the decoder's business.
+Elements must be objects. The parser does not check their JSON; the decoder does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 
 Place: TypeAlias = Literal["start", "first", "element", "behind", "next", "end", "strange"]
-#: Where each byte leads that may stand outside the elements.
+#: For each place outside the elements, the allowed bytes and the place that each leads to.
 _TURNS: Final[Mapping[Place, Mapping[int, Place]]] = {
     "start": {ord("["): "first"},
     "first": {ord("{"): "element", ord("]"): "end"},
@@ -42,25 +42,26 @@ _white: Final = cast("Callable[[bytes, int], re.Match[bytes]]", re.compile(rb"[ 
 
 
 class JSONArrayParser(Link):
-    """The machine: bytes to frames, one for each element."""
+    """The machine of ``parse_json_array``: bytes to frames, one for each element."""
 
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Where the last whole element ends. The closing bracket is not behind it: it stays to be put elsewhere.
+        #: Offset of the end of the last complete element. It is never after the closing bracket, so elements can be added
+        #: there.
         self.boundary = 0
         self._limit = limits.event_bytes
         self._report = report if report is not None else StreamReport()
         self._beginning = Beginning()
         self._place: Place = "start"
         self._scanner = ObjectScanner()
-        self._partial = bytearray()  # not a list of fragments: see SSEParser
-        #: Where the read begins, and the element that is being read.
+        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
+        #: Offset of the current read. The next attribute is the offset of the current element.
         self._at = 0
         self._element_at = 0
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the elements that ``chunk`` completed, possibly none. After a fault nothing more is read."""
+        """Read the elements that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -77,7 +78,7 @@ class JSONArrayParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """The input ended: read the element that was being read. Raises NotThisDialect if this was no such array."""
+        """End the input: emit an incomplete last element. Raise NotThisDialect if the input is no such array."""
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
             raise self.fault
@@ -90,14 +91,14 @@ class JSONArrayParser(Link):
         self.push_rest()
 
     def push_rest(self) -> None:
-        """The input failed: read the element that was being read."""
+        """Emit the incomplete element after the input failed."""
         if self.fault is None and self._place == "element":
             self._place = "behind"
             self._report.frames += 1
             self.emit(Frame(self._take(), self._element_at, "message", "", False))
 
     def _take(self) -> bytes:
-        """The partial element, copied out once."""
+        """Return the partial element and empty the buffer."""
         element = bytes(self._partial)
         self._partial.clear()
         return element
@@ -129,7 +130,7 @@ class JSONArrayParser(Link):
             at += taken
 
     def _turn(self, byte: int, offset: int) -> int | None:
-        """Go on to the place that ``byte`` leads to: how many bytes that takes; None where nothing may be read on."""
+        """Go to the place that ``byte`` leads to. Return how many bytes to skip, or None if reading must stop."""
         place = _TURNS.get(self._place, {}).get(byte)
         if place is not None:
             self._place = place
@@ -140,7 +141,8 @@ class JSONArrayParser(Link):
         if self._place in _OBJECTIONS:
             self.fault = BrokenFrame(_OBJECTIONS[self._place], bytes([byte]), offset=offset)
             return None
-        self._place = "strange"  # how it begins is told once there is enough of it, so that the cuts do not matter
+        # reported once there are enough bytes to describe, so that it does not matter how the input is split
+        self._place = "strange"
         if not self._beginning.open:
             self.fault = self._no_array()
         return None
@@ -150,10 +152,10 @@ class JSONArrayParser(Link):
 
 
 def parse_json_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """A stage from bytes, cut anyhow, to batches of frames: the objects in one streamed JSON array.
+    """Create a stage from bytes, split anyhow, to batches of frames: the objects of one streamed JSON array.
 
-    Raises what ``JSONArrayParser.fault`` holds, after the frames before it: ``EventTooLong``, ``NotThisDialect``,
-    ``BrokenFrame`` for what stands between the elements or behind the array.
+    After the frames before the fault, raise ``EventTooLong``, ``NotThisDialect``, or ``BrokenFrame`` for other text between
+    the elements or after the array.
     """
     return Stage(
         "parse_json_array", lambda report: JSONArrayParser(limits=limits, report=report), takes="bytes", gives="frames"

@@ -1,10 +1,9 @@
-"""Where one JSON object ends, in bytes that come in pieces: what a framing needs to know of JSON that no line end marks.
+"""Find the end of one JSON object in bytes that arrive in pieces, for framings without line ends.
 
-Theory: outside strings only brackets count, and inside them only the quote and the backslash. Runs between those are
-skipped by regular expression, each byte once; a read leaves behind a depth and whether it ended inside a string or an
-escape.
+Outside strings only brackets matter, inside strings only the quote and the backslash. Regular expressions skip the bytes
+between, each byte once. Between two pieces, the state is the depth, and whether the piece ended inside a string or an escape.
 
-It refuses to judge: brackets of different kinds are not told apart, and whether the text is JSON is the decoder's business.
+Nothing is validated: brackets of different kinds count the same, and the decoder checks whether the text is JSON.
 
 Source: RFC 8259 §2, §7.
 """
@@ -17,23 +16,23 @@ from typing import Final, TypeAlias, cast
 
 Matcher: TypeAlias = Callable[[bytes, int], re.Match[bytes]]
 
-#: Up to a bracket or the end, whole strings on the way included; a string that the end cut off sets a group.
+#: Matches up to a bracket or the end, including whole strings; the group ``string`` is set if the end truncates a string.
 _plain: Final = cast(
     "Matcher",
     re.compile(
         rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<escape>\\)?\Z(?P<string>))[^"\[\]{}]*+)*+', re.DOTALL
     ).match,
 )
-#: From inside a string to its quote, to a backslash that ends the piece, or to the end.
+#: Matches from inside a string to its quote, to a backslash at the end of the piece, or to the end.
 _in_string: Final = cast("Matcher", re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match)
 _BACKSLASH: Final = ord("\\")
 _OPENERS: Final = frozenset(b"[{")
-#: The object does not end in this piece.
+#: The result if the object does not end in this piece.
 NOWHERE: Final = -1
 
 
 class ObjectScanner:
-    """Finds the bracket that closes the first one it sees."""
+    """Finds the bracket that closes the first bracket of the input."""
 
     __slots__ = ("_depth", "_escape", "_string")
 
@@ -43,7 +42,7 @@ class ObjectScanner:
         self._escape = False
 
     def end(self, piece: bytes, at: int = 0) -> int:
-        """The index behind the closing bracket, or ``NOWHERE`` if ``piece`` ends before it. Reads from ``at`` on."""
+        """Return the index after the closing bracket, or ``NOWHERE`` if ``piece`` ends before it. Read from ``at``."""
         size = len(piece)
         if self._string:
             at = self._leave_string(piece, at, size)
@@ -62,12 +61,12 @@ class ObjectScanner:
                 return at
 
     def _leave_string(self, piece: bytes, at: int, size: int) -> int:
-        """The index behind the quote; still inside the string if ``piece`` ends before it."""
+        """Return the index after the closing quote; the string stays open if ``piece`` ends before that quote."""
         if self._escape and at < size:
             at += 1
             self._escape = False
         at = _in_string(piece, at).end()
         if at < size:
-            self._escape = piece[at] == _BACKSLASH  # else it is the quote
+            self._escape = piece[at] == _BACKSLASH  # otherwise the byte is the quote
             self._string = self._escape
         return at + 1

@@ -1,12 +1,12 @@
-"""Newline-delimited JSON: one document a line, as Ollama streams it (dialects.md §0.3).
+"""Parse and write newline-delimited JSON: one document a line, as Ollama streams it (dialects.md §0.3).
 
-Theory: only LF ends a line, and one CR before it belongs to the line end; a CR elsewhere is white space of the JSON,
-and raw U+2028, U+2029 or U+0085 are its text. Blank lines are nothing. A read leaves behind one partial line.
+Only LF ends a line, and one CR before the LF belongs to the line end. A CR elsewhere is JSON white space, and raw U+2028,
+U+2029 and U+0085 are JSON text. Blank lines are ignored. Between two reads the parser keeps one partial line.
 
-Beyond that: a byte order mark is taken off; a last line without its end is handed over, marked ``terminated=False``;
-a first line that does not begin with ``{`` is a fault at once, so that an error page is not reported as broken JSON.
+A byte order mark is removed. A last line without a line end is emitted with ``terminated=False``. A first line that does not
+begin with ``{`` is a fault at once, so that an error page is not reported as broken JSON.
 
-It refuses to parse: whether a line is whole JSON, and an object, is the decoder's business.
+The parser does not check the JSON of a line; the decoder does.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from streamkit.text.quoting import quoted
 
 
 class NDJSONParser(Link):
-    """The machine: bytes to frames, one for each line that is not blank."""
+    """The machine of ``parse_ndjson``: bytes to frames, one for each line that is not blank."""
 
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: All before this byte of the stream is whole lines.
+        #: Offset in the stream: all bytes before it belong to complete lines.
         self.boundary = 0
         self._limits = limits
         self._report = report if report is not None else StreamReport()
-        #: A line is an event here, so the lower of the two limits holds.
+        #: A line is an event here, so the lower of the two limits applies.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._beginning = Beginning()
         self._object_seen = False
-        self._partial = bytearray()  # not a list of fragments: see SSEParser
+        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
         self._at = 0
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the lines that ``chunk`` completed, possibly none. After a fault nothing more is read."""
+        """Read the lines that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -67,33 +67,33 @@ class NDJSONParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """The input ended: read the last line if it lacked its line end. Raises NotThisDialect for no such stream."""
+        """End the input: emit a last line without line end. Raise NotThisDialect if the input is no newline-delimited JSON."""
         if self.fault is None:
             self._partial += self._beginning.release()
             self._check(self._partial, ended=True)
         self.push_rest()
 
     def push_rest(self) -> None:
-        """The input failed: read the line that was being read, unless it is the first and can't be an object."""
+        """Emit the incomplete line after the input failed, unless it is the first line and can't be an object."""
         line = self._take()
         if self.fault is None and self._object_seen and line and not line.isspace():
             self._report.frames += 1
             self.emit(Frame(line, self._at, "message", "", False))
 
     def _take(self) -> bytes:
-        """The partial line, copied out once."""
+        """Return the partial line and empty the buffer."""
         line = bytes(self._partial)
         self._partial.clear()
         return line
 
     def _read(self, lines: list[bytes]) -> None:
-        """Whole lines, without their LF."""
+        """Emit frames for whole lines, given without their LF."""
         at = self._at
         if lines and not self._object_seen:
             self._check(lines[0], ended=True)
         if self.emit_run is not None and len(lines) > 1 and self._are_plain(lines):
             self._at = self.boundary = at + len(lines) + sum(map(len, lines))
-            self.emit_run(FrameRun(lines, at, "message", "", 1))  # which counts its frames
+            self.emit_run(FrameRun(lines, at, "message", "", 1))  # the receiver counts the frames
             return
         for line in lines:
             width = len(line) + 1
@@ -108,7 +108,7 @@ class NDJSONParser(Link):
                 self.emit(Frame(line, begin))
 
     def _are_plain(self, lines: list[bytes]) -> bool:
-        """Whether all lines are frames as they are: none is blank, too long, or has a CR."""
+        """Return whether every line is a frame unchanged: none is blank, too long, or has a CR."""
         cap = self._cap
         return (
             self._object_seen
@@ -118,7 +118,7 @@ class NDJSONParser(Link):
         )
 
     def _check(self, line: bytes | bytearray, *, ended: bool) -> None:
-        """Raise if ``line``, perhaps only its beginning so far, is too long or is the first and no object."""
+        """Raise if ``line``, which may be incomplete, is too long, or is the first line and no object."""
         offset, limits = self._at, self._limits
         if not self._object_seen and (found := self._other_beginning(line, ended=ended)):
             self.fault = NotThisDialect("newline-delimited JSON", describe_beginning(found), offset=offset)
@@ -131,25 +131,25 @@ class NDJSONParser(Link):
             raise self.fault
 
     def _other_beginning(self, line: bytes | bytearray, *, ended: bool) -> bytes:
-        """What a first line begins with if not with ``{``; nothing as long as too little of it is there to describe.
+        """Return the start of a first line that is no object; empty while there are too few bytes to describe.
 
-        The sample is as long whatever the cuts, and no longer than a line may be: so is the error's text.
+        The length of the result does not depend on how the input was split, and never exceeds the limit for a line. So the
+        error message is the same for every split.
         """
         sample = min(BEGINNING_BYTES, self._cap)
         start = bytes(line[:sample]).lstrip(WHITE)
         if (
             not start and ended and len(line) - line.endswith(b"\r") <= self._cap
-        ):  # a longer one is too long, however it was cut
+        ):  # a longer line is reported as too long, however the input was split
             start = bytes(line).lstrip(WHITE)[:sample]
         self._object_seen = start.startswith(b"{")
         return start if not self._object_seen and (ended or len(line) >= sample) else b""
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """A stage from bytes, cut anyhow, to batches of frames.
+    """Create a stage from bytes, split anyhow, to batches of frames.
 
-    Raises what ``NDJSONParser.fault`` holds, after the frames before it: ``LineTooLong``, ``EventTooLong``,
-    ``NotThisDialect``.
+    After the frames before the fault, raise ``LineTooLong``, ``EventTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report), takes="bytes", gives="frames"
@@ -157,7 +157,7 @@ def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]
 
 
 def serialize_ndjson(document: bytes) -> bytes:
-    """One line. Raises UsageError for raw CR or LF in ``document``: between tokens they would cut it in two."""
+    """Write one line. Raise UsageError for raw CR or LF in ``document``, which would split the document in two."""
     if b"\n" in document or b"\r" in document:
         raise UsageError(f"a document of newline-delimited JSON must be one line, not {quoted(document)}")
     return escape_separators(document) + b"\n"

@@ -1,17 +1,16 @@
-"""Event streams (``text/event-stream``), read and written to the letter of WHATWG HTML §9.2.
+"""Parse and write event streams (``text/event-stream``), exactly as WHATWG HTML §9.2 defines them.
 
-Theory: a stream is bytes, and its only line ends are CR, LF and CRLF; U+2028, U+2029 and U+0085 may stand raw inside
-JSON (quirks.md R10, §10 cases 94 and 95). Payloads are cut out and not decoded. What a read leaves behind is one
-partial line and the data of one event, and no byte is searched again when the next read comes.
+The only line ends are CR, LF and CRLF, since U+2028, U+2029 and U+0085 may be raw inside JSON (quirks.md R10, §10 cases 94 and
+95). Payloads are not decoded. Between two reads the parser keeps one partial line and the data of one event, and it never
+searches a byte twice.
 
-Beyond the standard: a last event without its blank line is handed over, marked ``terminated=False``
-(``last_event="keep"``); a field named ``error``, and a bare JSON object behind an event, be it on one line or on many, are
-events where a dialect asks for it, and counted; lines, events and names have limits. Input that ends without one event and
-was not blank is no event stream.
+Beyond the standard: a last event without its blank line is emitted with ``terminated=False`` (``last_event="keep"``). If a
+dialect asks for it, a field named ``error`` is an event, and so is a bare JSON object after an event, on one line or several;
+both are counted as repairs. Lines, events and names have limits. Input with text but no event is no event stream.
 
-It refuses to guess: no stripping, no other spelling of a field name, no event without a data field. An empty data field
-is data, as the standard says; what an empty payload means is the decoder's business. It reconnects nothing: ``retry``
-and ``last_event_id`` are there for whoever does.
+The parser does not guess: it strips nothing, accepts no other spelling of a field name, and makes no event without a data
+field. An empty data field is data, as in the standard; the decoder decides what an empty payload means. The parser never
+reconnects: ``retry`` and ``last_event_id`` are for callers that do.
 """
 
 from __future__ import annotations
@@ -34,33 +33,33 @@ _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
-#: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
+#: Eighteen digits of milliseconds are 31 million years; ``int`` gets slower with length, and rejects 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: The bytes of a read that are cut together: the first number after a window of which most was alike, else the second. After
-#: ``_MANY`` bytes of events that are alike, the next events are cut in the same way; after fewer, at least ``_FEW`` bytes are
-#: read line by line, and twice as many each time.
+#: Number of bytes of a read that are split together: the first number if most of the last window was alike, else the second.
+#: After ``_MANY`` bytes of events that are alike, the next events are split in the same way. After fewer, at least ``_FEW``
+#: bytes are read line by line, and twice as many each time.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
 _MANY: Final = 512
 _FEW: Final = 16
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-#: The bytes before a data line, and the event name that they give. Some dialects name each event, and use few names. All
-#: parsers share this table. It keeps at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.
+#: The bytes before a data line, and the event name in them. Some dialects name each event, and use few names. All parsers
+#: share this table. It has at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.
 _NAMES: Final = {b"": "message"}
 _MOST_NAMES: Final = 256
 _SHORT_NAME: Final = 64
 _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
-#: The result of ``_alike`` where no events are alike.
+#: The result of ``_alike`` if no events are alike.
 _NONE_ALIKE: Final[tuple[bytes, str, int, list[bytes]]] = b"data: ", "message", 1, []
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
-#: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
+#: A comment for a waiting client. The blank line is for clients that split at blank lines only.
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
 def has_comments_only(beginning: bytes) -> bool:
-    """Whether what a stream began with is an event stream that has said nothing yet: comments, and fields without data.
+    """Return whether a stream's start is an event stream without data so far: comments, and fields other than data.
 
-    Of the last line only a part may be there.
+    The last line may be incomplete.
     """
     lines = [line for line in beginning.splitlines() if line]
     if len(beginning) >= BEGINNING_BYTES:
@@ -69,36 +68,36 @@ def has_comments_only(beginning: bytes) -> bool:
 
 
 class SSEParser(Link):
-    """The machine: bytes to frames.
+    """The machine of ``parse_sse``: bytes to frames.
 
-    Cost of a 329-byte event in units of ``orjson.loads`` of it (CPython 3.11, two shared cores), at 64 KiB reads: ``data``
-    alone 0.35, with CRLF 0.65, with an ``event`` line 0.5; one event a read 0.25, with CRLF 1.8.
+    Time for a 329-byte event, compared with ``orjson.loads`` of the event (CPython 3.11, two shared cores), at reads of 64
+    KiB: ``data`` alone 0.35, with CRLF 0.65, with an ``event`` line 0.5; with one event a read 0.25, with CRLF 1.8.
     """
 
-    # What few streams change stands in the class: with over thirty attributes a parser takes 1.3 KiB more.
-    #: Reconnection time in milliseconds, once the stream gave one.
+    # Rarely changed defaults are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
+    #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
     fault: Exception | None = None
-    #: The last event ID as of the last blank line.
+    #: The last event ID at the last blank line.
     last_event_id = ""
     _any_event = False
-    _is_idle = True  # whether nothing is pending: at the beginning, and behind an event
-    #: Of the last event that was a read by itself: the bytes before its payload, the number of bytes around the payload, and
+    _is_idle = True  # True if nothing is pending: at the beginning, and after an event
+    #: For the last event that was a read by itself: the bytes before its payload, the number of bytes around the payload, and
     #: its name. A number of -1 matches no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
-    _window = _WINDOWS[0]  # so many bytes are cut together
-    _at = 0  # where the line that is being read begins
-    #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
+    _window = _WINDOWS[0]  # number of bytes to split together
+    _at = 0  # offset of the current line
+    #: The current event: offset of its first field, size of its lines in bytes, and its buffers (HTML §9.2.6).
     _begin = _NONE
     _size = 0
     _data: bytes | None = None
     _event = ""
-    _bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
-    #: Repairs since the last frame. They are counted with the next frame, so that repairs of a frame after a fault never are.
+    _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
+    #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault never count.
     _repairs: Counter[str] | None = None
-    _beginning: Beginning | None = None  # made where the first read is not one whole event
-    _repaired_at = 0  # where the first of ``_repairs`` was
+    _beginning: Beginning | None = None  # created if the first read is not one whole event
+    _repaired_at = 0  # offset of the first of ``_repairs``
 
     def __init__(
         self,
@@ -109,29 +108,29 @@ class SSEParser(Link):
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        #: All before this byte of the stream is whole: events with their blank line, comments, blank lines.
+        #: Offset in the stream: all before it are complete events with their blank line, comments and blank lines.
         self.boundary = 0
         self._limits = limits
-        #: No line of an event that stays below it can break either limit.
+        #: A line of an event that stays below this can't break either limit.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._report = report if report is not None else StreamReport()
-        self._id = ""  # of the class it would be found in four times the time, as each event asks for it
+        self._id = ""  # on the instance: each event reads it, in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
-        #: Whether a bare object may be all there is.
+        #: True if a bare object may be the whole input.
         self._bare_body = bare_body
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: The part of the current line from earlier reads; and the event's data lines after the first, each after an LF.
-        #: Both are growing arrays: in a list, fragments of two bytes take 43 each, and the limits would mean little.
+        #: The part of the current line from earlier reads, and the event's data lines after the first, each after an LF. Both
+        #: are byte arrays: in a list, fragments of two bytes take 43 bytes each, and the limits would mean little.
         self._partial = bytearray()
         self._more = bytearray()
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
-        if self._is_idle:  # one whole event and nothing else, as nearly every read is: a third of the time
+        """Read the events that ``chunk`` completes, possibly none. After a fault nothing is read."""
+        if self._is_idle:  # shortcut for a read of one whole event, as nearly every read is: takes a third of the time
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
-            # 10 and 13 are LF and CR: searching for a number takes a tenth of the time of searching for bytes
+            # 10 and 13 are LF and CR: searching for an int takes a tenth of the time of searching for bytes
             if (
                 (len(data) + self._around == size or (data := self._payload_of(chunk)))
                 and size <= self._cap
@@ -152,7 +151,7 @@ class SSEParser(Link):
             return
         self._is_idle = False
         self._report.bytes_in += len(chunk)
-        if not self._any_event:  # the beginning is for input without any event
+        if not self._any_event:  # ``_begun`` handles input before the first event
             chunk = self._begun(chunk)
         if self._after_cr and chunk:
             chunk = self._without_lf(chunk)
@@ -169,7 +168,7 @@ class SSEParser(Link):
     push_batch = push
 
     def _found(self, frame: Frame) -> None:
-        """Hand on a whole event; only now what was repaired of it counts."""
+        """Emit a whole event, and count its repairs."""
         if self._repairs is not None:
             self._count_repairs()
         self._any_event = True
@@ -177,7 +176,7 @@ class SSEParser(Link):
         self.emit(frame)
 
     def _payload_of(self, chunk: bytes) -> bytes:
-        """Return the payload of a read that may be one event but begins differently from the last one; else empty bytes."""
+        """Return the payload of a read that is one event but begins differently from the last one, else empty bytes."""
         if type(chunk) is bytes and chunk.endswith(b"\n\n"):
             head, begun, behind = chunk.partition(b"data: ")
             name = self._names.get(head) or self._name_in(head)
@@ -188,7 +187,7 @@ class SSEParser(Link):
         return b""
 
     def _name_in(self, head: bytes) -> str | None:
-        """Return the name in ``head`` if that is one ``event`` line alone; None if it is anything else or the name is long."""
+        """Return the name if ``head`` is exactly one ``event`` line, else None. Also return None for a long name."""
         line = _EVENT_LINE.fullmatch(head)
         if line is None or len(line[1]) > self._limits.name_bytes:
             return None
@@ -196,7 +195,7 @@ class SSEParser(Link):
         return self._names.setdefault(head, name) if len(self._names) < _MOST_NAMES else name
 
     def _begun(self, chunk: bytes) -> bytes:
-        """What is to be read of a read before the first event."""
+        """Return the bytes to parse from a read before the first event."""
         if self._beginning is None:
             self._beginning = Beginning()
         if self._beginning.open:
@@ -205,7 +204,7 @@ class SSEParser(Link):
         return chunk
 
     def push_end(self) -> None:
-        """The input ended: read the last event if it lacked its blank line. Raises NotThisDialect for no event stream."""
+        """End the input: emit a last event without its blank line. Raise NotThisDialect if the input is no event stream."""
         if self._is_idle and self._any_event:
             return
         self.push_rest()
@@ -215,7 +214,7 @@ class SSEParser(Link):
             raise self.fault
 
     def push_rest(self) -> None:
-        """The input failed: read the event that was being read, as ``push_end`` does."""
+        """Emit the incomplete event after the input failed, as ``push_end`` does."""
         if self.fault is not None:
             return
         frame = self._last()
@@ -225,7 +224,7 @@ class SSEParser(Link):
 
     def _last(self) -> Frame | None:
         line = (b"" if self._beginning is None else self._beginning.release()) + self._take()
-        # Of a line without its end only a payload is taken: half a name or half an id would mislead.
+        # Of a line without its end only a payload is used: half a name or half an id would mislead.
         if self._bare is not None and line:
             self._add_data(line)
         elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
@@ -240,7 +239,7 @@ class SSEParser(Link):
         return Frame(data, self._begin, self._event or "message", self._id, False) if self._keep_last else None
 
     def _without_lf(self, chunk: bytes) -> bytes:
-        """The last read ended with CR and so ended a line; an LF that follows it belongs to that line end."""
+        """Skip an LF at the start of a read after a CR at the end of the last read: both are one line end."""
         self._after_cr = False
         if chunk[0] != _LF:
             return chunk
@@ -250,8 +249,8 @@ class SSEParser(Link):
         return chunk[1:]
 
     def _cut(self, chunk: bytes) -> None:
-        """Read a chunk: events that differ in their payload alone together, any others line by line."""
-        chunk = bytes(chunk)  # bytes stay what they are, and an array becomes bytes
+        """Parse a chunk: events that differ only in their payload together, any others line by line."""
+        chunk = bytes(chunk)  # ``bytes`` stays as it is, and a ``bytearray`` becomes ``bytes``
         first, begin = self._begun_payload(chunk)
         few = _FEW
         while begin < len(chunk) and self.fault is None:
@@ -263,15 +262,17 @@ class SSEParser(Link):
                     self._window = _WINDOWS[2 * read <= len(window)]
                 if read >= _MANY or first:
                     few, first = _FEW, []
-                    continue  # where fewer are alike, others follow: each attempt looks at a whole window
+                    # an attempt searches a whole window: after fewer alike events, lines are read one by one
+                    continue
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
             self._read_piece(chunk[begin:end])
             begin, few = end, 2 * few
 
     def _begun_payload(self, chunk: bytes) -> tuple[list[bytes], int]:
-        """Return the payload of an event whose only line an earlier read began and ``chunk`` ends, and the offset of what
-        follows; without such an event nothing, and 0.
+        """Return the payload of an event that ``chunk`` ends, and the offset after that event; else nothing, and 0.
+
+        An earlier read must have begun the event's only line.
         """
         if self._begin == _NONE and self._repairs is None and self._partial.startswith(b"data: "):
             end = chunk.find(b"\n")
@@ -281,7 +282,7 @@ class SSEParser(Link):
         return [], 0
 
     def _read_piece(self, piece: bytes) -> None:
-        """Read lines, of which the first may have begun before, and the last may go on."""
+        """Parse lines, of which the first may have begun earlier, and the last may be incomplete."""
         runs, rest = cut_lines(piece)
         if runs and self._partial:
             self._partial += runs[0][0][0]
@@ -297,16 +298,16 @@ class SSEParser(Link):
                 self._partial += rest
 
     def _take(self) -> bytes:
-        """The partial line, copied out once."""
+        """Return the partial line and empty the buffer."""
         line = bytes(self._partial)
         self._partial.clear()
         return line
 
     def _read_alike(self, window: bytes, first: list[bytes]) -> int:
-        """Read the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
+        """Parse the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
 
-        The size is in bytes. Nothing may be pending but the payload of the ``first`` event, which began in an earlier read.
-        Many streams have only such events: one split cuts them all.
+        The size is in bytes. Nothing may be pending except the payload of the ``first`` event, which began in an earlier read.
+        Many streams have only such events: one split separates them all.
         """
         head, name, width, payloads = self._alike(window)
         if first:
@@ -320,14 +321,17 @@ class SSEParser(Link):
         self._at = self.boundary = self._at + size
         self._any_event = True
         if self.emit_run is not None:
-            self.emit_run(run)  # which counts its frames
+            self.emit_run(run)  # the receiver counts the frames
         else:
             for frame in run.frames():
                 self._found(frame)
         return size - run.around - len(first[0]) if first else size
 
     def _alike(self, window: bytes) -> tuple[bytes, str, int, list[bytes]]:
-        """Return what stands before each payload, the name, the width of the line ends, and the payloads."""
+        """Split the events at the start of ``window`` that differ only in their payload.
+
+        Return the bytes before each payload, the event name, the width of the line ends, and the payloads.
+        """
         width = 1
         if 13 in window:
             size, window, width = len(window), window.replace(b"\r\n", b"\n"), 2
@@ -346,7 +350,7 @@ class SSEParser(Link):
         return head, name, width, payloads
 
     def _read(self, lines: list[bytes], width: int) -> None:
-        """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""
+        """Parse whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""
         at, begin, used = self._at, self._begin, self._size
         for line in lines:
             size = len(line)
@@ -372,7 +376,7 @@ class SSEParser(Link):
             elif self._bare is not None or (line[0] == _BRACE and self._is_bare(begin)):
                 if self._ends_bare(line):
                     at += size + width
-                    self._count_repairs()  # where they are refused, nothing of it is whole
+                    self._count_repairs()  # may raise NeedsRepair, before the object counts as whole
                     self.boundary = at
                     self._found(Frame(self._take_data(), begin, self._event or "message", self._id))
                     begin, used, self._event = _NONE, 0, ""
@@ -401,9 +405,9 @@ class SSEParser(Link):
             raise self.fault from error
 
     def _is_bare(self, offset: int) -> bool:
-        """Whether a line that begins with a brace begins an event: an error body written raw into the stream.
+        """Return whether a line that begins with a brace begins an event: an error body written raw into the stream.
 
-        Only behind an event: a whole JSON body is no event stream (quirks.md 111), or is where the dialect says so.
+        This is so only after an event, since a whole JSON body is no event stream (quirks.md 111). A dialect may allow it.
         """
         if not self._stray_errors or self._data is not None:
             return False
@@ -413,7 +417,7 @@ class SSEParser(Link):
         return True
 
     def _ends_bare(self, line: bytes) -> bool:
-        """Add a line to the bare object; whether it is the last one."""
+        """Add a line to the bare object. Return whether it is the object's last line."""
         if self._bare is None:
             self._bare = ObjectScanner()
         self._add_data(line)
@@ -425,7 +429,7 @@ class SSEParser(Link):
     def _refuses(self, first: int, size: int, used: int, offset: int) -> bool:
         """Set a fault if a line of at least ``size`` bytes is too long for an event of ``used`` bytes. Return whether it is.
 
-        If the line breaks both limits, the fault names the one that a growing line reaches first, however the input is cut.
+        If the line breaks both limits, the fault names the one that a growing line reaches first, however the input is split.
         ``first`` is the line's first byte: a comment adds nothing to its event.
         """
         line_bytes = self._limits.line_bytes
@@ -437,7 +441,7 @@ class SSEParser(Link):
         return self.fault is not None
 
     def _field(self, line: bytes, offset: int) -> None:
-        """Any line but a blank one and a comment (HTML §9.2.6, "process the field")."""
+        """Process any line except a blank line and a comment (HTML §9.2.6, "process the field")."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"event":
@@ -485,12 +489,12 @@ def parse_sse(
     stray_errors: bool = False,
     bare_body: bool = False,
 ) -> Stage[bytes, list[Frame]]:
-    """A stage from bytes, cut anyhow, to batches of frames.
+    """Create a stage from bytes, split anyhow, to batches of frames.
 
-    ``last_event="drop"`` drops an event that lacks its blank line at the end, as browsers do. ``stray_errors`` reads
-    errors that servers write beside the format: a field ``error: …`` (older llama.cpp), and, behind an event, a bare JSON
-    object; with ``bare_body`` one that is all there is, too. Raises what ``SSEParser.fault`` holds, after the frames
-    before it: ``LineTooLong``, ``EventTooLong``, ``NameTooLong``, ``NotThisDialect``.
+    ``last_event="drop"`` drops a last event without its blank line, as browsers do. ``stray_errors`` reads errors that servers
+    write outside the format: a field ``error: …`` (older llama.cpp), and a bare JSON object after an event. With
+    ``bare_body``, also a bare JSON object that is the whole input. After the frames before the fault, raise ``LineTooLong``,
+    ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_sse",
@@ -503,13 +507,13 @@ def parse_sse(
 
 
 def serialize_sse(data: bytes, *, event: str | None = None, id: str | None = None, retry: int | None = None) -> bytes:
-    """One event: LF only, one space after the colon, one ``data`` line for each line of ``data`` (quirks.md R11).
+    """Write one event: LF only, one space after the colon, one ``data`` line for each line of ``data`` (quirks.md R11).
 
-    CR, LF and CRLF inside ``data`` each end a line, and a reader gives them all back as LF. Empty ``data`` gives an
-    event with empty data, which old clients take for broken JSON: no encoder here writes one.
+    CR, LF and CRLF inside ``data`` each end a line, and a reader returns them all as LF. Empty ``data`` makes an event with
+    empty data, which old clients parse as broken JSON: no encoder here writes one.
 
-    Raises UsageError for CR, LF or NUL in ``event`` or ``id`` (limits.md T1: they would forge lines) and for a
-    ``retry`` below zero.
+    Raise UsageError for CR, LF or NUL in ``event`` or ``id`` (limits.md T1: they would forge lines), and for a negative
+    ``retry``.
     """
     head = b""
     if event is not None:
@@ -526,11 +530,11 @@ def serialize_sse(data: bytes, *, event: str | None = None, id: str | None = Non
 
 
 def serialize_comment(text: str) -> bytes:
-    """A comment of one line, for keep-alives: ``: ping`` and one LF, no blank line.
+    """Write a comment of one line, for keep-alives: ``: ping`` and one LF, without a blank line.
 
-    A blank line after it would end an event for readers that dispatch without data (old openai-python does once an
-    ``id`` was seen, and dies on the empty JSON: quirks.md §10 cases 100 and 101). Write it between events only.
-    Raises UsageError for CR, LF or NUL in ``text``.
+    A blank line after the comment would end an event for readers that dispatch without data (old openai-python does so once an
+    ``id`` was seen, and fails on the empty JSON: quirks.md §10 cases 100 and 101). Write a comment only between events. Raise
+    UsageError for CR, LF or NUL in ``text``.
     """
     return b": %b\n" % _one_line("comment", text)
 

@@ -1,6 +1,6 @@
-"""How many values a JSON text has, counted before it is parsed, in slices between which an event loop goes on.
+"""Count the values of a JSON text before it is parsed, in slices, so that an event loop can run between slices.
 
-A body of ``{}`` in a list is three bytes a value, and a value is a hundred bytes and several microseconds once it is parsed.
+In a list of ``{}`` each value has three bytes, but takes a hundred bytes and several microseconds once it is parsed.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from typing import Final
 
 SLICE_BYTES: Final = 256 * 1024
-#: What a value takes once it is read, at most: a turn of a conversation is four values and some 800 bytes.
+#: Memory of a parsed value in bytes, at most: a turn of a conversation is four values and some 800 bytes.
 VALUE_BYTES: Final = 256
-#: Up to so many it does not matter whether they stand in texts.
+#: Up to this count, values are counted without skipping strings.
 FEW: Final = 10_000
-#: Each value but the first of a container has a comma in front, and each container a bracket.
+#: Each value except the first of a container has a comma before it, and each container a bracket.
 _OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
 
 
 def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:
-    """How many values ``text`` has, so far as it was looked at: the last number counts.
+    """Yield how many values ``text`` has in the part counted so far: the last number is the result.
 
-    What stands in texts is passed over, but where there are no more than ``few`` (``FEW``) even with it.
+    Commas and brackets inside strings are skipped, unless there are no more than ``few`` (default ``FEW``) with them.
     """
     found = 0
     for at in range(0, len(text), SLICE_BYTES):
@@ -32,7 +32,7 @@ def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:
 
 
 def has_more_values(text: bytes, most: int) -> bool:
-    """Whether ``text`` has more than ``most`` values."""
+    """Return whether ``text`` has more than ``most`` values."""
     return len(text) > most and any(found > most for found in counted_values(text, min(FEW, most)))
 
 

@@ -17,11 +17,11 @@ from attrs import define, evolve, field
 from opentelemetry.sdk.trace.sampling import ParentBased, StaticSampler, TraceIdRatioBased
 
 from streamkit.conversation.messages import Response
-from streamkit.events import Event
 from streamkit.gateway import config
 from streamkit.gateway.log import log
 from streamkit.gateway.record import ANSWERS, Attempt, Record
 from streamkit.gateway.routing import Route, Target
+from streamkit.observer import Observer, Seen
 from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
@@ -30,7 +30,6 @@ from streamkit.otel.metrics import Attributes, Instruments
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
 from streamkit.otel.trace_context import context_in, ids_in, propagated, traceparent_of
-from streamkit.recipes import reading_machine
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 
@@ -235,28 +234,27 @@ class _Reading:
     """What a stream says, read beside the one that the client gets, which no fault here reaches."""
 
     def __init__(self, dialect: str, chars: int) -> None:
-        self._machine = reading_machine(dialect)
+        self._observer = Observer(dialect, by_frame=False)
         self._answer = AnswerContent(dialect, chars)
         self._is_read = True
 
     def feed(self, chunk: bytes) -> None:
         if self._is_read:
-            self._take(partial(self._machine.feed, chunk))
+            self._take(partial(self._observer.feed, chunk))
 
     def attributes(self, content: Content) -> dict[str, str | bool]:
         """Those of the answer as far as it came."""
         if self._is_read:
-            self._take(self._machine.finish)
+            self._take(self._observer.finish)
         return content.of_answer(self._answer.finish(), is_cut=self._answer.is_cut)
 
-    def _take(self, events: Callable[[], list[Event]]) -> None:
+    def _take(self, read: Callable[[], list[Seen]]) -> None:
         try:
-            self._answer.feed(events())
+            for seen in read():
+                self._answer.feed(seen.events)
         except Exception:  # noqa: BLE001 - what is wrong here is none of the answer's business
             self._is_read = False
             log.exception(CONTENT_FAILED)
-        else:
-            self._is_read = self._machine.fault is None
 
 
 def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:

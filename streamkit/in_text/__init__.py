@@ -1,4 +1,4 @@
-"""What models write into their text that is no text: thinking between tags, and calls in the grammar of their training."""
+"""Extract thinking between tags, and tool calls in a model's own syntax, from the text of a response."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from streamkit.in_text.calls import find_text_calls
 from streamkit.in_text.thinking import split_thinking
 from streamkit.pipeline import Stage
 from streamkit.read_options import ReadOptions
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
 
 
 def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stage[Any, Any]]:
-    """The stages between ``decode`` and ``accumulate_tool_calls`` that a policy wants for what comes from ``provider``."""
+    """Return the stages that the policy asks for between ``decode`` and ``accumulate_tool_calls``, given the provider."""
     policy = options.policy
     stages: list[Stage[Any, Any]] = []
     thinks = policy.think_tags == "auto" and provider is not None and provider.thinks_in_text
@@ -21,3 +22,25 @@ def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stag
     if policy.text_calls:
         stages.append(find_text_calls(*policy.text_calls, tools=options.tools or None, limits=options.limits))
     return stages
+
+
+def checked_stages(options: ReadOptions, provider: Provider | None, *, join: bool = False) -> list[Stage[Any, Any]]:
+    """Return the stages from wire events to checked events. Raise UsageError for a bad schema."""
+    schemas = options.schemas()
+    return [
+        *in_text_stages(options, provider),
+        Stage(
+            "accumulate_tool_calls",  # includes the stage ``check_json``, which comes after it
+            lambda report: ToolCallAccumulator(
+                limits=options.limits,
+                report=report,
+                policy=options.policy,
+                make_id=options.make_id,
+                join=join,
+                check=True,
+                tools=schemas,
+            ),
+            takes="wire events",
+            gives="events",
+        ),
+    ]

@@ -1,21 +1,22 @@
-"""Calls that a model wrote into its text, as calls.
+"""Find tool calls that a model wrote into its text.
 
-A server without the parser of its model hands on ``<tool_call>{"name": …}</tool_call>`` as content and says ``stop``: an
-agent takes the turn for done. Here such text becomes deltas of a call, in front of ``accumulate_tool_calls``, which gives it
-an id, an end and a stop reason as any other.
+A server without a parser for its model sends ``<tool_call>{"name": …}</tool_call>`` as content with the stop reason ``stop``,
+so an agent believes that the turn is over. This module turns such text into deltas of a call, before
+``accumulate_tool_calls``, which gives the call an id, an end and a stop reason like any other.
 
-A text is read once. What may begin a call is held until its head decides: its marker, a name that the request offered, and
-the beginning of its arguments (``grammars.py``). Then arguments are handed on as they come: JSON with its own bytes,
-parameters between tags as the JSON that the tool's schema wants (``parameters.py``). Their last character waits until the
-call is closed, so that a call which was cut never looks whole (L3).
+Text is read once. A possible beginning of a call is held until its head is complete: the marker, a name that the request
+offered, and the beginning of the arguments (``grammars.py``). Then arguments are emitted as they arrive: JSON unchanged, and
+parameters between tags as the JSON that the tool's schema requires (``parameters.py``). The last character of the arguments is
+held until the call is closed, so that a truncated call never looks complete (law L3: success is never invented).
 
-Code in the text is text (``code_blocks.py``), and so is what has another name. Markers that are letters to a model
-(``<tool_call>``, ``<function=``, ``<invoke``) count only where a line begins. A call is closed by its end, or behind a whole
-body by text, another call or a natural end of the answer; any other is incomplete, since a call without arguments would mean
-``{}``. Reasoning is not read: there a model considers calls. Nor is text behind calls of the wire's own, or behind an error.
+Code in the text stays text (``code_blocks.py``), and so do calls of unknown tools. Markers that are ordinary letters to a
+model (``<tool_call>``, ``<function=``, ``<invoke``) count only at the start of a line. A call is closed by its end tag or,
+after a whole body, by text, another call or a natural end of the response. Any other call is incomplete, since a call without
+arguments would mean ``{}``. Reasoning is not searched, because models think about calls there. Text after calls on the wire,
+or after an error, is not searched either.
 
-Arguments are not mended, and calls without a marker not guessed. What is held, a head or the arguments of an object that
-names its tool behind them, is bounded by ``limits.arguments_chars``.
+Arguments are not repaired, and calls without a marker are not guessed. Held text (a head, or arguments before the tool's name)
+is limited by ``limits.arguments_chars``.
 
 Source: dialects.md §1.7; quirks.md §4.
 """
@@ -57,11 +58,11 @@ from streamkit.tool_calls.schema import Tools
 from streamkit.tool_calls.text_buffer import TextBuffer
 
 KIND: Final = "call_in_text"
-#: Labels of calls in a text begin here: no index on the wire is as high.
+#: First label for calls found in text. It is higher than any index on the wire.
 FIRST_LABEL: Final = 1 << 32
-#: A key of a call's object, with its quotes, is shorter, in characters; and so is a name.
+#: Maximum length in characters of a key in a call's object, with its quotes, and of a name.
 KEY_CHARS: Final = 256
-#: Long text is read in pieces, so that what each step leaves of it is copied cheaply: a whole answer may be one delta.
+#: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
 PIECE: Final = 2048
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
@@ -78,26 +79,26 @@ class TextCallReader:
     ) -> None:
         self.out: list[Any] = []
         self.block = 0
-        self.natural = False  #: the answer ended by itself, as far as the wire has said
+        self.natural = False  #: whether the wire's stop reason is a natural one
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
         self._choice = choice
-        self._most = limits.arguments_chars + HEAD_CHARS  # characters that are held though they may be no call
-        self.code = CodeTracker()  #: fed each text that is text
+        self._most = limits.arguments_chars + HEAD_CHARS  # maximum number of characters held while they may be no call
+        self.code = CodeTracker()  #: fed with all text outside calls
         self._pending = ""
         self._step: Callable[[], bool] = self._text
-        self._blank: str | None = ""  # white space that is dropped if a call comes next; None: there was text
+        self._blank: str | None = ""  # held white space, dropped if a call follows; None once there was other text
         self._calls = 0
-        self._heads: tuple[Head, ...] = ()  # what the text may be the beginning of
+        self._heads: tuple[Head, ...] = ()  # heads whose beginning the pending text may be
         self._head: Head = next(iter(grammars.heads.values()))[0]
         self._begun = False
-        self._open = False  # a call was begun, and its end was not handed on
+        self._open = False  # a call was begun, and its end was not emitted
         self._held = ""  # the last character of the arguments so far
         self._body = _Body()
 
     # -- feeding ---------------------------------------------------------------------------------------------------
 
     def passes(self, text: str, block: int) -> bool:
-        """Whether a text is text and nothing else, wherever it was cut."""
+        """Return whether a text can't contain any part of a call, however the text was split."""
         if block != self.block or self._step != self._text or self._pending or self._blank is not None:
             return False
         return self._grammars.first_letter.search(text) is None
@@ -116,17 +117,18 @@ class TextCallReader:
                 pass
 
     def say_blank(self) -> None:
-        """White space that is held is text, unless a call came before it."""
+        """Emit held white space as text, unless a call came before it."""
         if self._blank and not self._calls:
             self.out.append(TextDelta(self._blank, self._choice, self.block))
             self._blank = ""
 
     def settle(self, *, closed: bool = True) -> None:
-        """The text is over, or what follows is no text of this block; ``closed``: which ends a call whose body is whole."""
+        """End the text of this block. ``closed``: also end a call whose body is complete."""
         pending, self._pending = self._pending, ""
         if self._step == self._close and self._body.whole and closed:
             self._end()
-        elif self._step == self._parameter and self._body.streams:  # no end of arguments is inside of a string
+        elif self._step == self._parameter and self._body.streams:
+            # the string is still open: even with its last character the call can't look complete
             self._grow(pending)
             self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
@@ -152,7 +154,7 @@ class TextCallReader:
         self.out.append(TextDelta(text, self._choice, self.block))
 
     def _text(self) -> bool:
-        """Text, up to what may begin a call."""
+        """Emit text up to a possible beginning of a call."""
         pending = self._pending
         found = self._grammars.any_marker.search(pending)
         if found is None:
@@ -170,7 +172,7 @@ class TextCallReader:
         return self._go(self._head_of)
 
     def _head_of(self) -> bool:
-        """What may begin a call: decided as soon as it can be."""
+        """Decide, as early as possible, whether the pending text begins a call."""
         window = self._pending[:HEAD_CHARS]
         waits: list[Head] = []
         for head in self._heads:
@@ -180,14 +182,14 @@ class TextCallReader:
                     self._pending = self._pending[found.end() :]
                     return True
             elif found is not None:
-                waits.append(head)  # another may still be found that counts before it
+                waits.append(head)  # an earlier head may still match, and takes precedence
             elif len(window) < HEAD_CHARS and head.beginning.fullmatch(window):
                 waits.append(head)
         self._heads = tuple(waits)
         return not waits and self._no_call()
 
     def _no_call(self) -> bool:
-        """What seemed to begin a call is text, and what stands behind its marker is looked at again."""
+        """Emit a marker that begins no call as text, and search the text after it again."""
         marker = self._grammars.any_marker.match(self._pending)
         size = marker.end() if marker is not None else 1
         self._say(self._pending[:size])
@@ -195,7 +197,7 @@ class TextCallReader:
         return self._go(self._text)
 
     def _accept(self, head: Head, found: re.Match[str]) -> bool:
-        """Whether a head that was found begins a call."""
+        """Return whether a head that matched begins a call."""
         said = found.groupdict()
         call_id, name = said.get("id"), said.get("name")
         if head.name_in_id and call_id is not None:
@@ -227,7 +229,7 @@ class TextCallReader:
         self.out.append(ToolCallDelta(self._label, call_id, name, None, self._choice, anonymous=call_id is None))
 
     def _argue(self, text: str) -> None:
-        """Hand on arguments, all but the last character."""
+        """Emit arguments, except their last character."""
         text = self._held + text
         if len(text) > 1:
             self.out.append(ToolCallDelta(self._label, arguments=text[:-1], choice=self._choice))
@@ -245,20 +247,20 @@ class TextCallReader:
             self.out.append(ToolCallEnded(self._label, self._choice))
 
     def _cut(self) -> None:
-        """No more comes of the call that is open: a client must not take it for one without arguments (L3)."""
+        """Mark the open call as incomplete, so that no client takes it for a call without arguments (law L3)."""
         if self._open:
             self._open = False
             self.out.append(ToolCallEnded(self._label, self._choice, whole=False))
 
     def _close(self) -> bool:
-        """Behind a body, or what is none: what ends the call, or what shows that it is over."""
+        """After a body: find the end tag, or text that shows that the call is over."""
         stripped = self._stripped()
         if stripped is None:
             return self._leave()
         for end in self._head.ends:
             if stripped.startswith(end):
                 self._pending = stripped[len(end) :]
-                if self._body.argued:  # its end says so, though a bracket is missing
+                if self._body.argued:  # the end tag shows that the call is over, even if a bracket is missing
                     self._end()
                 return self._leave()
         if not stripped or unfinished(stripped, self._head.ends) == len(stripped):
@@ -269,14 +271,14 @@ class TextCallReader:
         return self._leave()
 
     def _leave(self) -> bool:
-        """The call is over: ended, if its body is all there."""
+        """Finish the call: ended if its body is complete, else incomplete."""
         if self._body.whole:
             self._end()
         self._cut()
         return self._go(self._after)
 
     def _stripped(self) -> str | None:
-        """What is pending behind white space; None for more of that than is held, which is text."""
+        """Return the pending text without leading white space, or None if there is too much white space to hold."""
         stripped = self._pending.lstrip()
         return stripped if len(self._pending) - len(stripped) <= BLANK_CHARS else None
 
@@ -285,7 +287,7 @@ class TextCallReader:
         return True
 
     def _next_object(self, stripped: str) -> bool:
-        """Behind an object of an array."""
+        """Read on after an object of an array of calls."""
         if stripped[0] == "]":
             self._pending, self._step = stripped[1:], self._after
             return True
@@ -301,7 +303,7 @@ class TextCallReader:
         return True
 
     def _after(self) -> bool:
-        """Behind a call: the end of a section says nothing, and neither does white space."""
+        """After a call: skip the end of a section, and white space."""
         stripped = self._stripped()
         trailers = self._grammars.trailers
         if stripped is None:
@@ -321,12 +323,12 @@ class TextCallReader:
         return not self._begun and self._body.raw.chars > self._most
 
     def _keep(self, text: str) -> None:
-        """Keep the text of what may turn out to be no call."""
+        """Keep the original text while this may be no call."""
         if not self._begun:
             self._body.raw.append(text)
 
     def _object(self) -> bool:
-        """Between members: a key, what stands around it, or the end of the object."""
+        """Read between members: a key, the text around a key, or the end of the object."""
         pending = self._pending.lstrip(" \t\r\n,")
         self._keep(self._pending[: len(self._pending) - len(pending)])
         self._pending = pending
@@ -356,12 +358,12 @@ class TextCallReader:
         body = self._body
         body.key, body.value = key[0], JSONValue()
         body.is_arguments = body.key in ARGUMENTS and not body.argued
-        if body.is_arguments and body.name and not self._begun:  # with the tool's name known, they make it a call
+        if body.is_arguments and body.name and not self._begun:  # with the tool's name known, arguments make it a call
             self._begin(body.name)
         return self._go(self._in_value)
 
     def _in_value(self) -> bool:
-        """A member's value: the name, the arguments, or something else."""
+        """Read the value of a member: the name, the arguments, or another value."""
         body, pending = self._body, self._pending
         if not self._begun:
             pending = pending[: max(self._most - body.raw.chars, 0) + 1]
@@ -376,7 +378,7 @@ class TextCallReader:
         return self._value_end()
 
     def _take(self, text: str) -> None:
-        """A piece of a value."""
+        """Take a piece of a value."""
         body = self._body
         if body.is_arguments and self._begun and body.value.kind in {"object", "array"}:
             self._argue(text)
@@ -398,7 +400,7 @@ class TextCallReader:
             if name is None or len(text) > KEY_CHARS or not self._tools.has(name[0]):
                 return self._reject()
             body.name = name[0]
-            if body.argued:  # they came first
+            if body.argued:  # the arguments came before the name
                 self._begin(name[0])
                 self._argue(self._arguments(body.early))
                 body.early = ""
@@ -411,7 +413,7 @@ class TextCallReader:
         return True
 
     def _reject(self) -> bool:
-        """It is no call. What is long is not read again, so that no text is read more than a few times."""
+        """Treat the object as text. Long text is not searched again, so that no text is read more than a few times."""
         if self._begun:
             return self._go(self._close)
         raw = self._body.raw.take()
@@ -422,7 +424,7 @@ class TextCallReader:
         return self._go(self._text)
 
     def _arguments(self, text: str) -> str:
-        """Argument text of a value that was gathered: a string holds it, ``null`` means none."""
+        """Return the argument text of a complete value: the content of a string, nothing for ``null``, else the text."""
         found = _string(text)
         if found is None:
             return "" if text.strip() == "null" else text
@@ -434,7 +436,7 @@ class TextCallReader:
     # -- a JSON value ----------------------------------------------------------------------------------------------
 
     def _json(self) -> bool:
-        """Arguments behind a name."""
+        """Read JSON arguments after a name."""
         body = self._body
         if not body.value.kind:
             self._pending = self._pending.lstrip()
@@ -458,7 +460,7 @@ class TextCallReader:
     # -- parameters between tags -----------------------------------------------------------------------------------
 
     def _parameters(self) -> bool:
-        """Between parameters: the next one, or the end of the call."""
+        """Read between parameters: the next parameter, or the end of the call."""
         tags, body = cast("Tags", self._head.tags), self._body
         pending = self._pending = self._pending.lstrip()
         if pending.startswith(tags.end):
@@ -485,7 +487,7 @@ class TextCallReader:
         return self._go(self._parameter)
 
     def _parameter(self) -> bool:
-        """The value of a parameter, up to the tag that closes it."""
+        """Read the value of a parameter, up to its closing tag."""
         tags, body = cast("Tags", self._head.tags), self._body
         if tags.pads and body.first and self._pending:
             body.first = False
@@ -515,26 +517,26 @@ class TextCallReader:
 
 
 class _Body:
-    """What is known of a body while it is read."""
+    """The state of a call's body while it is read."""
 
     def __init__(self) -> None:
         self.name = ""
-        self.whole = False  #: it is all there: only what ends the call is missing
+        self.whole = False  #: the body is complete; only the end tag is missing
         self.value = JSONValue()
         self.key = ""
         self.is_arguments = False
-        self.argued = False  #: arguments, or a parameter, came
+        self.argued = False  #: arguments or a parameter were read
         self.early = ""  #: arguments that came before the name
         self.gathered = TextBuffer()
         self.types: frozenset[str] = frozenset()
-        self.is_json = False  #: the model says that the parameter is no string
-        self.streams = False  #: the parameter's text is handed on as it comes
+        self.is_json = False  #: the model marked the parameter as JSON, not a string
+        self.streams = False  #: the parameter's text is emitted as it arrives
         self.first = False
-        self.raw = TextBuffer()  #: the text of what may turn out to be no call
+        self.raw = TextBuffer()  #: the original text while this may be no call
 
 
 def _string(text: str) -> tuple[str, int] | None:
-    """The JSON string that a text begins with, and where it ends; None if it has not ended, or is none."""
+    """Return the JSON string at the start of a text, and the offset of its end; None if it is incomplete or no string."""
     try:
         return _decode(text) if text.startswith('"') else None
     except ValueError:
@@ -542,7 +544,7 @@ def _string(text: str) -> tuple[str, int] | None:
 
 
 class TextCallFinder(InTextMachine):
-    """Machine of ``find_text_calls``."""
+    """The machine of ``find_text_calls``."""
 
     def __init__(
         self,
@@ -555,7 +557,7 @@ class TextCallFinder(InTextMachine):
         super().__init__(report)
         self._grammars, self._tools, self._limits = grammars, tools, limits
         self._failed = False
-        self._readers: dict[int, TextCallReader | None] = {}  # None: the wire brings the calls of this choice itself
+        self._readers: dict[int, TextCallReader | None] = {}  # None: this choice has calls on the wire
 
     def failed(self, out: list[Any]) -> None:
         for reader in self._readers.values():
@@ -572,10 +574,10 @@ class TextCallFinder(InTextMachine):
         model: Any = event
         kind = type(event)
         if kind is ProviderFailed and not self._failed:
-            self.release(out)  # what is held was said before
+            self.release(out)  # held text precedes the error
             self._failed = True
         elif self._failed:
-            pass  # what follows an error is no answer
+            pass  # events after an error pass unread
         elif kind is TextDelta:
             reader = self._reader(model.choice)
             if reader is not None:
@@ -583,7 +585,7 @@ class TextCallFinder(InTextMachine):
                 self._drain(reader, out)
                 return
         elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:
-            reader.say_blank()  # what an aside says may be of that text
+            reader.say_blank()  # the aside may belong to the held text
             self._drain(reader, out)
         elif kind is StopReasonSeen and (reader := self._readers.get(model.choice)) is not None:
             reader.natural = model.reason in NATURAL
@@ -611,12 +613,12 @@ class TextCallFinder(InTextMachine):
 def find_text_calls(
     *grammars: TextCalls, tools: Tools | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[WireEvent], list[WireEvent]]:
-    """The stage before ``accumulate_tool_calls`` that reads calls which the model wrote into its text, as calls.
+    """Create the stage before ``accumulate_tool_calls`` that turns calls in the model's text into tool calls.
 
-    ``grammars`` name the ways to write them: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``, ``claude``,
-    ``mistral``, ``llama``. Given the request's ``tools``, a name that is none of theirs stays text, and the schemas say of
-    what type parameters between tags are. Behind ``split_thinking``, where both are wanted. Each call is one repair,
-    ``call_in_text``. Raises UsageError for no grammar or an unknown one.
+    ``grammars`` are the syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``,
+    ``claude``, ``mistral``, ``llama``. With the request's ``tools``, a call of an unknown name stays text, and the schemas
+    define the types of parameters between tags. Put this stage after ``split_thinking`` if you use both. Each call counts as
+    one repair, ``call_in_text``. Raise UsageError for no grammar or an unknown one.
     """
     if not grammars or not set(grammars) <= GRAMMARS.keys():
         raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")

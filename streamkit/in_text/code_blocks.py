@@ -1,11 +1,11 @@
-"""Where the text of an answer is code: Markdown's fences, spans and indented lines, while the text grows.
+"""Track whether growing text is inside code: Markdown's fences, spans and indented lines.
 
-Theory: text is read once, by line ends, runs of backticks or tildes, and what is between. What is kept is the beginning of the
-line, as long as it may still open a fence, and which fence or span is open.
+Text is read once, split into line ends, runs of backticks or tildes, and the text between. The state is the start of the line,
+while a fence may still open in it, and the open fence or span.
 
-Rules (CommonMark, doubts decided for code): a fence opens with three or more backticks or tildes that begin a line, white
-space, list and quote marks aside, and closes with a line of at least as many. A span opens with a run of backticks and closes
-with one as long, or at a blank line. A line that begins with four spaces or a tab is code to its end.
+The rules are CommonMark's; doubtful text counts as code. A fence opens with three or more backticks or tildes at the start of
+a line, after white space, list marks and quote marks, and closes with a line of at least as many. A span opens with a run of
+backticks and closes with a run of the same length, or at a blank line. A line that begins with four spaces or a tab is code.
 
 Source: CommonMark 0.31 §4.4, §4.5, §6.1.
 """
@@ -16,17 +16,17 @@ import re
 from typing import Final
 
 _PIECES: Final = re.compile(r"\n|`+|~+|[^\n`~]+")
-#: What may stand in front of a fence.
+#: White space, list marks and quote marks before a fence.
 _MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")
-#: The same, which may go on.
+#: The same, perhaps with an incomplete list number at the end.
 _MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")
-#: The longest beginning of a line that is looked at for a fence.
+#: Maximum length of a line's start that is searched for a fence.
 LINE_CHARS: Final = 80
 FENCE: Final = 3
 
 
 class CodeTracker:
-    """Fed the text as it comes; says whether what comes next is code, and whether it begins a line."""
+    """Takes text as it arrives, and reports whether the next text is code and whether it begins a line."""
 
     __slots__ = ("_blank", "_closing", "_fence", "_fence_line", "_indented", "_run", "_span", "_start")
 
@@ -34,11 +34,11 @@ class CodeTracker:
         self._start: str | None = ""  # the line so far; None: no fence can open in it
         self._blank = True  # the line so far is white space
         self._indented = False  # the line begins with four spaces or a tab
-        self._run = ""  # backticks or tildes at the end, which may go on
-        self._fence = ""  # what opened the block of code
-        self._fence_line = False  # the line that did is not over
+        self._run = ""  # backticks or tildes at the end, which may continue
+        self._fence = ""  # the run that opened the current fence
+        self._fence_line = False  # still in the line that opened the fence
         self._closing = False  # the line so far closes the fence
-        self._span = 0  # backticks that opened a span
+        self._span = 0  # number of backticks that opened a span
 
     @property
     def in_code(self) -> bool:
@@ -47,7 +47,7 @@ class CodeTracker:
 
     @property
     def begins_line(self) -> bool:
-        """Whether nothing but a few spaces stands in the line yet."""
+        """True if the line has at most a few spaces so far."""
         self._settle()
         return self._blank and self._start is not None and self._start.isascii() and not self._start.strip(" ")
 
@@ -87,12 +87,13 @@ class CodeTracker:
         self._start, self._blank, self._indented = "", True, False
 
     def _settle(self) -> None:
-        """What a run means, now that it is over."""
+        """Interpret the last run of backticks or tildes, now that it is complete."""
         run, self._run = self._run, ""
         if not run:
             return
         opens = len(run) >= FENCE and self._start is not None and _MARKS.fullmatch(self._start) is not None
-        if self._fence_line and run[0] == "`" == self._fence[0]:  # no fence has a backtick behind it: it was a span
+        # a backtick fence has no backtick after it in its line, so this was a span
+        if self._fence_line and run[0] == "`" == self._fence[0]:
             self._fence, self._fence_line, self._span = "", False, len(self._fence)
         if self._fence:
             self._closing = opens and run.startswith(self._fence)

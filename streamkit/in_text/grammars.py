@@ -1,13 +1,13 @@
-"""How models were trained to write a call, as data: what begins one, where its name and its arguments stand, what ends it.
+"""The syntaxes in which models were trained to write calls, as data: the beginning, the name, the arguments and the end.
 
-Theory: a call has a *head*, from a marker to its arguments, and a *body*. A head is a few literals with white space and a name
-between them, so that it can be told of any beginning whether it may still become one. A body is a JSON value, an object with
-``name`` and ``arguments``, or parameters between tags.
+A call has a *head*, from a marker to its arguments, and a *body*. A head is a few literals with white space and a name between
+them, so any text can be tested for being the beginning of a head. A body is a JSON value, an object with ``name`` and
+``arguments``, or parameters between tags.
 
-Each grammar is that of the models' own chat templates: what they write when nobody parses it.
+Each grammar follows the models' chat templates: it is the output that a server without a parser passes on.
 
 Source: the chat templates on the model cards of Hermes, Qwen3 and Qwen3-Coder, GLM-4.5, Kimi-K2, DeepSeek V3 to V4,
-MiniMax-M2, Mistral's and Meta's; the forms in which Claude's calls leak (anthropics/claude-code#77061).
+MiniMax-M2, Mistral's and Meta's; the leaked forms of Claude's calls (anthropics/claude-code#77061).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from attrs import evolve, frozen
 
 from streamkit.policy import TextCalls
 
-#: A head is shorter, in characters.
+#: Maximum length of a head in characters.
 HEAD_CHARS: Final = 512
 _WORD: Final = "[^\\s<>\"'{}\\[\\]|｜`=]"
 
 
 @frozen
 class Slot:
-    """Letters of one kind, at least ``least`` and at most ``most``, under a name or not."""
+    """Between ``least`` and ``most`` characters that match ``letters``, as a group with ``name`` if that is set."""
 
     letters: str
     least: int
@@ -49,17 +49,17 @@ CALL_ID: Final = Slot(r"[^\s<>|\[\]{}]", 1, 200, "id")
 
 @frozen
 class Tags:
-    """Parameters between tags."""
+    """The syntax of parameters between tags."""
 
-    begin: str  #: what begins a parameter, in front of its name
-    rest: str  #: a pattern from there to the value, the name as ``key``
-    close: str  #: what ends a value
-    end: str  #: what ends the call
-    pads: bool = False  #: a line end on either side of a value is not part of it
+    begin: str  #: the text before a parameter's name
+    rest: str  #: a pattern from there to the value, with the name as ``key``
+    close: str  #: the end of a value
+    end: str  #: the end of the call
+    pads: bool = False  #: a line end before and after a value is not part of the value
 
     @cached_property
     def head(self) -> re.Pattern[str]:
-        """What stands in front of a value."""
+        """The pattern before a value."""
         return re.compile(re.escape(self.begin) + self.rest)
 
 
@@ -68,30 +68,30 @@ Body: TypeAlias = Literal["json", "object", "objects", "tags"]
 
 @frozen
 class Head:
-    """One way in which a call begins."""
+    """One form of the beginning of a call."""
 
     parts: tuple[Part, ...]
     body: Body
-    #: A literal behind the head that belongs to the body.
+    #: A literal after the head that belongs to the body.
     peek: str = ""
-    #: What ends a call behind its body; a call whose body is whole needs none where text or another call follows.
+    #: The end tags of a call. A call with a complete body needs none if text or another call follows.
     ends: tuple[str, ...] = ()
     tags: Tags | None = None
     #: The name is part of the id: ``functions.NAME:0``.
     name_in_id: bool = False
-    #: Whether it counts only where a line begins: for markers that are letters to the model, and no token of their own.
+    #: True if the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
     own_line: bool = False
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The head."""
+        """The pattern of the head."""
         peek = f"(?={re.escape(self.peek)})" if self.peek else ""
         parts = [re.escape(part) if isinstance(part, str) else part.whole for part in self.parts]
         return re.compile("".join(parts) + peek)
 
     @cached_property
     def beginning(self) -> re.Pattern[str]:
-        """Any beginning of the head, the whole included."""
+        """The pattern of any beginning of the head, including the whole head."""
         pattern = ""
         for part in reversed((*self.parts, self.peek)):
             if isinstance(part, Slot):
@@ -105,20 +105,20 @@ class Head:
 
 @frozen
 class Grammar:
-    """How one family of models writes calls into its text: the heads that a call may begin with."""
+    """How one family of models writes calls into its text: the heads that may begin a call."""
 
     heads: tuple[Head, ...]
-    #: What stands behind calls and says nothing: the end of a section.
+    #: Texts without meaning after calls: the end of a section.
     trailers: tuple[str, ...] = ()
 
 
 def _in_sections(sections: Iterable[str], head: Head) -> tuple[Head, ...]:
-    """A head behind each opening of a section, and alone: for the second call, and for models that forget it."""
+    """Return a head after each opening of a section, and alone: for a second call, and for models that omit the section."""
     return *(evolve(head, parts=(section, SPACE, *head.parts)) for section in sections), head
 
 
 def _xml(sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False) -> Grammar:
-    """``<invoke name="…"><parameter name="…">…</parameter></invoke>``, in a section or not."""
+    """Return the grammar of ``<invoke name="…"><parameter name="…">…</parameter></invoke>``, inside a section or not."""
     tags = Tags(
         f'<{prefix}parameter name="',
         r'(?P<key>[^"<>]{1,128})"(?:\s+string="(?P<string>true|false)")?[^<>]*>',
@@ -167,7 +167,7 @@ GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {
         ),
         Grammar(_in_sections(_DEEPSEEK, Head(_DEEPSEEK_V31, "json", ends=_DEEPSEEK_ENDS))),
         _xml(("｜DSML｜function_calls", "｜DSML｜tool_calls"), "｜DSML｜"),  # V3.2 and V4
-        _xml(("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),  # V4, seen so
+        _xml(("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),  # V4, as seen in practice
     ),
     "minimax": _xml(("minimax:tool_call",), own_line=True),
     "claude": _together(
@@ -193,18 +193,18 @@ GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {
 
 @frozen
 class GrammarSet:
-    """Several grammars, to look for at once."""
+    """Several grammars that are searched for together."""
 
     grammars: tuple[Grammar, ...]
 
     @classmethod
     def named(cls, names: Iterable[TextCalls]) -> GrammarSet:
-        """Raises KeyError for a name that is none."""
+        """Return the set of these grammars. Raise KeyError for an unknown name."""
         return cls(tuple(GRAMMARS[name] for name in dict.fromkeys(names)))
 
     @cached_property
     def heads(self) -> Mapping[str, tuple[Head, ...]]:
-        """By their markers, the literals that they begin with, in the order in which they count."""
+        """The heads by marker, which is the literal that they begin with, in order of precedence."""
         found: dict[str, list[Head]] = {}
         for grammar in self.grammars:
             for head in grammar.heads:

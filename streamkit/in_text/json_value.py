@@ -1,7 +1,7 @@
-"""Where a JSON value ends that stands in a text, while the text grows.
+"""Find the end of a JSON value in growing text.
 
-Brackets and strings are walked, each character once; whether the value is JSON is for ``check_json`` to say. A character that
-no JSON has outside of strings is a fault, since a value that is not closed would otherwise take all text behind it.
+Brackets and strings are scanned, each character once; ``check_json`` validates the value later. A character that JSON never
+has outside strings is a fault, since an unclosed value would otherwise take all text after it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _scalar: Final = runs(r"[\w.+-]*")
 
 
 class JSONValue:
-    """Finds the end of one value, which begins with the first character that it is fed."""
+    """Finds the end of one value, which begins with the first character fed."""
 
     __slots__ = ("_depth", "_escaped", "_in_string", "done", "faulty", "kind")
 
     def __init__(self) -> None:
         self.done = False
         self.faulty = False
-        self.kind = ""  #: ``object``, ``array``, ``string`` or ``scalar``, once a character came
+        self.kind = ""  #: ``object``, ``array``, ``string`` or ``scalar``; empty before the first character
         self._depth = 0
         self._in_string = False
         self._escaped = False
 
     def feed(self, text: str) -> int:
-        """How many characters of ``text`` belong to the value. Fewer than all: it is ``done``, or ``faulty`` there."""
+        """Return how many characters belong to the value. If not all do, the value is ``done`` or ``faulty`` there."""
         at, size = 0, len(text)
         if not self.kind and text:
             self.kind = {"{": "object", "[": "array", '"': "string"}.get(text[0], "scalar")

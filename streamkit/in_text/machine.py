@@ -1,4 +1,4 @@
-"""What the machines that read the text of an answer share: what comes of one event, and the end of reading at a fault."""
+"""The base of machines that read the text of a response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamkit.report import StreamReport
 
 
 class InTextMachine(Link):
-    """Machine: wire events to wire events."""
+    """A machine from wire events to wire events."""
 
     reads_texts = True
 
@@ -41,15 +41,15 @@ class InTextMachine(Link):
         for event in out:
             self.emit(event)
 
-    # What a machine defines.
+    # Methods that subclasses define.
 
     def take(self, event: Any, out: list[Any]) -> None:
-        """Read one event, and append what comes of it."""
+        """Read one event, and append the resulting events."""
         raise NotImplementedError
 
     def failed(self, out: list[Any]) -> None:
-        """The reading failed: append what came of the event at fault until then."""
+        """Append the results of the failing event from before the error."""
 
     def release(self, out: list[Any]) -> None:
-        """Nothing more comes: append what is held."""
+        """End the input: append the held events."""
         raise NotImplementedError

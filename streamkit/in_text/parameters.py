@@ -1,8 +1,8 @@
-"""The tools of a request as calls in a text need them: which names there are, and of what type each parameter is.
+"""The tools of a request, as needed for calls in text: the known names, and the type of each parameter.
 
-A parameter between tags is letters. What JSON it stands for is for the tool's schema to say: of type string it is that text,
-of another type the text is its JSON, where it is JSON of that type; else it is a string, so that nothing is lost and the
-verdict of ``check_json`` with schemas says so. Without a schema every value is a string.
+A parameter between tags is plain text. The tool's schema defines its JSON: for type string it is that text as a string. For
+another type it is the text itself, if that is JSON of the type. Otherwise it is a string, so nothing is lost, and
+``check_json`` with schemas reports the wrong type. Without a schema every value is a string.
 
 Source: JSON Schema 2020-12 (validation) §6.1.1.
 """
@@ -19,16 +19,16 @@ from streamkit.text.identifiers import portable_name
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.schema import Tools, ToolSchemas, definition
 
-#: A name of a tool, where it is not known which there are.
+#: A plausible tool name, used if the request's tools are not known.
 _NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
 STRING: Final = frozenset({"string"})
-#: The roots that ``JSONScanner`` tells apart, by the schema's types.
+#: The type of root that ``JSONScanner`` reports for each schema type.
 _ROOTS: Final = {"object": "object", "array": "array", "number": "number", "integer": "number"}
 _FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
 
 
 class OfferedTools:
-    """The tools of a request. Where they are not known, any name may be one."""
+    """The tools of a request. If they are not known, any plausible name is accepted."""
 
     def __init__(self, tools: Tools | None) -> None:
         self._schemas: dict[str, Any] | ToolSchemas | None = None
@@ -38,18 +38,18 @@ class OfferedTools:
             self._schemas = {}
             for tool in tools:
                 if isinstance(tool, Tool) and tool.kind == "server":
-                    continue  # its provider runs it
+                    continue  # the provider runs it
                 name, schema = (tool.name, tool.parameters) if isinstance(tool, Tool) else definition(tool)
                 if isinstance(tool, Tool) and tool.kind == "custom":
                     schema = _FREE_TEXT
                 self._schemas[name] = schema
-                self._schemas.setdefault(portable_name(name), schema)  # as an upstream may have been told
+                self._schemas.setdefault(portable_name(name), schema)  # the name that the provider may have received
 
     def has(self, name: str) -> bool:
         return _NAME.fullmatch(name) is not None if self._schemas is None else name in self._schemas
 
     def types(self, name: str, parameter: str) -> frozenset[str]:
-        """The JSON types that a parameter may have; of an unknown one ``string``."""
+        """Return the JSON types that a parameter may have; ``string`` for an unknown parameter."""
         if self._schemas is None:
             return STRING
         schema = self._schemas.schema(name) if isinstance(self._schemas, ToolSchemas) else self._schemas[name]
@@ -59,7 +59,7 @@ class OfferedTools:
 
 
 def _types(schema: Any, depth: int = 4) -> frozenset[str]:
-    """What a schema says of types: its own word, or those of its alternatives."""
+    """Return the types that a schema names, in itself or in its alternatives."""
     if not isinstance(schema, Mapping) or not depth:
         return frozenset()
     said = schema.get("type")
@@ -76,7 +76,7 @@ def _types(schema: Any, depth: int = 4) -> frozenset[str]:
 
 
 def json_of(text: str, types: frozenset[str], depth: int) -> str:
-    """The JSON that a parameter's text stands for. A JSON value of its type keeps its spelling."""
+    """Return the JSON for a parameter's text. A JSON value of the right type keeps its spelling."""
     value = text.strip()
     if "boolean" in types and value.lower() in {"true", "false"}:
         return value.lower()
@@ -87,18 +87,18 @@ def json_of(text: str, types: frozenset[str], depth: int) -> str:
 
 
 def json_or_text(text: str, depth: int) -> str:
-    """The text itself if it is JSON, as it stands there; else a string."""
+    """Return the text unchanged if it is JSON, else as a JSON string."""
     value = text.strip()
     return value if _root(value, depth) is not None else quoted(text)
 
 
 def _root(value: str, depth: int) -> str | None:
-    """What kind of JSON value a text is; None for none."""
+    """Return the type of a JSON value, or None for text that is not JSON."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(value)
     return scanner.root if value and scanner.finish() == "complete" else None
 
 
 def quoted(text: str) -> str:
-    """A text as a JSON string, with its letters as they are."""
+    """Return a text as a JSON string, without escaping non-ASCII characters."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,19 +1,19 @@
-"""Thinking that stands in the text between tags, as reasoning.
+"""Turn thinking between tags in the text into reasoning.
 
-A server that does not know its model's tags hands on ``<think>…</think>`` as content. Clients then show the thoughts as the
-answer, or send them back as one.
+A server that does not know its model's tags sends ``<think>…</think>`` as content. Clients then show the thinking as the
+response, or send it back as one.
 
-Tags count at the start of a choice only, white space aside. Up to the closing tag everything is reasoning; white space behind
-either tag is dropped, and so are blank thoughts. Thoughts that the end cuts off stay reasoning. A closing tag at the
-beginning, from servers that cut thoughts off themselves, is dropped. No tag counts behind reasoning, a refusal, a call or
-text in another block.
+Tags count only at the start of a choice, after white space at most. Everything up to the closing tag is reasoning. White space
+after either tag is dropped, and so is blank thinking. Thinking truncated by the end stays reasoning. A closing tag at the
+start, from servers that removed the thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another
+block.
 
-Some templates write the opening tag into the prompt, so that only the closing tag comes. That can't be told from an answer
-without holding all of it back, so it is a mode of its own, ``opened``: the text is reasoning from the first letter on, up to
-the closing tag, or to the end if none comes. Memory is one tag and a little white space.
+Some templates write the opening tag into the prompt, so only the closing tag arrives. Such thinking can't be told from a
+response without holding back the whole text. So this is a separate mode, ``opened``: the text is reasoning from its first
+character to the closing tag, or to the end if there is none. Memory: one tag and a little white space.
 
 Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
-Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); ``<thinking>`` is seen of several.
+Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); several models write ``<thinking>``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streamkit.in_text.machine import InTextMachine
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 
-#: Each opening tag and what closes it.
+#: Each opening tag with its closing tag.
 TAGS: Final = {
     "<think>": "</think>",
     "<thinking>": "</thinking>",
@@ -49,9 +49,9 @@ TAGS: Final = {
 }
 OPENING: Final = tuple(TAGS)
 CLOSING: Final = tuple(TAGS.values())
-#: White space in front of a tag, in characters; behind more of it no tag counts.
+#: Maximum number of white-space characters before a tag; after more, no tag counts.
 BLANK_CHARS: Final = 256
-#: Events that wait behind held text; more pass it.
+#: Maximum number of events that wait after held text; further events are emitted before it.
 QUEUED: Final = 1024
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]
@@ -60,7 +60,7 @@ _OTHER: Final = frozenset({RefusalDelta, MediaGenerated, ToolCallDelta})
 
 
 def unfinished(text: str, tags: tuple[str, ...]) -> int:
-    """How many characters at the end of ``text`` may be the beginning of one of ``tags``."""
+    """Return how many characters at the end of ``text`` may be the beginning of one of ``tags``."""
     longest = max(map(len, tags), default=1) - 1
     first = {tag[0] for tag in tags}
     for at in range(max(0, len(text) - longest), len(text)):
@@ -73,20 +73,20 @@ def unfinished(text: str, tags: tuple[str, ...]) -> int:
 
 @define
 class _Choice:
-    """What is known of a choice whose text is not settled."""
+    """The state of a choice whose text may still hold thinking."""
 
     state: Literal["start", "thinking", "behind"] = "start"
     held: str = ""  #: the beginning of the text, or of a closing tag
-    #: The deltas that are held, and asides that came behind them, in their order.
+    #: The held deltas, and the asides after them, in order.
     queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
-    block: int = 0  #: that of ``held``
+    block: int = 0  #: the block of ``held``
     closing: tuple[str, ...] = CLOSING
-    eats_blank: bool = True  #: no thought came yet
-    reasoned: bool = False  #: reasoning came in a place of its own
+    eats_blank: bool = True  #: no thinking has arrived yet
+    reasoned: bool = False  #: reasoning arrived in its own field
 
 
 class ThinkSplitter(InTextMachine):
-    """Machine of ``split_thinking``."""
+    """The machine of ``split_thinking``."""
 
     def __init__(self, *, mode: ThinkMode = "tags", report: StreamReport | None = None) -> None:
         super().__init__(report)
@@ -98,7 +98,7 @@ class ThinkSplitter(InTextMachine):
 
     def take(self, event: WireEvent, out: list[Any]) -> None:
         self._out = out
-        # what follows an error is no answer
+        # events after an error pass unread
         if self._failed or (type(event) is TextDelta and event.choice in self._settled):
             out.append(event)
         elif type(event) is TextDelta:
@@ -117,16 +117,16 @@ class ThinkSplitter(InTextMachine):
         if choice is not None and choice not in self._settled:
             begun = self._open.get(choice)
             if isinstance(event, Aside) and begun is not None and begun.held and len(begun.queue) < QUEUED:
-                begun.queue.append(event)  # what it says may be of the text that is held
+                begun.queue.append(event)  # the aside may belong to the held text
                 return
             self._note(choice, event)
         elif type(event) is ProviderFailed:
-            self._release_all()  # what is held was said before
+            self._release_all()  # held text precedes the error
             self._failed = True
         self._out.append(event)
 
     def _note(self, number: int, event: Any) -> None:
-        """Note what came beside text: reasoning in its own place, or what ends the start of the choice."""
+        """Note an event other than text: reasoning in its own field, or an event that ends the start of the choice."""
         kind = type(event)
         if kind in _REASONED:
             if not getattr(event, "text", "-").strip():
@@ -136,7 +136,7 @@ class ThinkSplitter(InTextMachine):
             return
         choice = self._open.get(number)
         if choice is None:
-            self._settled.add(number)  # nothing but thinking may come before a call, and none did
+            self._settled.add(number)  # thinking in text can only come first, and there was none
             return
         self._release(choice)
         if choice.state != "thinking" and kind in _OTHER:
@@ -152,7 +152,7 @@ class ThinkSplitter(InTextMachine):
         self._open.clear()
 
     def _release(self, choice: _Choice) -> None:
-        """Hand on what is held, as what it is."""
+        """Emit the held events unchanged."""
         choice.held = ""
         self._out += choice.queue
         choice.queue.clear()
@@ -177,7 +177,7 @@ class ThinkSplitter(InTextMachine):
             self._out.append(TextDelta(text, number, choice.block))
 
     def _begun(self, choice: _Choice, delta: TextDelta, text: str) -> str:
-        """The beginning of a choice's text, ``delta`` the last of it; gives what stands behind a tag, if one is there."""
+        """Read the start of a choice's text, ending with ``delta``. Return the text after a tag, or "" if there is none."""
         stripped = text.lstrip()
         blank = len(text) - len(stripped)
         if blank <= BLANK_CHARS:
@@ -203,12 +203,12 @@ class ThinkSplitter(InTextMachine):
         return ""
 
     def _drop_text(self, choice: _Choice) -> None:
-        """What is held was a tag, or is handed on otherwise: asides are all that is left of it."""
+        """Drop the held text, which was a tag or is emitted in another form, and emit the asides."""
         self._out += [event for event in choice.queue if isinstance(event, Aside)]
         choice.queue.clear()
 
     def _thought(self, number: int, choice: _Choice, text: str) -> str:
-        """Thoughts; gives what stands behind the closing tag, if it came."""
+        """Emit thinking. Return the text after the closing tag, or "" if that has not arrived."""
         self._drop_text(choice)
         if choice.eats_blank:
             text = text.lstrip()
@@ -229,10 +229,10 @@ class ThinkSplitter(InTextMachine):
 
 
 def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[WireEvent]]:
-    """The stage behind ``decode`` that reads thinking between tags (``<think>…</think>``) as reasoning.
+    """Create the stage after ``decode`` that turns thinking between tags (``<think>…</think>``) into reasoning.
 
-    Only tags at the start of a choice count. ``mode="opened"`` is for servers whose template opens the tag in the prompt: text
-    is then reasoning from its first letter up to the closing tag. Each choice with such thinking is one repair,
-    ``thinking_in_text``.
+    Only tags at the start of a choice count. ``mode="opened"`` is for servers whose template writes the opening tag into the
+    prompt: the text is then reasoning from its first character to the closing tag. Each choice with such thinking counts as
+    one repair, ``thinking_in_text``.
     """
     return stage_within("wire events", "split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))

@@ -20,12 +20,12 @@ from streamkit.events import ReasoningDelta, RefusalDelta, ResponseFinished, Str
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
 from streamkit.pipeline import Stage
+from streamkit.read_options import ReadOptions
+from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
 from streamkit.testing.cuts import cuts, single_cuts
 from streamkit.testing.drive import drive_machine
 from streamkit.testing.normal import joined
-from streamkit.tool_calls.accumulate import accumulate_tool_calls
-from streamkit.tool_calls.check import check_json
 
 #: A member that no dialect has, and a value that nothing else has.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
@@ -116,12 +116,7 @@ def _numbered() -> Callable[[str], str]:
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
     """Those of ``transcode``."""
-    return [
-        Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report)),
-        Stage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
-        accumulate_tool_calls(make_id=_numbered()),
-        check_json(),
-    ]
+    return reading_stages(dialect, None, ReadOptions(make_id=_numbered()), join=False)
 
 
 def _read(dialect: Dialect, reads: list[bytes]) -> _Reading:

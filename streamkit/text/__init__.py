@@ -1,1 +1,1 @@
-"""Text from elsewhere, made fit to be shown, and the names that are made where none came."""
+"""Make text from outside safe to show, and make ids and names."""

@@ -1,7 +1,7 @@
-"""Ids and names: made for what came without one, and made again for a dialect that refuses what came.
+"""Make ids and names, where there is none or where a dialect rejects the existing one.
 
-What is made again is a hash of what it was and of nothing else: a call, its result and every later request get the same one
-without a table being kept, on any machine. What already fits stays as it is, so a second pass changes nothing.
+A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same one, on any
+machine, without a table. A valid one stays unchanged, so a second pass changes nothing.
 
 Source: dialects.md §7.3.
 """
@@ -15,40 +15,41 @@ import string
 from typing import Final
 
 BASE62 = string.digits + string.ascii_letters
-#: One of them for each byte.
+#: One base-62 character for each byte value.
 _OF_BYTES: Final = (5 * BASE62).encode()[:256]
 
 
 def random_id(prefix: str) -> str:
-    """An id nobody else has: ``prefix`` and 22 base-62 characters. The default maker of ids.
+    """Return a unique id: ``prefix`` and 22 base-62 characters. This is the default maker of ids.
 
-    Ids must be unique across turns, or results find the wrong call (quirks.md 34). Each byte stands for a character, eight of
-    which are a quarter more likely than the others: 124 bits at least, in a sixth of the time of an even number's digits.
+    Ids must be unique across turns, or tool results match the wrong call (quirks.md 34). Each random byte gives one character;
+    eight characters are a quarter more likely than the others. The id has at least 124 random bits, and takes a sixth of the
+    time of converting a number to base 62.
     """
     return prefix + secrets.token_bytes(22).translate(_OF_BYTES).decode()
 
 
-#: What Mistral's API accepts as the id of a call, in a response and when it comes back (dialects.md §6.3).
+#: The form of a call id that Mistral's API accepts, in a response and in a later request (dialects.md §6.3).
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def nine_characters(call_id: str) -> str:
-    """An id of nine letters and digits: ``call_id`` itself if it is one, else a hash, which two ids share once in 10^16."""
+    """Return ``call_id`` if it has nine letters and digits, else a nine-character hash. Hashes collide once in 10^16."""
     return call_id if NINE.fullmatch(call_id) else hashed(call_id, 9)
 
 
-#: Ids that every dialect but Mistral's takes.
+#: Ids that every dialect but Mistral's accepts.
 PORTABLE_IDS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-#: Names of tools that every dialect takes.
+#: Tool names that every dialect accepts.
 PORTABLE_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NAME_CHARS: Final = 64
 _NAME_HASH: Final = 8
 
 
 def portable_id(call_id: str, fits: re.Pattern[str] = PORTABLE_IDS) -> str:
-    """``call_id`` itself if it ``fits``, else ``call_`` and a hash of it: 22 base-62 characters.
+    """Return ``call_id`` if it ``fits``, else ``call_`` and a hash of 22 base-62 characters.
 
-    Nine such characters where that does not fit either, as in Mistral's dialect (``NINE``).
+    If that does not fit either, as in Mistral's dialect (``NINE``), return nine characters.
     """
     if fits.fullmatch(call_id):
         return call_id
@@ -57,9 +58,9 @@ def portable_id(call_id: str, fits: re.Pattern[str] = PORTABLE_IDS) -> str:
 
 
 def portable_name(name: str, fits: re.Pattern[str] = PORTABLE_NAMES) -> str:
-    """``name`` itself if it ``fits``, else what can be kept of it and a hash: ``files.read`` is ``files_read_`` and 8 more.
+    """Return ``name`` if it ``fits``, else its valid part and a hash: ``files.read`` becomes ``files_read_`` and 8 characters.
 
-    Two names that differ stay two. Who rewrites the names of a request reads them back from its tools, by the same function.
+    Different names stay different. To map a rewritten name back, apply this function to the names of the request's tools.
     """
     if fits.fullmatch(name):
         return name
@@ -70,22 +71,23 @@ def portable_name(name: str, fits: re.Pattern[str] = PORTABLE_NAMES) -> str:
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """The name of a tool of a namespace where there are none: ``mcp__files`` and ``read`` are ``mcp__files__read``.
+    """Return a tool's name with its namespace as a prefix: ``mcp__files`` and ``read`` give ``mcp__files__read``.
 
-    Underscores at the seam are not doubled (``mcp__files__``), nor is a namespace that the name has in front already.
+    Use it in dialects without namespaces. A namespace that ends in underscores (``mcp__files__``) gets no more of them, and a
+    name that begins with the namespace gets no second prefix.
     """
     stem = namespace.removesuffix("__")
     return name if not stem or name.startswith(f"{stem}__") else f"{stem}__{name}"
 
 
 def hashed(text: str, characters: int) -> str:
-    """So many base-62 characters that depend on ``text`` alone; 22 hold all 128 bits there are."""
+    """Return ``characters`` base-62 characters that depend on ``text`` alone; 22 hold all 128 bits of the hash."""
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16])
     return _base62(number, characters)
 
 
 def _base62(number: int, characters: int) -> str:
-    """The last digits of a number, the least first."""
+    """Return the last digits of a number, the least significant first."""
     digits = []
     for _ in range(characters):
         number, digit = divmod(number, len(BASE62))

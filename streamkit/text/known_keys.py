@@ -1,10 +1,10 @@
-r"""Keys that are known, found in bytes wherever they stand: as they are, percent-encoded, or escaped as JSON may escape them.
+r"""Find known API keys in bytes: plain, percent-encoded, or with JSON escapes.
 
-A key is looked for by its longest run of letters and digits, which every way to write it leaves as it is; the pattern that
-knows the rest is tried only where that is found. So bytes without a key cost one search a key, at the speed of ``bytes.find``.
+A key is searched for by its longest run of letters and digits, which no encoding changes. The full pattern is tried only if
+that run is found. So bytes without a key cost one search for each key, at the speed of ``bytes.find``.
 
-A key of which a letter or a digit is written as an escape (``\u0061``) is not found, nor one under 8 characters, which would
-be found in ordinary words.
+A key with an escaped letter or digit (``\u0061``) is not found, nor is a key under 8 characters, which ordinary words would
+match.
 
 Source: limits.md T6; observe.md O25.
 """
@@ -19,19 +19,19 @@ from urllib.parse import quote
 
 from streamkit.text.redact import CUT
 
-#: The least characters of a key that is looked for.
+#: Minimum length of a key that is searched for.
 KEY_CHARS: Final = 8
-#: What is searched at once: a search holds the interpreter.
+#: Bytes to search at once: a search blocks the interpreter.
 WINDOW_BYTES: Final = 1024 * 1024
-#: The least bytes at an end that count as the beginning of a key.
+#: Minimum number of bytes at the end of the data that count as the beginning of a key.
 BEGUN_BYTES: Final = 4
 _RUN: Final = re.compile(r"[0-9A-Za-z]+")
-#: Bytes that one character may be written as: ``\\u002b``.
+#: Maximum number of bytes for one escaped character: ``\\u002b``.
 _ESCAPED_BYTES: Final = 7
 
 
 def spelled(key: str) -> str:
-    r"""The key; what is neither a letter nor a digit of it as ``\u002b`` or ``\/`` as well, or as ``\\/`` in an excerpt."""
+    r"""Return a pattern for the key. Other characters than letters and digits may be escaped (``\u002b``, ``\/``, ``\\/``)."""
     return "".join(
         letter if letter.isalnum() else rf"(?:\\{{0,2}}{re.escape(letter)}|\\{{1,2}}u00(?i:{ord(letter):02x}))"
         for letter in key
@@ -39,7 +39,7 @@ def spelled(key: str) -> str:
 
 
 class KnownKeys:
-    """A set of keys. Those under ``KEY_CHARS`` are left out."""
+    """A set of keys. Keys shorter than ``KEY_CHARS`` are left out."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         named = {key for key in keys if len(key) >= KEY_CHARS}
@@ -47,11 +47,11 @@ class KnownKeys:
         self._runs = tuple({max(_RUN.findall(key) or [""], key=len).encode() for key in self.keys})
         self._begun = tuple((_bytes(key)[:BEGUN_BYTES], _bytes(key)) for key in self.keys)
         self._letters = frozenset(b"".join(map(_bytes, self.keys)))
-        #: Bytes that the longest of them takes, however it is written.
+        #: Maximum number of bytes of any key in any encoding.
         self.longest_bytes = max((len(_bytes(key)) * _ESCAPED_BYTES for key in self.keys), default=0)
 
     def with_more(self, keys: Iterable[str]) -> KnownKeys:
-        """These and others."""
+        """Return a set of these keys and ``keys``."""
         more = self.keys.union(keys)
         return self if more == self.keys else KnownKeys(more)
 
@@ -59,15 +59,15 @@ class KnownKeys:
         return self._may_be_in(data) and self._pattern.search(data) is not None
 
     def cut(self, data: bytes) -> bytes:
-        """The same bytes with ``[removed]`` in place of each."""
+        """Return the data with ``[removed]`` in place of each key."""
         return self._pattern.sub(CUT.encode(), data) if self._may_be_in(data) else data
 
     def begins_at(self, data: bytes) -> int:
-        """Where the last bytes begin that may be the beginning of one; the length where none does.
+        """Return the offset of a possible beginning of a key at the end of ``data``, or the length of ``data``.
 
-        A beginning is ``BEGUN_BYTES`` long at least, and is found where it is written as it is.
+        A beginning has at least ``BEGUN_BYTES`` bytes, and is found only if it is not escaped or encoded.
         """
-        if not data or data[-1] not in self._letters:  # as of most reads, which end with a line
+        if not data or data[-1] not in self._letters:  # true for most reads, which end with a line end
             return len(data)
         return min((place for begun, key in self._begun for place in _begun_at(data, begun, key)), default=len(data))
 
@@ -75,7 +75,7 @@ class KnownKeys:
         if len(data) > WINDOW_BYTES:
             windows = range(0, len(data), WINDOW_BYTES)
             return any(data.find(run, at, at + WINDOW_BYTES + len(run)) >= 0 for run in self._runs for at in windows)
-        for run in self._runs:  # noqa: SIM110 - a generator takes four times as long, and each read is looked at
+        for run in self._runs:  # noqa: SIM110 - a generator takes four times as long, and each read is searched
             if run in data:
                 return True
         return False

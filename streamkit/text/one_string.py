@@ -1,7 +1,7 @@
-"""Blocks of reasoning in one string: a blank line between two of them, unless their own text has one.
+"""Join blocks of reasoning into one string, separated by a blank line unless their text already has one.
 
-Chat, Ollama and others have a single text for all that a model thought. Headings of two summaries that touch
-(``**Look****Think**``) are no headings any more. Line ends that a block ends or begins with count, however its text is cut.
+Chat, Ollama and others have one text field for all reasoning. Without a separator the headings of two summaries would run
+together (``**Look****Think**``). Line ends at the end and the start of blocks count, however the text is split.
 
 Source: dialects.md §1.8.
 """
@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: Line ends of a blank line.
+#: Number of line ends that make a blank line.
 BLANK = 2
 
 
 class OneString:
     """The string so far. Call ``begin`` for each block and ``before`` for each of its pieces, in order."""
 
-    ends = BLANK  #: line ends at its end; a string without text needs none
-    _due = 0  # line ends that are missing before the block, whose text has not begun
+    ends = BLANK  #: number of line ends at the end; an empty string needs no more
+    _due = 0  # line ends missing before the block, while its text has not begun
 
     @property
     def is_due(self) -> bool:
-        """Return whether the next piece may need a line end before it."""
+        """True if the next piece may need a line end before it."""
         return self._due > 0
 
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class OneString:
 
     def before(self, text: str) -> str:
         """Take the next piece of the block; return the line ends to write before it."""
-        if not self._due and text[-1:] != "\n":  # nearly always
+        if not self._due and text[-1:] != "\n":  # nearly always true
             self.ends = 0 if text else self.ends
             return ""
         rest = text.lstrip("\n")

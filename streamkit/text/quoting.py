@@ -1,7 +1,7 @@
-"""Words of others in a message: what a client or a provider wrote, short, in quotes, without what looks like a secret.
+"""Quote text of a client or a provider in a message: short, in quotes, and without text that looks like a secret.
 
-The value in a refusal may be megabytes long. So a message never has it as it came, but ``quoted(value)``, or
-``quoted_all(values)`` of a list, which a test holds (``tests/text/test_quoting.py``). The errors bound themselves besides
+A value in an error may be megabytes long. So messages never contain it unchanged, but as ``quoted(value)`` or, for a list,
+``quoted_all(values)``; a test checks this (``tests/text/test_quoting.py``). Error classes also limit their whole message
 (``shortened``).
 
 Source: limits.md T6, T12.
@@ -16,19 +16,19 @@ from typing import Final
 
 from streamkit.text.redact import excerpt
 
-#: Of a word that is no name of anything here, so much tells which it was.
+#: Maximum length of a quoted word: enough to recognise it.
 QUOTED_CHARS: Final = 80
-#: Of a member's name, in the path to it.
+#: Maximum length of a member's name in a path.
 STEP_CHARS: Final = 60
-#: Of a list of words so many are said.
+#: Maximum number of quoted words in a list.
 QUOTED_WORDS: Final = 8
-#: What is said of a value that is no text.
+#: Makes the short ``repr`` of a value that is no text.
 _BRIEF: Final = Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 2, 40, 40
 
 
 def quoted(value: object, chars: int = QUOTED_CHARS) -> str:
-    """A value for a message: a text in quotes, of at most so many characters; of another value its ``repr``, shortened."""
+    """Quote a value for a message: a text in quotes with at most ``chars`` characters; any other value as a short ``repr``."""
     if isinstance(value, str):
         return repr(excerpt(value, chars))
     if isinstance(value, bytes | bytearray):
@@ -37,16 +37,16 @@ def quoted(value: object, chars: int = QUOTED_CHARS) -> str:
 
 
 def quoted_all(values: Collection[object]) -> str:
-    """The first of several values, each as ``quoted``, and how many more there are."""
+    """Quote the first few of several values, and add how many more there are."""
     more = [f"{len(values) - QUOTED_WORDS:,} more"] if len(values) > QUOTED_WORDS else []
     return ", ".join([*map(quoted, islice(values, QUOTED_WORDS)), *more])
 
 
 def steps(path: Iterable[str | int]) -> str:
-    """The steps to a value, ``.messages[0].content``; long names are shortened."""
+    """Return a path as ``.messages[0].content``, with long names shortened."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in path)
 
 
 def shortened(text: str, chars: int) -> str:
-    """A text of ours in at most so many characters; ``…`` ends one that is cut."""
+    """Return a text shortened to at most ``chars`` characters, with ``…`` at the end if truncated. Secrets are not removed."""
     return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,1 +1,1 @@
-"""Files in TOML: their values, and faults with line and column."""
+"""Read TOML files: their values, and faults with line and column."""

@@ -1,4 +1,4 @@
-"""A TOML file as a document: its values, and a finding for what is wrong with one of them, with its line and column."""
+"""A TOML file as a document: its values, and findings with line and column for invalid values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streamkit.toml.lines import TOMLLines, position_at
 
 @frozen
 class TOMLDocument:
-    """The values of a file that messages call ``name``."""
+    """The values of a file. Messages call the file ``name``."""
 
     name: str
     values: dict[str, Any]
     lines: TOMLLines
-    options: frozenset[str] = frozenset()  #: keys of the table [server] that a command line said
+    options: frozenset[str] = frozenset()  #: keys of the table [server] that were set on the command line
 
     def finding(self, path: KeyPath, reason: str) -> Finding:
         if path[:1] == ("server",) and path[1:2] and path[1] in self.options:
@@ -30,7 +30,7 @@ class TOMLDocument:
 
 
 def read_toml(path: Path) -> str:
-    """Return the text of a file. Raises ConfigError where it can't be read, and where it is not UTF-8."""
+    """Return the text of a file. Raise ConfigError if the file can't be read or is not UTF-8."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -43,7 +43,7 @@ def read_toml(path: Path) -> str:
 
 
 def parse_toml(text: str, name: str) -> TOMLDocument:
-    """Parse a text of the file ``name``. Raises ConfigError for a text that is no TOML."""
+    """Parse the text of the file ``name``. Raise ConfigError for invalid TOML."""
     try:
         return TOMLDocument(name, tomllib.loads(text), TOMLLines(text))
     except RecursionError:
@@ -54,11 +54,11 @@ def parse_toml(text: str, name: str) -> TOMLDocument:
 
 
 def _syntax_fault(text: str, name: str, message: str) -> Finding:
-    """Return what tomllib says; the place at its end becomes the finding's."""
+    """Return tomllib's error as a finding. The position at the end of its message becomes the finding's position."""
     reason, _, place = message.partition(" (at ")
     if found := re.match(r"line (\d+), column (\d+)", place):
         return Finding(file=name, line=int(found[1]), column=int(found[2]), reason=reason)
-    if place:  # the end of the document
+    if place:  # at end of document
         end = position_at(text, len(text))
         return Finding(file=name, line=end.line, column=end.column, reason=f"{reason}, but the file ends")
     return Finding(file=name, reason=reason)

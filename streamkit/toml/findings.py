@@ -1,7 +1,7 @@
-"""What is wrong with a configuration: where it stands, what it is, what to do.
+"""Faults of a configuration: the position, the fault and the remedy.
 
-A value of the file is shown only where a word of ours may have been misspelt: people paste keys into the strangest places, and
-what looks like one is never repeated.
+A value of the file is shown only if it may be a misspelt keyword: people paste API keys into the strangest places, and text
+that looks like a key is never repeated.
 
 Source: limits.md T6.
 """
@@ -19,17 +19,17 @@ from attrs import frozen
 from streamkit.errors import UsageError
 from streamkit.text.redact import without_secrets
 
-#: The keys that lead to a value, positions in arrays among them: ``("routes", 0, "models", 1)``.
+#: The keys that lead to a value, including indices of arrays: ``("routes", 0, "models", 1)``.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-#: Our own words, and names of upstreams, are shorter; a key is longer.
+#: Longest word shown: keywords and names of upstreams are shorter, API keys are longer.
 SHOWN_CHARS: Final = 30
 
 
 @frozen(kw_only=True)
 class Finding:
-    """A fault, or a warning, at a place of the file. ``str`` of it is one line."""
+    """A fault or a warning at a position of the file. ``str(finding)`` is one line."""
 
     file: str
     line: int | None = None  #: from 1; None: the file as a whole
@@ -43,7 +43,7 @@ class Finding:
 
 
 class ConfigError(UsageError):
-    """A configuration can't be used. ``findings`` are all its faults, in the order of the file; the message is a line each."""
+    """A configuration is invalid. ``findings`` are all faults in the order of the file; the message has one line for each."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
@@ -51,7 +51,7 @@ class ConfigError(UsageError):
 
 
 class Refusal(ValueError):
-    """A value can't be. ``at`` leads from it to the part of it that is at fault."""
+    """A value is invalid. ``at`` is the path within the value to the invalid part."""
 
     def __init__(self, reason: str, *, at: KeyPath = ()) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class Refusal(ValueError):
 
 
 def dotted(path: KeyPath) -> str:
-    """A path as TOML writes keys: ``upstreams."my own".headers``, and ``routes[0]`` for what an array holds."""
+    """Return a path in TOML's notation: ``upstreams."my own".headers``, with ``routes[0]`` for an item of an array."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -70,7 +70,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def quoted(text: str, *, plain: bool = False) -> str:
-    """A word of the file, for a message: nothing that moves a terminal, and nothing that may be a key. ``plain``: bare."""
+    """Quote a word of the file for a message, escaped, and never anything that may be a key. ``plain``: without quotes."""
     if without_secrets(text) != text:
         return "(what looks like a key)"
     if len(text) > SHOWN_CHARS:
@@ -79,7 +79,7 @@ def quoted(text: str, *, plain: bool = False) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """``; did you mean "base_url"?`` for a word that resembles a known one, else which there are."""
+    """Return ``; did you mean "base_url"?`` if ``word`` resembles a known word, else a list of the known words."""
     known = list(known)
     near = difflib.get_close_matches(word, known, n=1)
     if near:

@@ -1,8 +1,8 @@
-"""Where the keys of a TOML text stand: tomllib gives the values, this the lines and columns.
+"""Find the line and column of each key of a TOML text; tomllib returns only the values.
 
-It finds its way through text that tomllib has accepted, and checks nothing: whatever is read here is known to be well formed.
-A path is the keys that lead to a value, positions in arrays among them. A table's place is its header, or else the first key
-that leads into it; that of an array's element is where it begins.
+The text must be valid TOML that tomllib has accepted: nothing is checked here. A path is the keys that lead to a value,
+including indices of arrays. The position of a table is its header, or the first key that leads into the table. The position of
+an array's item is its beginning.
 
 Source: TOML 1.0, "Keys", "Array", "Table", "Inline Table", "Array of Tables".
 """
@@ -19,7 +19,7 @@ from streamkit.toml.findings import KeyPath
 
 _SPACE: Final = re.compile(r"[ \t]*")
 _BLANK: Final = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
-#: A text in three quotes may end with two more of them, which belong to it.
+#: A string in three quotes may end with two more quotes, which belong to the string.
 _STRING: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'
     r"|'''.*?'{3,5}"
@@ -28,34 +28,34 @@ _STRING: Final = re.compile(
     re.DOTALL,
 )
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-#: Numbers, booleans and times, which may have a space in them.
+#: Numbers, booleans and times, which may contain a space.
 _WORD: Final = re.compile(r"[^,\]}#\n]+")
 
 
 @frozen
 class Position:
-    """A place in a text, both numbers from 1; columns count characters."""
+    """A position in a text. Both numbers start at 1; columns count characters."""
 
     line: int
     column: int
 
 
 class TOMLLines:
-    """The places of all keys of ``text``, which tomllib has accepted."""
+    """The positions of all keys of ``text``, which tomllib must have accepted."""
 
     def __init__(self, text: str) -> None:
         self._text = text.replace("\r\n", "\n")  # as tomllib does
         self._offsets = _Reader(self._text).read()
 
     def position(self, path: KeyPath) -> Position:
-        """Where ``path`` stands; for one that is not there, where the innermost table that should have it does."""
+        """Return the position of ``path``. If there is no such key, return that of the innermost existing table around it."""
         while path and path not in self._offsets:
             path = path[:-1]
         return position_at(self._text, self._offsets.get(path, 0))
 
 
 def position_at(text: str, offset: int) -> Position:
-    """The line and column of a character."""
+    """Return the line and column of a character."""
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
@@ -64,7 +64,7 @@ class _Reader:
         self.text = text
         self.at = 0
         self.found: dict[KeyPath, int] = {}
-        self.last: dict[KeyPath, int] = {}  # of each array of tables, the position of the table that is being filled
+        self.last: dict[KeyPath, int] = {}  # for each array of tables, the index of the current table
 
     def read(self) -> dict[KeyPath, int]:
         table: KeyPath = ()
@@ -106,7 +106,7 @@ class _Reader:
         self.value(path)
 
     def key(self) -> list[tuple[str, int]]:
-        """The names of a dotted key and where each begins; what follows it is next."""
+        """Read a dotted key. Return its names and the offset of each."""
         names = []
         while True:
             self.skip(_SPACE)
@@ -152,7 +152,7 @@ class _Reader:
             self.skip(_BLANK)
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        """Go past what matches here; returns it."""
+        """Move past a match of ``pattern`` at the current place, and return the matched text."""
         found = pattern.match(self.text, self.at)
         if found is None:
             return ""
@@ -161,6 +161,6 @@ class _Reader:
 
 
 def _unquoted(key: str) -> str:
-    """A key in quotes; tomllib knows the escapes."""
+    """Return the name in a quoted key; tomllib decodes the escapes."""
     (name,) = tomllib.loads(f"{key} = 0")
     return name

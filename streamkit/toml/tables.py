@@ -1,7 +1,7 @@
-"""Tables of TOML as attrs values, by cattrs; what can't be is told with the path to it.
+"""Convert TOML tables to attrs values with cattrs, and report invalid values with their paths.
 
-Nothing is converted on the way: ``"8080"`` is no number and ``1`` no boolean. Unknown keys are refused, with the one that was
-meant. All faults of a table are found in one go. No message repeats a value, but a word of ours that was misspelt.
+Nothing is coerced: ``"8080"`` is no number and ``1`` no boolean. An unknown key is rejected with a suggestion. All faults of a
+table are reported together. No message repeats a value, except a misspelt keyword.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from streamkit.toml.findings import KeyPath, Refusal, meant, quoted
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
 
-#: Fields that the file calls otherwise.
+#: Fields with another name in the file.
 FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
-#: Numbers with fractions are seconds: a century is none that anybody waits.
+#: Largest float. Floats are seconds, and nobody waits for a century.
 MOST: Final = 3.2e9
 SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
 class ToldElsewhere(Exception):
-    """The fault is that of another value, which tells it."""
+    """The fault belongs to another value, which is reported instead."""
 
 
 def strict_converter() -> Converter:
-    """What makes attrs values of tables, and knows of nothing else. ``structure`` raises what ``faults_of`` reads."""
+    """Return a strict converter from tables to attrs values. ``faults_of`` explains the errors of its ``structure``."""
     made = Converter(forbid_extra_keys=True)
     for kind, word in SCALARS.items():
         made.register_structure_hook(kind, exactly(kind, word))
@@ -45,18 +45,18 @@ def strict_converter() -> Converter:
 
 
 def is_no_key(field: attrs.Attribute[Any]) -> bool:
-    """Whether a table has no key for this field, which ``no_key`` in its metadata says."""
+    """Return whether the table has no key for this field (``no_key`` in the field's metadata)."""
     return "no_key" in field.metadata
 
 
 def keys_of(kind: type) -> list[str]:
-    """The keys of the table that becomes ``kind``."""
+    """Return the keys of the table that is converted to ``kind``."""
     names = [field.name for field in attrs.fields(kind) if not is_no_key(field)]
     return [FILE_NAMES.get(name, name) for name in names]
 
 
 def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
-    """Each fault in what a structuring raised: the path from the value to it, and what it is."""
+    """Yield each fault in an error of ``structure``: the path from the value to the fault, and the reason."""
     match error:
         case BaseValidationError():
             for inner in error.exceptions:
@@ -69,10 +69,10 @@ def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
             yield (), "is needed"
         case Refusal():
             yield tuple(FILE_NAMES.get(str(key), key) for key in error.at), str(error)
-        case UsageError():  # an upstream's own, which begins with the field
+        case UsageError():  # from an upstream; the message begins with the field
             field, _, reason = str(error).partition(": ")
             yield (() if field == "name" else (field,)), reason
-        case ValueError():  # a validator's of attrs, which begins with the field: 'port' must be >= 0: -1
+        case ValueError():  # from a validator of attrs; the message begins with the field: 'port' must be >= 0: -1
             yield (), str(error).rpartition("' ")[2]
         case ToldElsewhere():
             pass
@@ -81,7 +81,7 @@ def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(error: Exception) -> KeyPath:
-    """The key, or the position in an array, under which an error arose; cattrs notes it on the error."""
+    """Return the key or array index where an error arose; cattrs adds it to the error as a note."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, AttributeValidationNote):
             return (FILE_NAMES.get(note.name, note.name),)
@@ -94,13 +94,13 @@ def _key_of(error: Exception) -> KeyPath:
 
 
 def described(value: Any) -> str:
-    """What a value is, without saying it."""
+    """Describe the type of a value, without the value."""
     words = {**SCALARS, bool: "a boolean", float: "a fraction", list: "an array", dict: "a table"}
     return words.get(type(value), "a date or time")
 
 
 def exactly(kind: type, word: str) -> Hook:
-    """Return a hook that takes values of this type alone; ``word`` is what messages call it."""
+    """Return a hook that accepts only values of the type ``kind``; messages call the type ``word``."""
 
     def hook(value: Any, _kind: Any) -> Any:
         if type(value) is not kind:
@@ -113,7 +113,7 @@ def exactly(kind: type, word: str) -> Hook:
 def _number(value: Any, _kind: Any) -> float:
     if type(value) not in {int, float}:
         raise Refusal(f"a number is needed, not {described(value)}")
-    if not -MOST < value < MOST:  # not of NaN either
+    if not -MOST < value < MOST:  # NaN fails too
         raise Refusal("a number of seconds is needed; leave the key out for its default")
     return float(value)
 
@@ -141,7 +141,10 @@ def _shaped(shape: type, factory: Callable[[Any, Any], Hook]) -> Callable[[Any, 
 
 
 def table_hook(kind: Any, made: Converter, own: Mapping[str, Hook] | None = None) -> Hook:
-    """For an attrs class; ``own``: other hooks for fields. Validators run with their fields, so that a fault has its path."""
+    """Return the hook for an attrs class, with other hooks for the fields in ``own``.
+
+    A field's validator runs together with its hook, so that the fault has the field's path.
+    """
     attrs.resolve_types(kind)
     overrides: dict[str, Any] = {
         field.name: override(
@@ -167,7 +170,7 @@ def _validated(field: attrs.Attribute[Any], hook: Hook) -> Hook:
 
 
 def _only(shape: type, hook: Hook) -> Hook:
-    """``hook`` for what has the shape: strings are sequences to cattrs as well."""
+    """Return ``hook``, restricted to values of the type ``shape``: cattrs would also accept a string as a sequence."""
     word = described(shape())
 
     def only(value: Any, kind: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Tool calls: who is who among the fragments, and whether their JSON is whole."""
+"""Tool calls: assign fragments to calls, and check that the JSON of each call is complete."""

@@ -1,16 +1,16 @@
-"""Wire events to events: which fragment belongs to which call, and how the stream ended.
+"""Convert wire events to events: assign each fragment to its call, and decide how the stream ended.
 
-**Identity is a vote** (``identity.py``): an index is a label in a dict, never a position.
+**Identity is a vote** of index, id and name (``identity.py``). An index is a label in a dict, never a position.
 
-**Announcing.** A name may come in pieces and arguments may come before it, so a call is announced with its first argument
-text, its end, or the first delta of another call, and never before the calls mentioned earlier. A first fragment ``{}`` is
-held until the next fragment or the end, since some servers put it in front of the real arguments.
+**Announcing.** A name may arrive in pieces, and arguments may arrive before the name. So a call is announced at its first
+argument text, at its end, or at the first delta of another call, and never before the calls mentioned earlier. A first
+fragment ``{}`` is held until the next fragment or the end, since some servers send ``{}`` before the real arguments.
 
-**Nothing is finished early.** A call is finished when the protocol says so (``ToolCallEnded``) or when the stream ends. Text
-that parses is an observation. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open
-call is handed over as not ended, whatever its text looks like.
+**Nothing is finished early.** A call is finished when the protocol ends it (``ToolCallEnded``) or when the stream ends, not
+when its text parses. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open call is
+finished with ``ended=False``, whatever its text looks like.
 
-What it refuses to do: repair argument text, or split one call's text in two without a sign of identity.
+This module never repairs argument text, and never splits a call's text in two without an id or index that tells them apart.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ log = logging.getLogger("streamkit.tool_calls")
 
 
 class ToolCallAccumulator(Link):
-    """Machine of ``accumulate_tool_calls``: wire events to events."""
+    """The machine of ``accumulate_tool_calls``: wire events to events."""
 
-    # Of the class until they change: a machine is made in two fifths of the time.
+    # Defaults on the class, until they change: creating a machine then takes two fifths of the time.
     _calls = 0
     _vendor = ""
     _abandoned = False
-    _is_over = False  # nothing more is read
+    _is_over = False  # True once the input has ended or failed
     _terminator: TerminatorSeen | None = None
     _debug = False
-    _identity: Identity | None = None  #: made for the first call, as are its own ``_settled``
+    _identity: Identity | None = None  #: created for the first call, as is the instance's ``_settled``
 
     def __init__(
         self,
@@ -92,23 +92,23 @@ class ToolCallAccumulator(Link):
         tools: ToolSchemas | None = None,
     ) -> None:
         self.joins = self.waits = join
-        self.holds = False  # in the instance: each event asks for it
-        self.check = check  #: whether finished calls get their verdict here, instead of by a machine further on
+        self.holds = False  # set on the instance, since each event looks it up
+        self.check = check  #: whether this machine adds the verdict to finished calls, instead of a later machine
         self.tools = tools
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
-        if policy.refuse_repairs:  # here and in every machine that shares the report: none has read anything yet
+        if policy.refuse_repairs:  # applies to every machine that shares the report; none has read anything yet
             self.report.refuse_repairs()
         self.make_id = make_id
         self._choices: dict[int, Choice] = {}
         self._failed = False
-        self._deltas: list[Any] = []  # that the read at hand brought, where they are joined
+        self._deltas: list[Any] = []  # deltas of the current read, held to be joined
         self._settled = NONE_SETTLED
 
     def push(self, event: WireEvent, /) -> None:
         kind = type(event)
-        if (kind is TextDelta or kind is ReasoningDelta) and not self._failed:  # most of what models say
+        if (kind is TextDelta or kind is ReasoningDelta) and not self._failed:  # the most frequent events
             report = self.report
             report.has_output = report.spoken = True
             if self.holds:
@@ -165,13 +165,13 @@ class ToolCallAccumulator(Link):
             self.emit(event)
 
     def _give(self, event: Event) -> None:
-        """Hand on what is no delta, and the deltas in front of it first."""
+        """Emit an event that is not a delta, after the held deltas."""
         if self._deltas:
             self._hand_on_deltas()
         self.emit(event)
 
     def _grow(self, delta: Event) -> None:
-        """Hand on a delta, or keep it for the end of the read."""
+        """Emit a delta, or hold it until the end of the read."""
         if not self._is_over:
             self.report.has_output = self.report.spoken = True
         if self.holds:
@@ -184,7 +184,7 @@ class ToolCallAccumulator(Link):
             [(number, choice)] = self._choices.items()
             seen = choice.reasons[0] if len(choice.reasons) == 1 else None
             if seen is not None and seen.reason not in CORRECTED and not choice.refused:
-                # text, and one reason to stop, which stands: a third of the time
+                # shortcut for text with one valid stop reason: takes a third of the time
                 self.report.clean = True
                 finished = ResponseFinished(seen.reason, seen.native or None, number, seen.stop_sequence)
                 self.report.stops = (finished,)
@@ -208,7 +208,7 @@ class ToolCallAccumulator(Link):
         self._give(StreamEnded(reason is None, reason))
 
     def _is_whole(self) -> bool:
-        """Whether every choice has its stop reason, so that only what is of no account can still come."""
+        """Return whether every choice has a stop reason and nothing failed, so that nothing important can be missing."""
         if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
             return False
         if any(map(calls_nobody, self._choices.values())):
@@ -216,13 +216,14 @@ class ToolCallAccumulator(Link):
         return all(choice.reasons and strongest(choice).reason not in FAILING for choice in self._choices.values())
 
     def _missing_end(self) -> str | None:
-        """Why the stream is not whole; None if it is."""
+        """Return the reason why the stream is incomplete, or None if it is complete."""
         if not self._failed:
             reason = missing_end(self._choices, self._terminator, self.report, self.policy, self.limits.json_depth)
             if reason is not None:
                 return reason if self.report.broken_frame is None else f"{reason} (cut inside a frame)"
             for choice in self._choices.values():
-                if (best := strongest(choice)).reason in FAILING:  # abort, MALFORMED_FUNCTION_CALL: said nowhere else
+                # abort, MALFORMED_FUNCTION_CALL: the stop reason is the only sign
+                if (best := strongest(choice)).reason in FAILING:
                     self._fail(failure_in(best))
             if self._calls and self.report.failure is None and any(map(calls_nobody, self._choices.values())):
                 self._fail(ProviderFailed("server", "the model called a tool without a name", code="call_nameless"))
@@ -230,16 +231,17 @@ class ToolCallAccumulator(Link):
 
     @property
     def failed_in_own_words(self) -> bool:
-        """Whether the only failures are stop reasons in which every reader of the dialect sees one."""
+        """True if the only failures are stop reasons that every reader of the dialect recognises as failures."""
         choices = self._choices.values()
         failing = [seen for choice in choices if choice.reasons and (seen := strongest(choice)).reason in FAILING]
         return bool(failing) and all(seen.ends_failed for seen in failing) and not any(map(calls_nobody, choices))
 
     def push_rest(self) -> None:
         self._is_over = self._abandoned = self.report.failing = True
-        with suppress(NeedsRepair):  # in doubt, as it came
+        with suppress(NeedsRepair):  # a repair is refused: leave the doubtful text as received
             self._settle_doubts()
-        if self._is_whole():  # what fails behind the completion point takes nothing back (L3)
+        # a failure after the completion point is ignored (law L3)
+        if self._is_whole():
             self._end()
             return
         self.report.clean = False
@@ -250,7 +252,7 @@ class ToolCallAccumulator(Link):
     def _stop_reason(self, event: StopReasonSeen) -> None:
         reasons = (self._choices.get(event.choice) or self._choice(event.choice)).reasons
         for seen in reasons:
-            if seen.reason == event.reason:  # a repeat says nothing new
+            if seen.reason == event.reason:  # a repeated reason adds nothing
                 return
         reasons.append(event)
 
@@ -277,7 +279,7 @@ class ToolCallAccumulator(Link):
         self._give(event)
 
     def _carry(self, event: Any) -> None:
-        """What is handed on as it is."""
+        """Emit an event unchanged, or drop an event after an error."""
         kind = type(event)
         if self._failed:
             self.report.repair("after_error")
@@ -298,13 +300,13 @@ class ToolCallAccumulator(Link):
             self._give(event)
 
     def _speak(self, event: Event) -> None:
-        """Hand on what the model said."""
+        """Emit output of the model, and note in the report that there was output."""
         if not self._is_over:
             self.report.has_output = self.report.spoken = True
         self._give(event)
 
     def _fragment(self, delta: ToolCallDelta) -> None:
-        """What one frame said of a call: nearly always text of one about which nothing is to be decided."""
+        """Take one frame's fields of a call. Nearly all are plain text of a settled call, which needs no decision."""
         if (grown := self._settled.grown(delta)) is not None:
             self._grow(grown)
         elif self._failed:
@@ -347,14 +349,14 @@ class ToolCallAccumulator(Link):
         self._hand_on(choice, call)
 
     def _fragments(self, run: FragmentRun) -> None:
-        """Many fragments: all of a call at once, if nothing is to be decided about any of them."""
+        """Take many fragments at once if none needs a decision, else one by one."""
         choice = self._choices.get(run.choice)
         grown = None if choice is None or self._failed else self._settled.grown_together(choice, run)
         if grown is None:
             left = len(run.texts)
             try:
                 for index, text in zip(run.indices, run.texts, strict=True):
-                    left -= 1  # each is that of a frame
+                    left -= 1  # each fragment is one frame
                     self._fragment(ToolCallDelta(index, None, None, text, run.choice))
             except Exception:
                 self.report.frames -= left
@@ -399,12 +401,12 @@ class ToolCallAccumulator(Link):
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, added, call.text.chars)
 
     def _tell_apart(self, call: Call) -> None:
-        """A call with the id and the name of an earlier one is another call, since its arguments are others."""
+        """Treat a call with the id and name of an earlier call as a new call, since its arguments differ."""
         call.echo = None
         cast("Identity", self._identity).duplicate(call)
 
     def _settle_echo(self, choice: Choice, call: Call, first: Call, *, ended: bool) -> None:
-        """Drop a call that is over, if it repeats ``first``. Where the input ``ended`` well, a mere start does so, too."""
+        """Drop a finished call that repeats ``first``. At a clean end (``ended``), also drop a call that has no text yet."""
         is_start = ended and first.ended and not (call.text.chars or call.ended)
         repeats = call.text.chars == first.text.chars and call.text.equals(first.text.whole())
         if not (repeats or is_start):
@@ -412,7 +414,7 @@ class ToolCallAccumulator(Link):
             return
         self.report.repair("arguments_repeated")
         call.ended = call.finished = True
-        if choice.calls[-1] is call:  # nearly always
+        if choice.calls[-1] is call:  # nearly always true
             choice.calls.pop()
         else:
             choice.calls.remove(call)
@@ -422,7 +424,7 @@ class ToolCallAccumulator(Link):
         self._late_extras(first, ToolCallDelta(extras=call.extras, signature=call.signature, choice=call.choice))
 
     def _late_extras(self, call: Call, delta: ToolCallDelta) -> None:
-        """What the call can't be announced with, since it was, or has another value of that name: a counted loss."""
+        """Emit an aside, which other dialects lose, for fields that arrived after the announcement or with a second value."""
         for name, value in (delta.extras or {}).items():
             if (call.extras or {}).get(name) != value:
                 self._give(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
@@ -437,7 +439,7 @@ class ToolCallAccumulator(Link):
             raise ArgumentsTooLong(self.limits.arguments_chars)
         if self._settled.chars > self.limits.stream_arguments_chars:
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
-        if not call.text.chars:  # its first, with which nothing can be compared
+        if not call.text.chars:  # first fragment: there is nothing to compare it with
             call.snapshot = delta.snapshot
             call.append(fragment)
         elif delta.snapshot and not call.sent:
@@ -460,7 +462,7 @@ class ToolCallAccumulator(Link):
             call.append(self._added(call, fragment) if may_repeat(fragment, call.text.chars) else fragment)
 
     def _added(self, call: Call, fragment: str) -> str:
-        """What a fragment adds to a call, if it says all text so far again (``cumulative.py``); else all of it."""
+        """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``cumulative.py``)."""
         said, depth = call.text.whole(), self.limits.json_depth
         rest = rest_of(fragment, said, depth)
         if rest is None or not is_object_or_part(fragment, depth):
@@ -473,7 +475,7 @@ class ToolCallAccumulator(Link):
         return rest
 
     def _settle_doubt(self, call: Call, fragment: str | None = None) -> None:
-        """Whether the last fragment said all text before it again: the next one says it again too, or the end shows."""
+        """Decide whether the last fragment repeated all earlier text: if the next one repeats too, or if the end shows it."""
         said, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
         call.doubt, last = None, said[begin:]
         if fragment is None:
@@ -484,7 +486,7 @@ class ToolCallAccumulator(Link):
         if rest is not None:
             self.report.repair("arguments_cumulative")
             call.cumulative = True
-            call.become(said[:begin] + rest)  # with the white space that was handed on
+            call.become(said[:begin] + rest)  # keeps the white space that was already emitted
 
     def _settle_doubts(self) -> None:
         for choice in self._choices.values():
@@ -493,7 +495,7 @@ class ToolCallAccumulator(Link):
                     self._settle_doubt(call)
 
     def _whole(self, event: ToolCallWhole) -> None:
-        """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
+        """Take the repeated whole text of a call: add the missing part. Fragments that were emitted stay as they are."""
         if self._failed:
             self.report.repair("after_error")
             return
@@ -504,7 +506,7 @@ class ToolCallAccumulator(Link):
             self._whole_text(choice, call, event.arguments)
 
     def _wholes(self, event: ToolCallsWhole) -> None:
-        """All calls, said once more: each is the one with its id, its text, its index or its name, or it never came."""
+        """Take the repeated list of all calls. Match each by id, text, index or name; an unmatched call is new."""
         if self._failed:
             self.report.repair("after_error")
             return
@@ -536,7 +538,8 @@ class ToolCallAccumulator(Link):
         if call.doubt is not None:
             self._settle_doubt(call)
         came = call.text.chars
-        goes_on = len(text) >= came and text.startswith(call.text.whole())  # a shorter one is not worth the join
+        # a shorter text can't continue the call, so skip joining the fragments
+        goes_on = len(text) >= came and text.startswith(call.text.whole())
         if goes_on and len(text) == came:
             return
         if goes_on and not call.ended:
@@ -552,14 +555,15 @@ class ToolCallAccumulator(Link):
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 
     def _is_same(self, call: Call, text: str) -> bool:
-        """Return whether a whole text is a call's but for white space; a text that is far too short is not compared."""
+        """Return whether a whole text equals a call's text, white space aside. A much too short text is not compared."""
         is_near = call.text.chars <= SPACED * len(text) + SHORT
         return is_near and rest_of(text, call.text.whole(), self.limits.json_depth) == ""
 
     def _late(self, call: Call, delta: ToolCallDelta) -> None:
-        """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
+        """Keep text that arrived after the protocol had ended the call in the report, not in the call."""
         if delta.snapshot and call.text.equals(delta.arguments or ""):
-            self.report.repair("arguments_repeated")  # a whole call, sent again (quirks.md 22)
+            # a whole call, sent again (quirks.md 22: some servers repeat whole calls)
+            self.report.repair("arguments_repeated")
         elif delta.arguments and delta.arguments.strip():
             self._set_aside("arguments_late", call, delta.arguments)
 
@@ -570,10 +574,10 @@ class ToolCallAccumulator(Link):
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
         self.report.keep(Withheld(repair, call.id, call.name, text))
 
-    # -- handing on ------------------------------------------------------------------------------------------------
+    # -- announcing and emitting ---------------------------------------------------------------------------------------
 
     def _hand_on(self, choice: Choice, call: Call) -> None:
-        """Hand on what a delta or an end of ``call`` settled: its own text, and calls that waited to be announced."""
+        """Emit the new text of ``call``, if it is announced, and announce the calls that waited for this delta."""
         if call.ordinal is not None:
             self._send(call)
         while choice.announced < len(choice.calls) and self._can_announce(choice, choice.calls[choice.announced]):
@@ -611,7 +615,7 @@ class ToolCallAccumulator(Link):
         self._send(call)
 
     def _send(self, call: Call) -> None:
-        """Hand on the text of an announced call, and its end if the wire ended it."""
+        """Emit the held text of an announced call, and finish the call if the wire ended it."""
         if call.unsent.chars and (call.ended or not call.holds):
             text = call.unsent.take()
             call.sent = True
@@ -624,14 +628,14 @@ class ToolCallAccumulator(Link):
         text = call.text.whole()
         if self._debug:
             log.debug("call %s: finished with %d characters%s", call.id, len(text), "" if ended else ", not ended")
-        number: Any = call.ordinal  # it and the id are known, since the call was announced
+        number: Any = call.ordinal  # the ordinal and the id are set, since the call is announced
         finished = ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
         if self.check:
             finished.verdict = verdict_on(finished, self.limits, self.report, self.tools)
         self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
-        """The stream ends: announce what waited, finish what was open, in the order of mention."""
+        """At the end of the stream, announce the waiting calls and finish the open ones, in order of first mention."""
         for choice in self._choices.values():
             if choice.announced < len(choice.calls):
                 try:
@@ -640,8 +644,8 @@ class ToolCallAccumulator(Link):
                     if not self._abandoned:
                         raise
             for call in choice.calls:
-                if not call.finished and call.ordinal is not None:  # one that would be repaired was not announced
-                    call.snapshot, call.sent = False, True  # nothing is held any longer
+                if not call.finished and call.ordinal is not None:  # a call whose repair was refused is not announced
+                    call.snapshot, call.sent = False, True  # nothing is held at the end
                     if call.unsent.chars or call.ended:
                         self._send(call)
                     self._finish(call, ended=ended and not is_cut(choice, call))
@@ -652,13 +656,13 @@ class ToolCallAccumulator(Link):
                 self._settle_echo(choice, call, call.echo, ended=ended)
         for call in choice.calls[choice.announced :]:
             if call.name is None and not call.text.chars:
-                self.report.repair("call_ghost")  # quirks.md 33
+                self.report.repair("call_ghost")  # quirks.md 33: some servers send an empty call
                 choice.calls.remove(call)
             else:
                 blank = not call.text.whole().strip()
                 self._start(choice, call, cut=ended and blank and is_cut(choice, call))
 
-    #: By its class, what reads a wire event that is not handed on as it is.
+    #: The handler for each class of wire event that is not emitted unchanged.
     _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {
         ToolCallDelta: _fragment,
         FragmentRun: _fragments,
@@ -676,29 +680,29 @@ class ToolCallAccumulator(Link):
     }
 
 
-#: The most times that white space may lengthen a text, for it to be compared with the same text without.
+#: Compare a text with its form without white space only if it is at most this many times as long.
 SPACED = 16
-#: Before the first call.
+#: The value of ``_settled`` before the first call.
 NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
-#: Reasons that say something else of a choice without calls.
+#: Stop reasons that need a correction for a choice without calls.
 CORRECTED = FAILING | {"tool_calls"}
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:
-    """Whether a call may still repeat ``earlier`` arguments, with a ``fragment`` behind its first ``before`` characters."""
+    """Return whether a call may still repeat ``earlier`` arguments, after ``fragment`` was added at offset ``before``."""
     if call.text.chars == before + len(fragment):
         return earlier.startswith(fragment, before)
     return earlier.startswith(call.text.whole())
 
 
 def _may_be(whole: ToolCallDelta, call: Call) -> bool:
-    """Whether a call that is said once more may be one that came: neither its name nor its id is another's."""
+    """Return whether a repeated call may be ``call``: neither the id nor the name contradicts that."""
     if whole.id and call.id is not None and not call.id_made and whole.id != call.id:
         return False
     return not whole.name or call.name is None or whole.name == call.name
 
 
-#: Kinds of asides that a model says or has done, unlike what servers say of the request.
+#: Kinds of ``Aside`` that are output of the model, unlike a server's data about the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 
 
@@ -709,11 +713,11 @@ def accumulate_tool_calls(
     make_id: Callable[[str], str] = random_id,
     join: bool = False,
 ) -> Stage[list[WireEvent], list[Event]]:
-    """The stage after ``decode``: wire events in, calls with an identity and a settled end out.
+    """Create the stage after ``decode``: it turns wire events into calls with a final id, name and end.
 
-    ``policy`` says what is tolerated, by every stage of the pipe where it refuses repairs.
-    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34). With
-    ``join`` what one batch brought of one block or call leaves as one delta (``joining.py``).
+    ``policy`` selects the tolerances; if it refuses repairs, it does so for every stage of the pipe. ``make_id(prefix)`` makes
+    an id for a call without one. Ids must differ across turns, or tool results match the wrong call (quirks.md 34). With
+    ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",
@@ -724,7 +728,7 @@ def accumulate_tool_calls(
 
 
 def says_something(events: Sequence[Any]) -> bool:
-    """Whether the model said anything: a start, a count of tokens or a stop reason is nothing that a client waits for."""
+    """Return whether the events hold output of the model. A start, a token count or a stop reason is no output."""
     for event in events:
         kind = type(event)
         if kind in OUTPUT or kind is ToolCallArguments or (kind is Aside and event.kind in SPOKEN_ASIDES):

@@ -1,4 +1,4 @@
-"""What is known of a call, and of the calls of a choice, while the stream goes on."""
+"""The state of a call, and of a choice's calls, while they stream."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from attrs import define, field
 from streamkit.events import Opaque, StopReasonSeen, ToolKind
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
-#: An empty object with white space about it is shorter.
+#: A text of at least this length is no empty object, even with white space around it.
 SHORT = 64
-#: The most members of a vendor's own that a call is announced with: no vendor has a tenth of them.
+#: Maximum number of vendor-specific fields that a call is announced with. No vendor has a tenth of that.
 EXTRAS = 64
 
 
 class Call:
-    """One call as it grows. ``out_of_order``: its first index was not its place among the calls."""
+    """A tool call while it streams. ``out_of_order``: the call's first index differs from its place among the calls."""
 
-    # Of the class until they change: a call is made in a third of the time.
+    # Defaults on the class, until they change: creating a call then takes a third of the time.
     id: str | None = None
-    id_made: bool = False  #: the id is ours: the call was announced before the wire gave one
+    id_made: bool = False  #: streamkit made the id, because the call was announced before the wire sent one
     name: str | None = None
-    extras: dict[str, Any] | None = None  #: fields of the call that are the vendor's own
-    signature: Opaque | None = None  #: what came with the call and only its vendor can read
-    sent: bool = False  #: argument text was handed on
-    ordinal: int | None = None  #: set when announced
+    extras: dict[str, Any] | None = None  #: vendor-specific fields of the call
+    signature: Opaque | None = None  #: data of the call that only its vendor can read
+    sent: bool = False  #: argument text was emitted
+    ordinal: int | None = None  #: the number of the announced call; None before
     snapshot: bool = False  #: the text is one whole value, held until the call ends
     ended: bool = False
-    #: The wire ends such calls: one that it did not end is open, whatever ends the stream.
+    #: The wire ends such calls explicitly: without that, the call stays open whatever ends the stream.
     is_ended_by_wire: bool = False
-    incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
+    #: the wire reported the call as incomplete: it does not count as ended, whatever its text looks like
+    incomplete: bool = False
     finished: bool = False
-    differs: bool = False  #: a whole text that came later did, which is counted once
-    cumulative: bool = False  #: a fragment said all text so far again
-    doubt: int | None = None  #: where the last fragment begins, if it may have said all text before it again
-    echo: Call | None = None  #: an earlier call with this id and name, until it is clear whether this one repeats it
-    said: str = ""  #: its own arguments when such a call began: one copy for all of them
-    scanner: LazyScanner | None = None  #: made by the first question
+    differs: bool = False  #: a later whole text differed; counted once
+    cumulative: bool = False  #: a fragment repeated all earlier text
+    doubt: int | None = None  #: offset of the last fragment, if it may have repeated all text before it
+    echo: Call | None = None  #: an earlier call with the same id and name, while this call may still repeat that call
+    said: str = ""  #: this call's arguments when such a repeating call began; all repeating calls share the copy
+    scanner: LazyScanner | None = None  #: created when completeness is first checked
 
     def __init__(
         self, choice: int, kind: ToolKind, index: int | None, *, anonymous: bool = False, out_of_order: bool = False
@@ -48,11 +49,11 @@ class Call:
         self.index = index
         self.anonymous = anonymous
         self.out_of_order = out_of_order
-        self.text = TextBuffer()  #: everything received
-        self.unsent = TextBuffer()  #: received, not yet handed on
+        self.text = TextBuffer()  #: all text received
+        self.unsent = TextBuffer()  #: text received but not yet emitted
 
     def add_extras(self, extras: Mapping[str, Any]) -> None:
-        """Add members that are not there yet, as many as a call can have."""
+        """Add the fields that are not there yet, up to ``EXTRAS``."""
         if self.extras is None:
             self.extras = {}
         for name, value in extras.items():
@@ -66,7 +67,7 @@ class Call:
             self.scanner.append(fragment)
 
     def grow(self, fragment: str) -> None:
-        """Add text that is handed on at once."""
+        """Add text that the caller emits at once."""
         self.text.append(fragment)
         if self.scanner is not None:
             self.scanner.append(fragment)
@@ -75,37 +76,37 @@ class Call:
         self.text, self.unsent, self.scanner, self.doubt = TextBuffer(text), TextBuffer(text), None, None
 
     def become(self, text: str) -> None:
-        """Take ``text``, which begins with all that was handed on, for all that came."""
+        """Replace the received text by ``text``, which must begin with the text already emitted."""
         sent = self.text.chars - self.unsent.chars
         self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text[sent:]), None
 
     def is_complete(self, depth: int) -> bool:
-        """Whether the text so far is one complete JSON object."""
+        """Return whether the text so far is one complete JSON object."""
         if self.scanner is None:
             self.scanner = LazyScanner(depth, self.text.whole())
         return self.scanner.complete_object
 
     @property
     def holds(self) -> bool:
-        """Whether what is unsent waits for more, or the call's end: a whole value, a first ``{}``, what may be said again."""
+        """True if unsent text must wait: it is a whole value, a first ``{}``, or may be a repetition."""
         if self.snapshot or self.doubt is not None:
             return True
         return not self.sent and 0 < self.unsent.chars < SHORT and self.holds_empty_object
 
     @property
     def holds_empty_object(self) -> bool:
-        """Whether ``{}`` is all that came so far, and was not handed on: it may be a prefix."""
+        """True if the whole text so far is an unsent ``{}``, which may only precede the real arguments."""
         return not self.sent and 0 < self.unsent.chars < SHORT and self.unsent.whole().strip() == "{}"
 
 
 @define(eq=False)
 class Choice:
-    """The calls of one choice, and what was said of its end."""
+    """The calls of one choice, and its stop reasons."""
 
-    calls: list[Call] = field(factory=list)  #: in the order of first mention
+    calls: list[Call] = field(factory=list)  #: in order of first mention
     by_index: dict[int, Call] = field(factory=dict)
     by_id: dict[str, Call] = field(factory=dict)
     last: Call | None = None
-    announced: int = 0  #: how many of ``calls`` were announced: they are the first ones
+    announced: int = 0  #: the number of announced calls, which are the first ones of ``calls``
     reasons: list[StopReasonSeen] = field(factory=list)
     refused: bool = False

@@ -1,10 +1,10 @@
-"""One verdict for each finished call: may its arguments be used, and if not, why not.
+"""Give each finished call a verdict: whether its arguments can be used, and if not, why.
 
-The verdict rides in a new event; nothing is mutated, repaired or raised. Text that ``orjson`` reads as an object is
-complete; what it refuses is walked by ``JSONScanner``, which knows where and why, and which agrees with RFC 8259 where
-``orjson`` does not (1E400, lone surrogates).
+The verdict is in a new event; this module never changes, repairs or raises anything. Text that ``orjson`` reads as an object
+is complete. Other text is walked by ``JSONScanner``, which reports the position and the reason of a fault, and which follows
+RFC 8259 where ``orjson`` does not (1E400, lone surrogates).
 
-Given the request's tools, what may be used is also checked against the schema of its tool (``schema.py``); jsonschema-rs is
+With the request's tools, usable arguments are also checked against the schema of their tool (``schema.py``). jsonschema-rs is
 imported only then.
 
 Source: design.md §4.
@@ -28,13 +28,13 @@ from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
-#: Characters of a text from which on it is folded instead of parsed, as is one with many brackets, whose nesting counts.
+#: Texts longer than this are scanned, not parsed; so are texts with many brackets, whose nesting must be limited.
 LONG = 1 << 16
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
 
 def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Verdict:
-    """The verdict on a whole argument text. ``empty`` (nothing but white space) means ``{}``."""
+    """Return the verdict on a whole argument text. ``empty`` (only white space) means ``{}``."""
     if not text.strip():
         return Verdict("empty")
     if len(text) > LONG or text.count("{") + text.count("[") > depth:
@@ -48,7 +48,7 @@ def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Ver
 
 
 def _walked(text: str, depth: int) -> Verdict:
-    """The verdict of the scanner that knows where and why."""
+    """Return the verdict of ``JSONScanner``, with position and reason."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(text)
     state = scanner.finish()
@@ -62,10 +62,10 @@ def _walked(text: str, depth: int) -> Verdict:
 
 
 def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
-    """The value of argument text whose verdict is ``complete`` or ``empty``: whole numbers keep all their digits.
+    """Parse argument text whose verdict is ``complete`` or ``empty``. Whole numbers keep all their digits.
 
-    A whole number with more digits than Python makes an ``int`` of (``sys.get_int_max_str_digits``, 4,300) is a ``Decimal``.
-    ``depth`` is the ``json_depth`` of the limits that the verdict was given with. Raises ValueError for any other text.
+    A whole number with more digits than Python allows for an ``int`` (``sys.get_int_max_str_digits``, 4,300) becomes a
+    ``Decimal``. ``depth`` is the ``json_depth`` of the limits used for the verdict. Raise ValueError for any other text.
     """
     verdict = check_arguments(text, depth=depth)
     if verdict.kind == "empty":
@@ -81,17 +81,17 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
 def _whole_number(digits: str) -> int | Decimal:
     try:
         return int(digits)
-    except ValueError:  # more digits than Python converts, since that takes quadratic time
+    except ValueError:  # more digits than Python converts, because the conversion takes quadratic time
         return Decimal(digits)
 
 
 def refuse_constant(constant: str) -> NoReturn:
-    """For ``json.loads``, which takes what is no JSON: NaN, Infinity."""
+    """Raise ValueError for NaN and Infinity, which ``json.loads`` accepts and JSON does not have."""
     raise ValueError(f"{constant} is no JSON")
 
 
 def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None) -> Verdict:
-    """The verdict on a finished call, which is counted."""
+    """Return the verdict on a finished call, and count the verdict in the report."""
     if not event.ended:
         verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
     elif event.kind == "custom":
@@ -105,7 +105,7 @@ def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, to
 
 
 class JSONChecker(Link):
-    """Machine of ``check_json``: events to events."""
+    """The machine of ``check_json``: events to events."""
 
     def __init__(
         self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None, tools: ToolSchemas | None = None
@@ -130,10 +130,10 @@ class JSONChecker(Link):
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
-    """The stage after ``accumulate_tool_calls``: gives each finished call its verdict, and counts them in the report.
+    """Create the stage after ``accumulate_tool_calls`` that adds a verdict to each finished call and counts the verdicts.
 
-    With the request's ``tools`` (extra ``schema``), arguments that could be used are also checked against the schema of their
-    tool: ``schema_invalid`` says why not. Schemas are compiled here and now: raises BadToolSchema for a bad one.
+    With the request's ``tools`` (needs the extra ``schema``), usable arguments are also checked against the schema of their
+    tool; the verdict ``schema_invalid`` has the reason. Schemas are compiled at once: raise BadToolSchema for an invalid one.
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

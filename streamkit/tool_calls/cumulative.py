@@ -1,7 +1,7 @@
-"""Providers that say all argument text so far in each fragment, or once more at the end, before the call is complete.
+"""Detect providers that repeat all earlier argument text in each fragment, or once at the end.
 
-A fragment that begins with all text so far says it again where nothing that begins so could be JSON behind that text. Where it
-could (``{"not":`` and then ``{"not":{``), it waits for what comes next.
+A fragment that begins with all earlier text is a repetition if it can't follow that text as JSON. If it could follow
+(``{"not":`` and then ``{"not":{``), the decision waits for the next fragment.
 
 Source: quirks.md §3; field failure 277.
 """
@@ -13,17 +13,17 @@ from typing import Final
 
 from streamkit.tool_calls.object_scanner import scanned
 
-#: Strings, of which the last may be open, and what stands between them and white space.
+#: Splits JSON into strings, of which the last may be open, and the text between strings without white space.
 _PIECES: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[^\s"]++', re.DOTALL)
 
 
 def may_repeat(fragment: str, chars: int) -> bool:
-    """Whether a fragment is long enough to say ``chars`` characters again, and begins an object as all arguments do."""
+    """Return whether a fragment is long enough to repeat ``chars`` characters, and begins an object as all arguments do."""
     return len(fragment) >= chars > 0 and fragment.lstrip()[:1] == "{"
 
 
 def rest_of(fragment: str, before: str, depth: int) -> str | None:
-    """What ``fragment`` adds to ``said``, which it begins with; None where it does not. White space may differ in a whole."""
+    """Return what ``fragment`` adds after repeating ``before``, or None. White space may differ if it is a whole object."""
     if fragment.startswith(before):
         return fragment[len(before) :]
     if not is_object(fragment, depth):
@@ -41,17 +41,17 @@ def rest_of(fragment: str, before: str, depth: int) -> str | None:
 
 
 def may_follow(fragment: str, before: str, depth: int) -> bool:
-    """Whether ``said`` and then ``fragment`` may be the beginning of one JSON value."""
+    """Return whether ``before`` followed by ``fragment`` may be the beginning of one JSON value."""
     scanner = scanned(before, depth)
     scanner.feed(fragment)
     return not scanner.malformed
 
 
 def is_object(text: str, depth: int) -> bool:
-    """Whether a text is one complete JSON object, nested no deeper than ``depth``."""
+    """Return whether a text is one complete JSON object, nested no deeper than ``depth``."""
     return scanned(text, depth).complete_object
 
 
 def is_object_or_part(text: str, depth: int) -> bool:
-    """Whether a text is a JSON object, or the beginning of one."""
+    """Return whether a text is a JSON object or the beginning of one."""
     return not scanned(text, depth).malformed

@@ -1,17 +1,17 @@
-"""Says of a call that still streams that its arguments can't match their schema any more, as soon as that is cheap to know.
+"""Detect while a call streams that its arguments can no longer match their schema.
 
-Theory: what a schema refuses for good no later text can mend. ``SchemaView`` knows a few keywords and leaves the rest to the
-verdict at the end, which must never be contradicted: nothing is said where it is not sure. A value that has ended cannot
-change, since a key that comes twice is refused at the end (``schema.py``).
+If a schema rejects a part for good, no later text can repair that. ``SchemaView`` knows a few keywords and leaves the rest to
+the final verdict, which this module must never contradict: it reports nothing unless it is sure. A value that has ended can't
+change, since the final check rejects a repeated key (``schema.py``).
 
-What is seen: an unknown tool; text that is no JSON; a value of a kind that the schema does not allow (a container or a string
-at its first fragment, a number or a word at its end); a key that ``additionalProperties: false`` forbids; a string that no
-value of ``enum`` or ``const`` begins with, or another scalar that none of them equals.
+Detected are: an unknown tool; text that is not JSON; a value of a type that the schema forbids (a container or a string at its
+first fragment, a number or a literal at its end); a key that ``additionalProperties: false`` forbids; a string with which no
+value of ``enum`` or ``const`` begins, or another scalar that equals none of them.
 
-Cost: linear in the text, a binary search in the alternatives of a string for each of its fragments, and what is
-worked out of a subschema is kept for the next call. Of subschemas that apply twice to a value one is looked at. A call that
-has taken ``MAX_LOOKS`` looks is followed no further: nothing is said of it before its end. Looks are counted at whole values,
-so that it does not matter how the text was cut.
+The time is linear in the text, plus a binary search in the allowed strings for each fragment of a string. Results for a
+subschema are cached for the next call. A subschema that applies twice to a value is checked once. After ``MAX_LOOKS`` checks a
+call is no longer followed, so nothing is reported before its end. Checks are counted at whole values, so the result does not
+depend on how the text was split into fragments.
 
 Source: JSON Schema 2020-12; design.md §4.
 """
@@ -31,9 +31,9 @@ from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
 
-#: Looks of a subschema at a value that one call may take: 0.5 µs each.
+#: Maximum number of times that a subschema is checked against a value in one call; each takes 0.5 µs.
 MAX_LOOKS: Final = 100_000
-#: Lists of strings that one string is compared with while it grows; of more, none is.
+#: Maximum number of lists of allowed strings to compare one growing string with; with more lists, compare with none.
 MAX_LISTS: Final = 8
 _AN_OBJECT: Final = {"type": "object"}
 T = TypeVar("T")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @define
 class _Alternatives:
-    """The strings that one of the schemas allows for the string being written, narrowed as it grows."""
+    """The strings that one schema allows for the string being received, narrowed as that string grows."""
 
     strings: list[str]
     last: int
@@ -49,7 +49,7 @@ class _Alternatives:
     chars: int = 0
 
     def narrow(self, part: str) -> bool:
-        """Whether any is left. All that are left begin with the text so far, so they are in the order of what follows."""
+        """Return whether any string is left. They all begin with the text so far, so the text after it is sorted too."""
         start, end = self.chars, self.chars + len(part)
         self.chars = end
         key = lambda string: string[start:end]  # noqa: E731
@@ -59,23 +59,23 @@ class _Alternatives:
 
 
 class _Doubt:
-    """Follows the arguments of one call until they are doomed."""
+    """Follows the arguments of one call until they can no longer become valid."""
 
     def __init__(self, view: SchemaView, depth: int) -> None:
         self.view = view
         self.partial = PartialJSON(depth=depth)
-        #: Of each open container, outermost first, the subschemas that apply to it.
+        #: For each open container, outermost first, the subschemas that apply to it.
         self._open: list[list[dict[str, Any]]] = []
         self._growing: list[_Alternatives] = []
         self._looks = MAX_LOOKS
 
     @property
     def is_spent(self) -> bool:
-        """Whether following the call any further would take too long."""
+        """True if following the call further would take too long."""
         return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:
-        """Where and why nothing can help any more, if so."""
+        """Take a fragment. Return the path and the reason if the arguments can no longer become valid, else None."""
         self.partial.feed(fragment)
         for change in self.partial.changes:
             if self.is_spent:
@@ -114,7 +114,7 @@ class _Doubt:
         return None
 
     def _schemas(self, path: Path) -> list[Any] | None:
-        """The schemas of the value at ``path``; None if its key is forbidden."""
+        """Return the schemas of the value at ``path``, or None if its key is forbidden."""
         if not path:
             return [_AN_OBJECT, self.view.root]
         around = self._open[len(path) - 1]
@@ -138,7 +138,7 @@ class _Doubt:
 
 
 def _distinct(found: list[T]) -> list[T]:
-    """Each object once, in the order of their first places."""
+    """Return each object once, in order of first appearance."""
     return list({id(one): one for one in found}.values()) if len(found) > 1 else found
 
 
@@ -152,13 +152,13 @@ def _expected(allowed: Allowed, kind: str) -> str:
 
 
 class EarlySchemaChecker(Link):
-    """Machine of ``check_schema_early``: events to events."""
+    """The machine of ``check_schema_early``: events to events."""
 
     def __init__(self, tools: ToolSchemas, views: dict[str, SchemaView], *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._tools = tools
         self._views = views
         self._depth = limits.json_depth
-        self._open: dict[tuple[int, int], _Doubt] = {}  # by choice and call; none for a call that is doomed
+        self._open: dict[tuple[int, int], _Doubt] = {}  # keyed by choice and call; a doomed call is removed
 
     def push(self, event: Event, /) -> None:
         self.emit(event)
@@ -185,11 +185,12 @@ class EarlySchemaChecker(Link):
 
 
 def check_schema_early(tools: Tools, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """The stage after ``accumulate_tool_calls`` that says early which calls can't become valid: stop paying for them.
+    """Create the stage after ``accumulate_tool_calls`` that reports early which calls can't become valid.
 
-    Adds a ``ToolCallDoomed`` behind the event that decided it, once for a call; the call itself goes on. What it says is never
-    contradicted by ``check_json`` with the same tools, but it sees only what is cheap to see: silence means nothing. Needs the
-    extra ``schema``; raises BadToolSchema at once for a bad schema.
+    Use it to stop a response before you pay for the rest. The stage adds one ``ToolCallDoomed`` for such a call, after the
+    event that decided it; the call itself continues. ``check_json`` with the same tools never contradicts this event. The
+    absence of the event means nothing, since only cheap checks are made. Needs the extra ``schema``; raise BadToolSchema at
+    once for an invalid schema.
     """
     schemas = compiled(tools, limits)
     views: dict[str, SchemaView] = {}

@@ -1,7 +1,7 @@
-"""How a stream ended: whether its completion point was reached, and which stop reason each choice gets.
+"""Decide how a stream ended: whether it reached its completion point, and the stop reason of each choice.
 
-Stop reasons are advisory while the stream goes on: calls may follow them, and several may come. They are ranked at the end
-(quirks.md R6), and a stream without any is clean only where dialects.md §7.6 says so.
+Stop reasons are advisory while the stream continues: calls may follow a stop reason, and several may arrive. They are ranked
+at the end (quirks.md R6). A stream without any stop reason is clean only in the cases of dialects.md §7.6.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, Choice
 
-#: A failed turn > length, content filter > tool calls > stop (design.md §4). Others are more telling than a plain stop.
+#: A failed turn > length, content filter > tool calls > stop (design.md §4). The others are more specific than a plain stop.
 RANK: dict[StopReason, int] = {
     "error": 9,
     "length": 8,
@@ -30,14 +30,14 @@ RANK: dict[StopReason, int] = {
     "stop": 1,
 }
 
-#: Reasons at which a model stops in the middle of what it writes.
+#: Reasons that stop a model in the middle of its output.
 CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
 
 def missing_end(
     choices: Mapping[int, Choice], terminator: TerminatorSeen | None, report: StreamReport, policy: Policy, depth: int
 ) -> str | None:
-    """Why the completion point was not reached (dialects.md §7.6); None if it was.
+    """Return why the completion point was not reached (dialects.md §7.6), or None if it was.
 
     A stop reason that the policy derives is added to its choice.
     """
@@ -57,7 +57,7 @@ def missing_end(
 
 
 def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, policy: Policy, depth: int) -> bool:
-    """No stop reason at all, but what may stand for one: calls that are all complete objects, with the terminator."""
+    """Return whether complete calls and the terminator may replace a stop reason, as the policy allows."""
     if policy.end_without_finish == "refuse" or any(choice.reasons for choice in choices.values()):
         return False
     accept = policy.end_without_finish == "accept"
@@ -69,15 +69,15 @@ def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, po
 
 
 def strongest(choice: Choice) -> StopReasonSeen:
-    """The reason that ranks highest among those given."""
+    """Return the stop reason with the highest rank."""
     reasons = choice.reasons
     return reasons[0] if len(reasons) == 1 else max(reasons, key=lambda seen: RANK[seen.reason])
 
 
 def is_cut(choice: Choice, call: Call) -> bool:
-    """Return whether a call that the wire did not end was being written when the model was stopped, or was left open.
+    """Return whether a call that the wire did not end was truncated: the model was stopped in it, or the call stayed open.
 
-    Asked of text that cannot tell by itself: free text, and none at all, which would otherwise mean ``{}`` (L3).
+    Use this for free text, and for empty text, which would mean ``{}``: neither shows it. Success is never invented (law L3).
     """
     if call.incomplete:
         return True
@@ -87,7 +87,7 @@ def is_cut(choice: Choice, call: Call) -> bool:
 
 
 def is_open(call: Call, depth: int) -> bool:
-    """Return whether a call that the wire left open, or called incomplete, can not be run."""
+    """Return whether a call that the wire left open or reported as incomplete can't be run."""
     if call.ended:
         return False
     if call.is_ended_by_wire:
@@ -96,9 +96,9 @@ def is_open(call: Call, depth: int) -> bool:
 
 
 def calls_nobody(choice: Choice) -> bool:
-    """Whether a choice has a call whose name never came, so that no client can run what the model asked for.
+    """Return whether a choice has a call without a name, so that no client can run the call.
 
-    Not behind a reason that says itself that the end is missing. An empty object beside named calls is a stray fragment.
+    Ignore it if the stop reason already means a truncated turn. An empty object next to named calls is a stray fragment.
     """
     for call in choice.calls:
         if not call.name:
@@ -113,14 +113,14 @@ def calls_nobody(choice: Choice) -> bool:
 
 
 def _is_whole(call: Call, depth: int) -> bool:
-    """Whether nothing can be missing of a call: it has a name, and one complete object, or none where the wire ended it."""
+    """Return whether a call is complete: it has a name, and either one whole object or, if the wire ended it, no text."""
     if not call.name:
         return False
     return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
 
 
 def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
-    """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
+    """Return the one stop reason of a choice: the strongest, corrected by whether the choice has calls."""
     best = strongest(choice)
     if len(choice.reasons) > 1 and any(seen.reason != best.reason for seen in choice.reasons):
         report.repair("stop_conflict")
@@ -140,8 +140,9 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     if unfinished and (
         len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
     ):
-        report.repair("stop_conflict")  # no call can be run, or one that clients saw begin can't: the turn is truncated
+        # no call can be run, or clients saw the start of one that can't be run: the turn is truncated
+        report.repair("stop_conflict")
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
-        reason = "refusal"  # the refusal is in the deltas; OpenAI says `stop` (dialects.md §7.1)
+        reason = "refusal"  # the refusal is in the deltas; OpenAI sends `stop` (dialects.md §7.1)
     return ResponseFinished(reason, best.native or None, number, best.stop_sequence)

@@ -1,10 +1,10 @@
-"""Stop reasons of turns that failed: what came is no answer, though a frame with a reason ended it.
+"""Stop reasons of failed turns: such a stop reason ends the stream regularly, but the output is no valid response.
 
-A reason of ``FAILING`` ends its response as the provider's failure: every client gets an error that names the reason in the
-provider's own word, and nothing that says success. Which kind of error a word is stands in ``FAILED_TURNS`` with what it
-means; any other word is a server's error.
+A reason in ``FAILING`` ends its response as a provider failure. Every client gets an error that quotes the provider's word for
+the reason, and nothing that means success. ``FAILED_TURNS`` maps these words to a kind of error and a meaning; any other word
+counts as a server error.
 
-Filters that stop a harmful answer (``SAFETY``, ``guardrail_intervened``) are no failures: dialects have words for them.
+A filter that stops a harmful response (``SAFETY``, ``guardrail_intervened``) is no failure: dialects have stop reasons for it.
 
 Source: dialects.md §5.2, §6.1, §6.2, §7.1; Google's ``FinishReason``, Bedrock's ``StopReason``.
 """
@@ -18,9 +18,9 @@ from streamkit.events import ErrorType, ProviderFailed, StopReason, StopReasonSe
 from streamkit.text.quoting import quoted
 
 FAILING: Final[frozenset[StopReason]] = frozenset({"error", "malformed_tool"})
-#: By the provider's word in small letters: the kind of error, and what it means.
+#: The provider's word in lower case, with the kind of error and the meaning.
 FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
-    # Google: the model wrote what the server could not read, or must not have written
+    # Google: the model's output could not be read, or broke a rule
     "malformed_function_call": ("server", "the model wrote a call that can't be read"),
     "unexpected_tool_call": ("server", "the model called a tool, and none was offered"),
     "too_many_tool_calls": ("server", "the model called tools too often in a row"),
@@ -28,16 +28,16 @@ FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
     # Google: the request is at fault, and would fail again
     "missing_thought_signature": ("invalid_request", "the history lacks a thought signature"),
     "language": ("invalid_request", "the answer would be in a language that the model does not support"),
-    # Google: a policy on prohibited use, for which no account without a right to it gets an answer
+    # Google: the policy on prohibited use blocks accounts without a special permission
     "pup_limited_disabled": ("permission", "the provider's policy on prohibited use disabled the answer"),
-    # Google: nothing usable was made, and nobody says that it was filtered
+    # Google: no usable output, and no sign of a filter
     "no_image": ("server", "an image was asked for, and the model made none"),
     "image_other": ("server", "the making of an image stopped"),
     "other": ("server", "the provider does not say why"),
     # Bedrock
     "malformed_tool_use": ("server", "the model wrote a call that can't be read"),
     "malformed_model_output": ("server", "the model wrote a response that can't be read"),
-    # Cohere, and servers of Chat's dialect
+    # Cohere, and servers that speak OpenAI Chat
     "timeout": ("timeout", "the model took too long"),
     "abort": ("server", "the server gave up the request"),
     "network_error": ("unavailable", "the provider lost the model"),
@@ -46,7 +46,7 @@ FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
 
 
 def failure_in(seen: StopReasonSeen) -> ProviderFailed:
-    """The failure that a stop reason of ``FAILING`` tells, with the provider's own words for it."""
+    """Return the failure that a stop reason in ``FAILING`` means, quoting the provider's word."""
     kind, meaning = FAILED_TURNS.get(seen.native.lower(), ("server", ""))
     more = seen.message or meaning
     message = f"the provider gave the finish reason {quoted(seen.native)}" + (f": {more}" if more else "")

@@ -1,7 +1,7 @@
-"""Which call a delta belongs to: a vote over index, id, name and whether the text so far is one complete object.
+"""Find the call of a delta by a vote over index, id, name and whether the call's text is already a complete object.
 
-No single field is trustworthy: an index is missing, constant, reused or changed, an id blank, repeated or new in every
-chunk, a name repeated or in pieces. The rules are quirks.md R1-R3 and dialects.md §1.7; each tolerance is counted.
+No single field is reliable: an index may be missing, constant, reused or changed; an id blank, repeated or new in every chunk;
+a name repeated or in pieces. The rules are quirks.md R1-R3 and dialects.md §1.7. Each tolerance is counted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, Choice
 
-#: Ids of a choice that are known again. A call without one may get another with each fragment.
+#: Maximum number of ids remembered for a choice: a call without an id may get a new one with each fragment.
 IDS: Final = 1024
 
 
 class Identity:
-    """The vote, and what it leaves behind: a call's id and name."""
+    """Finds the call of each delta, and sets the call's id and name."""
 
     def __init__(self, limits: Limits, report: StreamReport, policy: Policy, make_id: Callable[[str], str]) -> None:
         self.limits = limits
@@ -31,7 +31,7 @@ class Identity:
         self.make_id = make_id
 
     def place(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
-        """The call that a delta belongs to, and whether it is a new one. Its id and name are up to date."""
+        """Return the call of a delta, and whether the call is new. Update the call's id and name."""
         call_id, name = delta.id, delta.name
         if call_id is not None:
             call_id = self.says(call_id)
@@ -39,7 +39,7 @@ class Identity:
             name = self.says(name)
         index = delta.index
         if name is not None and index is not None and index not in choice.by_index and call_id not in choice.by_id:
-            call, is_new = self._new(choice, delta)  # as ``find`` says, nearly always
+            call, is_new = self._new(choice, delta)  # the usual case, for which ``find`` gives the same result
         else:
             call, is_new = self.find(choice, delta, call_id, name)
         if not call.ended:
@@ -59,14 +59,14 @@ class Identity:
         return call, is_new
 
     def says(self, value: str) -> str | None:
-        """An id or a name that says something; blank counts as absent (R2)."""
+        """Return an id or name, or None if it is blank (quirks.md R2: blank means absent)."""
         if not value.strip() or value in {"null", "None"}:
             self.report.repair("identity_blank")
             return None
         return value
 
     def find(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> tuple[Call, bool]:
-        """The call that a delta belongs to, and whether it is a new one: the vote of dialects.md §1.7."""
+        """Return the call of a delta, and whether the call is new, by the vote of dialects.md §1.7."""
         if delta.index is None:
             self.report.repair("index_missing")
         known = choice.by_id.get(call_id) if call_id is not None else None
@@ -90,16 +90,16 @@ class Identity:
         return call, False
 
     def _misplaced(self, choice: Choice) -> Call | None:
-        """The call that text at an index never seen goes on with, if any: the only one without an index yet, or the latest.
+        """Return the call that text at an unknown index continues: the only one without an index, or the latest; else None.
 
-        A server that numbers a call's start by the tool's place in the request and its text by the call's order gives
-        itself away by a start that is out of order (quirks.md 14).
+        Some servers number a call's start by the tool's place in the request, and its text by the order of calls. Such a
+        server is recognised by a start out of order (quirks.md 14).
         """
         last = choice.last
         if last is None:
             return None
         unplaced = [call for call in choice.calls if call.index is None and not call.ended and not self.complete(call)]
-        if len(unplaced) == 1:  # its start came without the index that its text has
+        if len(unplaced) == 1:  # the call started without the index that its text has
             self.report.repair("index_missing")
             return unplaced[0]
         if last.ended or not last.out_of_order or self.complete(last):
@@ -108,12 +108,12 @@ class Identity:
         return last
 
     def _continued(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> Call | None:
-        """The latest call, if a delta without an index belongs to it."""
+        """Return the latest call if a delta without an index belongs to it, else None."""
         last = choice.last
         if last is None or last.ended:
             return None
         if last.id is None and last.name is None and not _begins_object(delta):
-            return last  # identity that comes late (quirks.md 3)
+            return last  # the id and name arrive after the arguments (quirks.md 3)
         return None if call_id is not None or (name and self.complete(last)) else last
 
     def _find_by_id(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str | None) -> tuple[Call, bool]:
@@ -121,10 +121,10 @@ class Identity:
             return known, False
         if delta.index is not None and delta.index != known.index:
             at_index = choice.by_index.get(delta.index)
-            if at_index is not None and at_index.echo is known:  # a fragment of it, with its id
+            if at_index is not None and at_index.echo is known:  # a fragment of a repeated call, with its id
                 return at_index, False
             if at_index is not known:
-                # adapters that use the function's name as the id, and dialects in which each call comes whole
+                # some adapters use the function's name as the id, and some dialects send each call whole
                 if name is not None and (known.ended or name != known.name or self.complete(known)):
                     return self._new_or_again(choice, known, delta, name)
                 self.report.repair("index_changed")
@@ -133,7 +133,7 @@ class Identity:
         return known, False
 
     def _new_or_again(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str) -> tuple[Call, bool]:
-        """A call with the id of another. One of its name, too, may be the same call said again: its arguments tell."""
+        """Return a new call with the id of ``known``. If the name is equal too, the arguments will show if it is a repeat."""
         call, is_new = self._new(choice, delta)
         if name == known.name != known.id and call.kind == known.kind:
             call.echo = known
@@ -142,24 +142,24 @@ class Identity:
         return call, is_new
 
     def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:
-        """Whether a whole call is one that ended already: its id, its name and its text again (quirks.md 22)."""
+        """Return whether a whole call repeats an ended call with its id, name and text, as some servers do (quirks.md 22)."""
         if not (known.ended and delta.snapshot and name == known.name != known.id):
             return False
         text = delta.arguments or ""
         return known.text.equals(text)
 
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
-        """Whether a delta at a used index, with a name and an id that is not known, begins another call."""
+        """Return whether a delta with a name and an unknown id, at a used index, begins another call."""
         if call_id is not None and call.id is not None and not call.id_made:
-            starts_only = not call.text.chars and not delta.arguments  # a call that goes on would bring text
+            starts_only = not call.text.chars and not delta.arguments  # a continued call would bring text
             return name != call.name or starts_only or self.complete(call)
         if not self.complete(call):
             return False
-        differs = call.name is not None and name != call.name  # else it may come late (quirks.md 40)
+        differs = call.name is not None and name != call.name  # an equal name may be sent late (quirks.md 40)
         return differs or _begins_object(delta)
 
     def _is_second_object(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
-        """Whether the policy splits off what begins right behind a complete object, without a sign of identity."""
+        """Return whether to split off a second object that follows a complete one without an id or name (``two_objects``)."""
         if call_id is not None or name is not None or call.ended:
             return False
         return _begins_object(delta) and not call.holds and self.complete(call)
@@ -192,7 +192,7 @@ class Identity:
                 self.report.repair("id_changed")
 
     def duplicate(self, call: Call) -> None:
-        """Give a call an id of its own: the one that it has is another call's."""
+        """Give a call a new id, because another call already has its id."""
         self.report.repair("id_duplicate")
         call.id = self.make_id("call_")
 

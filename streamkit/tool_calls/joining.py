@@ -1,11 +1,11 @@
-"""Deltas that one read brought of one block or call, as one delta.
+"""Join the deltas of one block or call in one read into one delta.
 
-The normal form of L1, which ``streamkit.testing.joined`` gives: text, refusal and reasoning are joined with their
-neighbours only, since the order between blocks is part of the stream; fragments of calls are joined in the place of the first
-as long as nothing but fragments comes between them. Fragments that are an empty object together stay apart: readers drop one
-that comes as one fragment in front of another object.
+The result is the normal form of law L1 (events do not depend on how the bytes were split), as ``streamkit.testing.joined``
+returns it. Text, refusal and reasoning are joined only with their neighbours, since the order of blocks is part of the stream.
+Fragments of calls are joined at the place of the first one, as long as only fragments are between them. Fragments that
+together form an empty object stay apart: readers drop an empty object that is one fragment before another object.
 
-Gain: every machine further on, and the client, has one delta for the many of a read.
+Every later machine and the client get one delta instead of many.
 
 Source: design.md §1 (L1), §9 ("Joining").
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 
-#: What must agree for deltas to be joined.
+#: Deltas are joined if these fields are equal.
 KEYS: dict[type, Callable[[Any], Hashable]] = {
     TextDelta: attrgetter("choice", "block"),
     RefusalDelta: attrgetter("choice", "block"),
@@ -29,9 +29,9 @@ KEYS: dict[type, Callable[[Any], Hashable]] = {
 
 
 def join_deltas(events: Sequence[Event]) -> list[Event]:
-    """``events`` with their deltas joined. The given events stay as they are."""
+    """Return ``events`` with their deltas joined. The given events are not changed."""
     out: list[Event] = []
-    run: dict[Hashable, list[Any]] = {}  # deltas of one class: what is joined with what
+    run: dict[Hashable, list[Any]] = {}  # deltas of one class, grouped by the fields that must be equal
     run_of: type | None = None
     for event in events:
         kind = type(event)

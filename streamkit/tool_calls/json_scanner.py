@@ -1,15 +1,15 @@
-"""Says of a JSON text that arrives in fragments: incomplete, complete or malformed, and where and why.
+"""Classify a JSON text that arrives in fragments as incomplete, complete or malformed, with position and reason.
 
-Theory: RFC 8259 is a grammar with one stack, so what has been read is known from the name of the place reached and the
-containers still open. Each character is walked once; runs (string bodies, white space, digits) are walked by regular
-expressions. The time is linear in the whole text whatever its cutting; the space is the nesting, which is capped.
+RFC 8259 is a grammar with one stack, so the state is the name of the current place and the list of open containers. Each
+character is read once. Regular expressions skip string bodies, white space and digits. The time is linear in the whole text,
+however the text is split; the memory is the nesting depth, which is limited.
 
-Rules. ``malformed`` is for ever: no continuation could mend the text. ``complete`` stands until something other than
-white space follows. A number at the top level has no end mark: it stays ``incomplete`` until white space or ``finish``.
-The verdict does not depend on where the text was cut.
+``malformed`` is final: no continuation could repair the text. ``complete`` holds until something other than white space
+follows. A number at the top level has no end mark: it stays ``incomplete`` until white space or ``finish``. The result does
+not depend on how the text is split.
 
-Refuses: to keep the text, to build values, to compare keys (duplicates are grammatical, RFC 8259 §4), to judge numbers by
-their size (§6) or escapes by the code points they pair up to (§8.2), and to forgive: no comments, no NaN, no byte order mark.
+This module does not keep the text, build values, compare keys (RFC 8259 §4 allows duplicates), limit the size of numbers (§6)
+or check surrogate pairs in escapes (§8.2). It accepts no comments, no NaN and no byte order mark.
 
 Source: RFC 8259 §2-§8; design.md §4.
 """
@@ -25,14 +25,14 @@ Root: TypeAlias = Literal["object", "array", "string", "number", "literal"]
 
 
 def runs(pattern: AnyStr) -> Callable[[AnyStr, int], re.Match[AnyStr]]:
-    """The matcher of something that may be empty, or is known to be there, and so always matches."""
+    """Return the ``match`` method of a pattern that matches everywhere, with a type that excludes None."""
     return cast("Callable[[AnyStr, int], re.Match[AnyStr]]", re.compile(pattern).match)
 
 
 _SPACE: Final = " \t\n\r"
 _DIGITS: Final = "0123456789"
 _spaces: Final = runs(r"[ \t\n\r]*+")
-#: A string's characters with its escapes; stops at the closing quote, at a fault and at an escape that was cut.
+#: A string's characters and escapes. Stops at the closing quote, at a fault and at a truncated escape.
 _characters: Final = runs(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
 _digits: Final = runs(r"[0-9]*+")
 _whole_word: Final = runs(r"(?:true|false|null)?+")
@@ -44,12 +44,12 @@ _ROOTS: Final[dict[str, Root]] = {
     **dict.fromkeys("-" + _DIGITS, "number"),
     **dict.fromkeys("tfn", "literal"),
 }
-#: Inside an escape: the place reached, and where each character leads.
+#: Inside an escape: for each place, the next place after each character.
 _ESCAPES: Final = {
     "escape": {**dict.fromkeys('"\\/bfnrt', "string"), "u": "hex 1"},
     **{f"hex {n}": dict.fromkeys(_DIGITS + "abcdefABCDEF", f"hex {n + 1}" if n < 4 else "string") for n in range(1, 5)},
 }
-#: Inside a literal the place is named by what is still to come (after ``t``: ``rue``) and empty when nothing is.
+#: Inside a literal, the place is the rest of the word (after ``t``: ``rue``), and empty at its end.
 _WORDS: Final = {word[k:]: {word[k]: word[k + 1 :]} for word in ("true", "false", "null") for k in range(len(word))}
 _INTEGERS: Final = {"0": "zero", **dict.fromkeys(_DIGITS[1:], "integer")}
 _STARTS: Final = {"-": "minus", **_INTEGERS, "t": "true", "f": "false", "n": "null"}
@@ -64,7 +64,7 @@ _NUMBERS: Final = {
     "exponent": {},
 }
 _TOKENS: Final[dict[str, dict[str, str]]] = {**_ESCAPES, **_WORDS, **_NUMBERS}
-#: Inside these tokens only the characters of the table may come; elsewhere a number may end.
+#: Inside these tokens only the characters of the table are allowed; in any other place a number may end.
 _WRONG: Final = {
     **dict.fromkeys(_ESCAPES, "fewer than four hexadecimal digits after \\u"),
     "escape": "a backslash that begins no escape",
@@ -78,11 +78,11 @@ _MAY_END: Final = frozenset(_NUMBERS) - frozenset(_WRONG)
 
 
 class JSONScanner:
-    """Walks the fragments of one JSON text.
+    """Scans the fragments of one JSON text.
 
-    ``state`` is the verdict so far, ``root`` the kind of the top-level value (known from its first character) and
-    ``scanned`` how many characters were handed in. ``position`` is how many were walked; of a malformed text it is the
-    index of the character at fault in the whole text, and ``reason`` says in a short sentence what is wrong with it.
+    ``state`` is the result so far, ``root`` the type of the top-level value (known from its first character), and ``scanned``
+    the number of characters received. ``position`` is the number of characters read; in a malformed text, it is the index of
+    the invalid character in the whole text, and ``reason`` describes the fault in a short sentence.
     """
 
     __slots__ = ("_depth", "_in_key", "_nest", "_place", "position", "reason", "root", "scanned", "state")
@@ -95,10 +95,10 @@ class JSONScanner:
         self._depth = depth
         self._place = "start"
         self._in_key = False
-        self._nest: list[str] = []  # of each open container the bracket that closes it
+        self._nest: list[str] = []  # the closing bracket of each open container
 
     def feed(self, text: str) -> State:
-        """Walk one more fragment. After a fault nothing is walked, only counted."""
+        """Scan one more fragment. After a fault, characters are only counted."""
         size = len(text)
         self.scanned += size
         if self.state != "malformed":
@@ -110,12 +110,12 @@ class JSONScanner:
         return self.state
 
     def finish(self) -> State:
-        """Say that no more text follows: a top-level number ends here. An unfinished value stays incomplete."""
+        """End the text: a top-level number ends here, an unfinished value stays incomplete."""
         if self.state == "incomplete" and self._place in _MAY_END and not self._nest:
             self._end_value()
         return self.state
 
-    # A step takes the fragment and an index in it, and returns the index from which to go on; after a fault, the end.
+    # A step takes a fragment and an index, and returns the index to continue at, or the fragment's end after a fault.
 
     def _value(self, text: str, i: int) -> int:
         root = _ROOTS.get(text[i])
@@ -156,7 +156,8 @@ class JSONScanner:
         if text[i] != ":":
             return self._blank(text, i, "a key without a colon after it")
         self._place = "member value"
-        return i + 2 if text[i + 1 : i + 2] == " " else i + 1  # a lone space without the regular expression: -0.3 us
+        # skipping a single space without the regular expression saves 0.3 µs
+        return i + 2 if text[i + 1 : i + 2] == " " else i + 1
 
     def _after_value(self, text: str, i: int) -> int:
         c, closer = text[i], self._nest[-1]
@@ -213,7 +214,7 @@ class JSONScanner:
         if i < len(text):
             if text[i] in _TOKENS[self._place]:
                 return self._token(text, i)
-            self._end_value()  # and the character is looked at again
+            self._end_value()  # the step for the next place reads this character again
         return i
 
     def _close(self, i: int) -> int:

@@ -1,8 +1,8 @@
-"""From a bad verdict to the next turn: the tool result that tells the model what to mend.
+"""Turn a bad verdict into a tool result that tells the model what to correct.
 
-The call was not run, but its dialect wants a result for each call, and a model that is told what was wrong, and where,
-has what it needs to get it right. The text names the tool, the fault and its place. Of the arguments it repeats only what
-stands about the place of a fault, and all of it is bounded: the model knows what it wrote, and arguments may be megabytes.
+The call was not run, but its dialect requires a result for each call, and a model can correct a fault that is described with
+its position. The text names the tool, the fault and its position. It quotes only the arguments around the fault, since the
+model knows its arguments and they may be megabytes long. The whole text has a bounded length.
 
 Source: dialects.md §1.8, §2, §4.
 """
@@ -16,10 +16,10 @@ from streamkit.events import ToolKind, Verdict
 from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema import UNKNOWN_TOOL
 
-#: What the verdict says may name keys of the model's own; with the excerpt it stays under 500 characters.
+#: Limit for the verdict's reason, which may quote keys from the model. With the excerpt the text stays below 500 characters.
 REASON_CHARS: Final = 400
 NAME_CHARS: Final = 64
-#: On each side of a fault.
+#: Number of characters quoted on each side of a fault.
 AROUND_CHARS: Final = 24
 
 GOOD: Final = frozenset({"complete", "empty"})
@@ -33,7 +33,7 @@ FAULTS: Final = {
 
 
 class JudgedCall(Protocol):
-    """What a ``ToolCall`` of a whole response and a ``ToolCallFinished`` have in common."""
+    """The attributes that a ``ToolCall`` of a whole response and a ``ToolCallFinished`` share."""
 
     @property
     def id(self) -> str: ...
@@ -48,12 +48,12 @@ class JudgedCall(Protocol):
 
 
 def is_bad(verdict: Verdict | None) -> bool:
-    """Whether a verdict says that the arguments can't be used."""
+    """Return whether a verdict means that the arguments can't be used."""
     return verdict is not None and verdict.kind not in GOOD
 
 
 def error_text(call: JudgedCall) -> str:
-    """What the model is told of a call that was not run. Raises UsageError for a call whose verdict is good or missing."""
+    """Return the message to the model about a call that was not run. Raise UsageError if the verdict is good or missing."""
     verdict = call.verdict
     if verdict is None or verdict.kind in GOOD:
         problem = "no verdict (use check_json)" if verdict is None else f"the verdict {verdict.kind}"

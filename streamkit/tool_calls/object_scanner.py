@@ -1,16 +1,17 @@
-r"""Whether a JSON text that arrives in fragments is one complete object: what ``JSONScanner`` says, in a fraction of the time.
+r"""Check whether a JSON text that arrives in fragments is one complete object, much faster than ``JSONScanner``.
 
-Theory: the text is folded until next to nothing is left. Escapes become ``x``, strings one byte, numbers and words another,
-white space nothing. Then containers without containers become a value, again and again, and of the finished members of one
-that is still open the last one stays. Each step is one call of C over a whole fragment, whatever the structure. What is left
-of all text so far is a short line of open brackets; what may go on at its end (an escape, a number) waits for more text.
+The text is folded until almost nothing is left. Escapes become ``x``; each string becomes one byte, each number or literal
+another; white space disappears. Then each container without inner containers becomes a value, repeatedly. Of the finished
+members of an open container only the last one stays. Each step is one C call over a whole fragment, whatever the structure.
+The state for all text so far is a short line of open brackets. A token at the end that may continue (an escape, a number)
+waits for more text.
 
-Rules: the grammar of ``JSONScanner`` (RFC 8259) and its cap on nesting. What is folded is written in control characters, which
-no text may have raw, so ``12 34``, ``truefalse`` and ``tru\n`` fold to nothing valid.
+The grammar (RFC 8259) and the limit on nesting are those of ``JSONScanner``. Folded parts are written as control characters,
+which JSON forbids in its raw text, so ``12 34``, ``truefalse`` and ``tru\n`` fold to nothing valid.
 
-Refuses: to say where and why a text is malformed. ``JSONScanner`` does.
+This module does not report where and why a text is malformed; ``JSONScanner`` does.
 
-Gain: a MiB of arguments in small members takes a tenth of the scanner's time, and a twentieth of the memory of parsing it.
+A MiB of arguments in small members takes a tenth of the scanner's time, and a twentieth of the memory of parsing it.
 
 Source: RFC 8259 §2-§7; design.md §9 ("Folding").
 """
@@ -21,43 +22,42 @@ import re
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-#: Long fragments are folded in pieces, so that little memory is needed at once.
+#: Long fragments are folded in pieces of this many characters, to use little memory at a time.
 PIECE: Final = 1 << 14
 _STRING: Final = b"\x01"
 _VALUE: Final = b"\x02"
 _SPACES: Final = b" \t\n\r"
-_RAW_IN_STRINGS: Final = b"\t\n\r"  # they are white space elsewhere
+_RAW_IN_STRINGS: Final = b"\t\n\r"  # white space elsewhere, so not in ``_CONTROLS``
 _CONTROLS: Final = bytes(set(range(0x20)) - set(_RAW_IN_STRINGS))
-#: A backslash that begins no escape, where none is escaped itself.
+#: A backslash that begins no valid escape (escaped backslashes are already replaced).
 _NO_ESCAPE: Final = re.compile(rb'\\(?!["/bfnrt]|u[0-9A-Fa-f]{4})')
-#: A backslash whose escape may go on in the next fragment: it is the last one, and five bytes follow at most.
+#: A backslash whose escape may continue in the next fragment: the last one, at most five bytes before the end.
 _CUT_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
 _LITERAL: Final = rb"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
 _LITERALS: Final = re.compile(_LITERAL)
-#: What a number or a word is made of: at the end it may go on.
+#: The bytes of numbers and literals: a token at the end of a fragment may continue.
 _TOKEN: Final = b"-+.0123456789" + bytes(range(ord("A"), ord("Z") + 1)) + bytes(range(ord("a"), ord("z") + 1))
-#: The longest token that makes sense, once all but two digits of each run are left out.
+#: The longest valid token, after all runs of digits are shortened to two.
 _TOKEN_BYTES: Final = len(b"-12.12e+12")
 _DIGITS: Final = re.compile(rb"([0-9]{2})[0-9]+")
 _ANY: Final = rb"(?:[\x01\x02]|%b)" % _LITERAL
 _WHOLE: Final = re.compile(rb"\{(?:\x01:%b(?:,\x01:%b)*+)?\}|\[(?:%b(?:,%b)*+)?\]" % (_ANY, _ANY, _ANY, _ANY))
-#: Two of them with nothing but white space between, which is taken out.
-_APART: Final = re.compile(rb" (?<=[-+.0-9A-Za-z] ) *[-+.0-9A-Za-z]")  # begins with one byte: a third of the time
+#: Two token bytes with only white space between them: removing that white space would join two tokens.
+_APART: Final = re.compile(rb" (?<=[-+.0-9A-Za-z] ) *[-+.0-9A-Za-z]")  # begins with one byte: takes a third of the time
 _TO_SPACES: Final = bytes.maketrans(b"\t\n\r", b"   ")
 _ITEMS: Final = re.compile(rb"\[[\x01\x02](?:,[\x01\x02])++(?=,|\Z)")
 _MEMBERS: Final = re.compile(rb"\{\x01:[\x01\x02](?:,\x01:[\x01\x02])++(?=,|\Z)")
-#: Open containers, each in the place of a value, and in the last of them whatever may be there.
+#: Open containers, each at the place of a value, and then any valid beginning of the content of the last one.
 _VIABLE: Final = re.compile(
     rb"(?:\[(?:[\x01\x02],)?|\{(?:\x01:[\x01\x02],)?\x01:)*(?:[\x01\x02]|\{(?:\x01:[\x01\x02],)?\x01?|\{\x01:[\x01\x02])?"
 )
 _STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-#: Whether no continuation makes it a value, whether it ends in a string, what of its end is not folded yet, the rest folded,
-#: and its first byte.
+#: The state of a scanner: ``malformed``, ``_in_string``, ``_kept``, ``_folded`` and ``_root``.
 State: TypeAlias = tuple[bool, bool, bytes, bytes, bytes]
 
 
 def scanned(text: str, depth: int) -> ObjectScanner:
-    """The scanner of a whole text. To parse the text, orjson would take 15 times its size for a moment."""
+    """Return the scanner of a whole text. Parsing with orjson would need 15 times the text's size in memory for a moment."""
     scanner = ObjectScanner(depth=depth)
     scanner.feed(text)
     return scanner
@@ -69,17 +69,17 @@ class ObjectScanner:
     __slots__ = ("_depth", "_folded", "_in_string", "_kept", "_root", "malformed")
 
     def __init__(self, *, depth: int = 128) -> None:
-        #: Whether no continuation can make one JSON value of the text. What waits at its end is not looked at yet.
+        #: True if no continuation can turn the text into one JSON value. A token that waits at the end is not checked yet.
         self.malformed = False
         self._depth = depth
         self._in_string = False
-        self._kept = b""  # what may go on: an escape in a string, a number or word elsewhere
+        self._kept = b""  # text that may continue: an escape in a string, a number or literal elsewhere
         self._folded = b""
-        self._root = b""  # the first byte
+        self._root = b""  # the first byte of the text
 
     @property
     def state(self) -> State:
-        """What the text so far comes to, to go back to."""
+        """The state for all text so far. Assign it again to go back to this point."""
         return self.malformed, self._in_string, self._kept, self._folded, self._root
 
     @state.setter
@@ -88,12 +88,12 @@ class ObjectScanner:
 
     @property
     def complete_object(self) -> bool:
-        """Whether the text so far is one whole JSON object, white space aside."""
+        """True if the text so far is one whole JSON object, white space aside."""
         return self._folded == _VALUE and self._root == b"{" and not self._kept and not self.malformed
 
     @property
     def open(self) -> bool:
-        """Whether no beginning of the text so far is a whole value."""
+        """True if no beginning of the text so far is a whole value."""
         return not self.malformed and self._folded != _VALUE
 
     def feed(self, text: str) -> None:
@@ -103,7 +103,7 @@ class ObjectScanner:
                 self.malformed = not self._fold(text[begin : begin + PIECE].encode("utf-8", "surrogatepass"))
 
     def _fold(self, raw: bytes) -> bool:
-        """Fold a piece; False for a fault."""
+        """Fold a piece. Return False for a fault."""
         if self._kept:
             raw, self._kept = self._kept + raw, b""
         if b"\\" in raw:
@@ -112,7 +112,7 @@ class ObjectScanner:
                 raw, self._kept = raw[: cut.start()], cut[0]
             if _NO_ESCAPE.search(raw):
                 return False
-            raw = raw.replace(b'\\"', b"xx")  # others may stay: outside of strings they are no JSON either
+            raw = raw.replace(b'\\"', b"xx")  # any other backslash outside a string is invalid JSON and found below
         if len(raw.translate(None, _CONTROLS)) != len(raw):
             return False
         parts = raw.split(b'"')
@@ -126,12 +126,12 @@ class ObjectScanner:
         structure = _STRING.join(outside)
         if self._in_string:
             structure += _STRING
-        elif self._kept:  # a backslash outside of a string
+        elif self._kept:  # a backslash outside a string
             return False
         return self._fold_structure(structure)
 
     def _fold_structure(self, structure: bytes) -> bool:
-        """Fold what stands outside of strings."""
+        """Fold the text outside strings. Return False for a fault."""
         if not self._in_string:
             head = structure.rstrip(_TOKEN)
             if len(head) < len(structure):

@@ -1,4 +1,4 @@
-"""Which of the things that came each entry of a later whole list repeats, where ids and numbers may disagree."""
+"""Match the entries of a repeated whole list with the items received before, although ids and indices may disagree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final, TypeVar
 E = TypeVar("E")
 C = TypeVar("C")
 
-#: So many are looked at for an entry: where all is well it is the first that is left.
+#: Maximum number of remaining items to compare an entry with. In a correct stream the first one matches.
 LOOKED_AT: Final = 64
 
 
 def paired(entries: Sequence[E], came: Sequence[C], *tests: Callable[[E, C], bool]) -> list[C | None]:
-    """For each entry what it repeats of what ``came``, each at most once; None where it is new.
+    """For each entry, return the item of ``came`` that it repeats, each used at most once, or None for a new entry.
 
-    Each test is asked of all entries before the next one is: what an id settles is no other entry's by its place.
+    Each test is applied to all entries before the next test, so a match by id takes precedence over a match by place.
     """
     found: list[C | None] = [None] * len(entries)
     left = list(came)

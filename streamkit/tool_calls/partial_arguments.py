@@ -1,12 +1,12 @@
-"""The arguments of each call as far as they are written, beside the events of the call.
+"""Report the arguments of each call while they are received, next to the events of the call.
 
-Theory: one ``PartialJSON`` for each open call, fed once a batch, however many fragments of the call the batch holds.
+Each open call has one ``PartialJSON``, fed once a batch, however many fragments of the call the batch holds.
 
-Rules. After the last event of a batch comes one ``PartialArguments`` for each call that grew in it; if the call finished in
-the same batch it comes before its ``ToolCallFinished``, so that ``StreamEnded`` stays last. Every other event passes as it
-is. Calls of custom tools are free text and have no value. A call that has finished is forgotten.
+After the last event of a batch comes one ``PartialArguments`` for each call that grew in the batch. If the call finished in
+the same batch, ``PartialArguments`` comes before its ``ToolCallFinished``, so that ``StreamEnded`` stays last. Every other
+event passes unchanged. Calls of custom tools are free text and have no value. Finished calls are forgotten.
 
-The stage is for those who read events: ``encode`` takes no ``PartialArguments``, and the types say so.
+The stage is for code that reads events: ``encode`` does not accept ``PartialArguments``, as its types show.
 
 Source: design.md §4.
 """
@@ -26,11 +26,11 @@ from streamkit.tool_calls.partial_json import PartialJSON, Path
 
 @define
 class PartialArguments:
-    """What a call's arguments say so far.
+    """The arguments of a call so far.
 
-    ``value`` is live, as is ``partial``: both show what the text says when they are looked at, which may be more than when
-    the event was made; ``MISSING`` is the value of nothing yet. ``path`` is what was being written when the event was made.
-    ``partial`` answers ``is_final`` and ``snapshot``, and its ``changes`` are those of this batch.
+    ``value`` and ``partial`` are live: they show the text so far when you read them, which may be more than when the event was
+    made. ``value`` is ``MISSING`` before there is a value. ``path`` is the path of the value being received when the event was
+    made. ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are those of this batch.
     """
 
     call: int
@@ -41,19 +41,19 @@ class PartialArguments:
 
 
 Seen: TypeAlias = Event | PartialArguments
-"""What ``partial_arguments`` yields."""
+"""The events that ``partial_arguments`` yields."""
 
 
 class ArgumentsWatcher(Link):
-    """Machine of ``partial_arguments``: events to events, and a ``PartialArguments`` for a call that a read let grow."""
+    """The machine of ``partial_arguments``: passes events, and adds a ``PartialArguments`` for each call that grew."""
 
     waits = True
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended") -> None:
         self._depth = limits.json_depth
         self._numbers: Literal["ended", "growing"] = numbers
-        self._open: dict[tuple[int, int], PartialJSON] = {}  # by choice and call
-        self._grown: dict[tuple[int, int], list[str]] = {}  # what the read at hand brought of them
+        self._open: dict[tuple[int, int], PartialJSON] = {}  # keyed by choice and call
+        self._grown: dict[tuple[int, int], list[str]] = {}  # fragments of these calls in the current read
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallStarted) and event.kind == "function":
@@ -83,8 +83,8 @@ class ArgumentsWatcher(Link):
 def partial_arguments(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
 ) -> Stage[list[Event], list[Seen]]:
-    """The stage after ``accumulate_tool_calls`` or ``check_json`` that shows arguments while they are written.
+    """Create the stage after ``accumulate_tool_calls`` or ``check_json`` that reports arguments while they are received.
 
-    ``numbers`` says when a number shows: once it has ended, or as it grows.
+    ``numbers`` selects when a number appears in the value: once it has ended, or while it grows.
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")

@@ -1,24 +1,24 @@
-"""The value so far of a JSON text that arrives in fragments, for whoever wants to draw it before it is whole.
+"""Build the value of a JSON text while it arrives in fragments, for programs that show it before it is complete.
 
-Theory: two machines side by side. ``JSONScanner`` checks each fragment against the grammar; the builder sees only what the
-scanner let pass, so it trusts its text and needs no faults of its own. It keeps the containers that are open and puts each
-value into the innermost when the value begins to show. Nothing is parsed twice: at most 11 characters (an escape that was
-cut, a high surrogate that waits for its low half) are carried over to the next fragment.
+``JSONScanner`` checks each fragment against the grammar. The builder gets only the text that the scanner accepted, so it needs
+no error handling. It keeps the open containers, and puts each value into the innermost one as soon as a part of the value is
+known. Nothing is parsed twice: at most 11 characters (a truncated escape, or a high surrogate that waits for its low half) are
+kept for the next fragment.
 
-What shows. Containers from their bracket, strings as far as they are written, words when whole, a key with the first of its
-value. ``numbers`` says when a number shows: ``ended`` by the delimiter after it or, at the top level, by ``finish`` (12 may
-become 123); or ``growing``, as the longest number that its text begins with. Of equal keys the last wins, as in ``json``.
-A whole number is an ``int`` whatever its size, up to the digits the interpreter converts (4,300 unless set otherwise), and
-an exact ``Decimal`` beyond; any other is a ``float``, 1E400 infinite. After a fault the value stays as it was.
+What appears when: a container at its bracket, a string as far as it is received, a literal when it is complete, a key with the
+first part of its value. ``numbers`` selects when a number appears: with ``ended`` at the delimiter after it or, at the top
+level, at ``finish`` (12 may become 123); with ``growing`` as the longest number that its text begins with. Of equal keys the
+last wins, as in ``json``. A whole number is an ``int`` up to the digits that the interpreter converts (4,300 by default), and
+an exact ``Decimal`` beyond. Any other number is a ``float``; 1E400 is infinite. After a fault the value stays as it was.
 
-Cost. ``feed`` is linear in its fragment, amortised, and a change costs the depth of its path, which is capped. ``value``,
-``state`` and ``changes`` take constant time, ``path`` and ``is_final`` the length of a path. So looking after every fragment
-is linear in the whole text. That holds because nothing is copied to look: the containers are the live ones, and the string
-being written is a ``GrowingText``, which joins its fragments when it is read. **Reading** a text of n characters costs up to
-n each time, as drawing it would; who needs only what is new reads ``changes``. ``snapshot`` copies everything. The space is
-that of the value; of the text at most a cut escape and an unfinished number are kept beside it.
+The amortised time of ``feed`` is linear in its fragment; each change also costs the depth of its path, which is limited.
+``value``, ``state`` and ``changes`` take constant time, ``path`` and ``is_final`` the length of a path. So reading them after
+every fragment is linear in the whole text. Nothing is copied for that: the containers are live, and the string being received
+is a ``GrowingText``, which joins its fragments when it is read. **Reading** such a string of n characters costs up to n each
+time; read ``changes`` if you need only new text. ``snapshot`` copies everything. The memory is that of the value, plus at most
+a truncated escape and an unfinished number.
 
-Refuses: to guess. No closing bracket, word or digit is supplied, and a value that was cut is not made final by ``finish``.
+The builder never guesses: it supplies no closing bracket, word or digit, and ``finish`` does not make a truncated value final.
 
 Source: RFC 8259 §2-§8; design.md §4.
 """
@@ -41,19 +41,19 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _between: Final = runs(r"[ \t\n\r,:]*+")
 _scalar: Final = runs(r"[^ \t\n\r,\]}]*+")
-#: Characters of a string that can be decoded now: no cut escape, and a high surrogate only with what follows it.
+#: The characters of a string that can be decoded now: no truncated escape, and a high surrogate only with what follows it.
 _characters: Final = runs(
     r'(?s)(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+'
 )
 _decode: Final = json.JSONDecoder().raw_decode
 _number: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORDS: Final = {"true": True, "false": False, "null": None}
-#: A number that grows longer than this shows no more digits until it has ended: each look at it is a conversion.
+#: A number longer than this shows no more digits until it has ended, since each update converts the whole number.
 GROWING_CHARS: Final = 4300
 
 
 class Missing(Enum):
-    """The type of ``MISSING``, which stands for the value before there is any; JSON's own ``null`` is None."""
+    """The type of ``MISSING``, which is the value before there is any; JSON's ``null`` is None."""
 
     MISSING = "missing"
 
@@ -65,17 +65,17 @@ MISSING: Final = Missing.MISSING
 
 
 class GrowingText(UserString):
-    """A string that is still being written: all of ``str``'s methods, equality with ``str``, and ``str(text)``.
+    """A string that is still being received: it has ``str``'s methods, equals a ``str``, and converts by ``str(text)``.
 
-    It is replaced in its container by a plain ``str`` when its closing quote comes; until then writers of JSON need to be
-    told ``default=str``. ``len`` takes constant time. Reading joins what came since the last reading to what was read then;
-    CPython does that in place, in time for the new part alone, if nobody has kept the text read before. That is a kindness
-    of CPython's and no guarantee.
+    At the closing quote a plain ``str`` replaces it in its container; until then ``json.dumps`` needs ``default=str``. ``len``
+    takes constant time. Reading joins the text received since the last reading to the text read then. CPython does this in
+    place, in time for the new part alone, if no other code keeps the text read before. Only CPython does so, without a
+    guarantee.
     """
 
     _text: str
     _tail: TextBuffer
-    __hash__ = None  # type: ignore[assignment] # it grows
+    __hash__ = None  # type: ignore[assignment] # the text grows
 
     @property  # UserString's methods read an attribute of this name
     def data(self) -> str:
@@ -94,17 +94,17 @@ class GrowingText(UserString):
         return len(self._text) + self._tail.chars
 
     def append(self, fragment: str) -> None:
-        """For the machine that writes it."""
+        """Add text; only the builder calls this."""
         self._tail.append(fragment)
 
 
 @define
 class Change:
-    """One thing that a fragment did to the value at ``path``.
+    """One change that a fragment made to the value at ``path``.
 
-    ``begun``: a container, or a string that did not end in the fragment it began in; ``value`` is the live one.
-    ``grown``: ``value`` is the text added to a string, or the whole of a growing number so far.
-    ``ended``: ``value`` is final. A string, number or word that began and ended in one fragment comes with this alone.
+    ``begun``: a container, or a string that did not end in its first fragment; ``value`` is the live object.
+    ``grown``: ``value`` is the text added to a string, or the whole growing number so far.
+    ``ended``: ``value`` is final. A string, number or literal that began and ended in one fragment has only this change.
     """
 
     kind: Literal["begun", "grown", "ended"]
@@ -115,21 +115,22 @@ class Change:
 class PartialJSON:
     """Builds the value of one JSON text from its fragments.
 
-    ``changes`` is what the last fragment did, in order. ``state``, ``reason`` and ``position`` are ``JSONScanner``'s.
+    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` are
+    ``JSONScanner``'s.
     """
 
     def __init__(self, *, depth: int = 128, numbers: Literal["ended", "growing"] = "ended") -> None:
         self.changes: list[Change] = []
         self._scanner = JSONScanner(depth=depth)
         self._growing = numbers == "growing"
-        self._top: list[Any] = []  # holds the whole value, so that it has a container like any other
+        self._top: list[Any] = []  # holds the whole value, so that the value has a container like any other
         self._open: list[Any] = [self._top]
-        self._steps: list[Any] = [0]  # of each open container the position or key reached; None: a key is to come
+        self._steps: list[Any] = [0]  # the current index or key of each open container; None: a key follows
         self._quoted = False  # inside a string or a key
-        self._writing = False  # inside a string, a number or a word
-        self._cut = ""  # the end of a string that cannot be decoded yet
+        self._writing = False  # inside a string, a number or a literal
+        self._cut = ""  # the end of a string that can't be decoded yet
         self._text: GrowingText | None = None  # the string or key that began in an earlier fragment
-        self._raw = TextBuffer()  # the number or word that began in an earlier fragment
+        self._raw = TextBuffer()  # the number or literal that began in an earlier fragment
 
     @property
     def state(self) -> State:
@@ -145,11 +146,11 @@ class PartialJSON:
 
     @property
     def value(self) -> Any:
-        """The value so far, or ``MISSING``. It is live: it grows with the text and must not be changed."""
+        """The value so far, or ``MISSING``. It is live: it grows with the text, and you must not change it."""
         return self._top[0] if self._top else MISSING
 
     def snapshot(self) -> Any:
-        """A copy of the value so far, of plain ``dict``, ``list`` and ``str``. Takes time for all of it."""
+        """Return a copy of the value so far, made of plain ``dict``, ``list`` and ``str``. Takes time for the whole value."""
         whole = self._top.copy()
         copies: list[Any] = [whole]
         while copies:
@@ -164,14 +165,14 @@ class PartialJSON:
 
     @property
     def path(self) -> Path:
-        """The keys and positions that lead to the innermost value begun and not ended; empty at the top level.
+        """The keys and indices of the innermost value that has begun and not ended; empty at the top level.
 
-        A number or a word is named here from its first character, before it shows.
+        A number or a literal is included from its first character, before it appears in ``value``.
         """
         return tuple(self._steps[1:] if self._writing else self._steps[1:-1])
 
     def is_final(self, path: Path) -> bool:
-        """Whether the value that ``path`` leads to has ended, and can change only if its key comes again."""
+        """Return whether the value at ``path`` has ended. Such a value changes only if its key is repeated."""
         written = len(self._steps) - 1 if self._writing else len(self._steps) - 2
         if len(path) <= written and all(step == self._steps[at] for at, step in enumerate(path, 1)):
             return False
@@ -187,7 +188,7 @@ class PartialJSON:
         return True
 
     def feed(self, fragment: str) -> State:
-        """Take one more fragment. From a fault on text is ignored."""
+        """Take one more fragment. After a fault, text is ignored."""
         self.changes = []
         walked = self._scanner.position
         state = self._scanner.feed(fragment)
@@ -203,14 +204,14 @@ class PartialJSON:
         return state
 
     def finish(self) -> State:
-        """Say that no more text follows: a number at the top level ends here, and nothing else does."""
+        """End the text: a number at the top level ends here, and no other value does."""
         self.changes = []
         state = self._scanner.finish()
         if state == "complete" and self._writing:
             self._end(_converted(self._raw.take()))
         return state
 
-    # Each of these takes a text and an index in it, and returns the index from which to go on.
+    # Each of these methods takes a text and an index, and returns the index to continue at.
 
     def _token(self, text: str, i: int) -> int:
         i = _between(text, i).end()
@@ -305,12 +306,12 @@ class PartialJSON:
 
 
 def _converted(raw: str) -> int | float | Decimal | None:
-    """The value of a whole word or number."""
+    """Return the value of a complete literal or number."""
     if raw in _WORDS:
         return _WORDS[raw]
     if "." in raw or "e" in raw or "E" in raw:
         return float(raw)
     try:
         return int(raw)
-    except ValueError:  # more digits than the interpreter converts, so that nobody pays for their square
+    except ValueError:  # more digits than the interpreter converts, because the conversion takes quadratic time
         return Decimal(raw)

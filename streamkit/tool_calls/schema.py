@@ -1,20 +1,20 @@
-"""Whether the arguments of a call match the schema that the request gave for its tool.
+"""Check the arguments of a call against the JSON schema that the request has for its tool.
 
-Theory: draft 2020-12 (or the draft that ``$schema`` names) is judged by jsonschema-rs, an optional dependency that is
-imported when the first ``ToolSchemas`` is made. Around it stand the bounds that a schema from a client needs.
+jsonschema-rs validates against draft 2020-12, or the draft that ``$schema`` names. It is an optional dependency, imported when
+the first ``ToolSchemas`` is created. This module adds the limits that a schema from a client needs.
 
-Rules. **Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it is given a retriever that
-refuses them all. What is bounded: the size of all schemas together, nesting, the number of patterns, the compiled size of
-each and its backtracking, the subschemas that apply to one value, and the work of one check. That work is counted before
-it is done (``schema_cost.py``), since the library can't be stopped: past ``MAX_UNITS`` and ``UNITS_PER_CHAR`` the verdict is
-``unchecked``, which is no verdict that a call may be run on. To list violations the library walks every branch again (a
-recursive union of four operators, nested six deep: 0.8 s, eight deep: 16 s): past ``MAX_EXPLAINED`` they are not listed.
+**Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it gets a retriever that rejects all
+of them. There are limits on the size of all schemas together, the nesting, the number of patterns, the compiled size and the
+backtracking of each pattern, the subschemas that apply to one value, and the work of one check. The work is estimated before
+the check (``schema_cost.py``), since the library can't be stopped. Above ``MAX_UNITS`` and ``UNITS_PER_CHAR`` the verdict is
+``unchecked``: don't run such a call. To list violations the library walks every branch again (a recursive union of four
+operators, nested six deep: 0.8 s, eight deep: 16 s), so above ``MAX_EXPLAINED`` violations are not listed.
 
-Readers disagree on four kinds of text, so no schema can vouch for them, and they are ``schema_invalid``: a key that comes
-twice in one object, half of a surrogate pair, a number of more digits than the interpreter converts, and one whose exponent
-no decimal number can have.
+JSON readers disagree on four kinds of text, so a schema can't vouch for them, and they are ``schema_invalid``: a repeated key
+in one object, half of a surrogate pair, a number of more digits than the interpreter converts, and a number whose exponent no
+decimal number can have.
 
-Refuses: to fill in defaults, to coerce, and to echo values: violations name what the schema wanted, and where.
+This module fills in no defaults, converts no values and quotes no values: violations name what the schema wanted, and where.
 
 Source: JSON Schema 2020-12; design.md §4; limits.md T14.
 """
@@ -42,25 +42,25 @@ from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes,
 if TYPE_CHECKING:
     import jsonschema_rs
 
-#: Patterns in all schemas together, and what one may grow to when compiled (the library's own limit is 10 MiB).
+#: Maximum number of patterns in all schemas together, and the compiled size of one pattern (the library allows 10 MiB).
 MAX_PATTERNS: Final = 128
 PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Looks at a value that one check may take, of 25 ns each, and those that each character of the arguments adds.
+#: Maximum number of looks at a value in one check (25 ns each), and how many more each character of the arguments allows.
 MAX_UNITS: Final = 1_000_000
 UNITS_PER_CHAR: Final = 4
-#: Looks at a value up to which violations are listed: 25 µs each at worst. Each violation holds a copy of its value.
+#: Violations are listed up to this many looks at a value (25 µs each at worst). Each violation holds a copy of its value.
 MAX_EXPLAINED: Final = 8_000
-#: Characters of argument text from which on a look at it counts twice, three times, …, since a violation copies its value.
+#: For each such number of characters in the arguments, a look counts once more, since a violation copies its value.
 COPIED_CHARS: Final = 32_768
-#: As many as Python makes an ``int`` of (``sys.get_int_max_str_digits``): comparing longer numbers takes quadratic time.
+#: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
 MAX_DIGITS: Final = 4300
 MAX_VIOLATIONS: Final = 5
 VIOLATION_CHARS: Final = 200
-#: Of what the library says of a bad schema, as far as a reference is looked for in it.
+#: Length of the library's message about an invalid schema in which a reference is searched for.
 REASON_CHARS: Final = 4096
 
 UNKNOWN_TOOL: Final = "unknown_tool"
-#: Members that a definition of a tool of the program's has one of.
+#: A definition of a tool that the client runs has one of these members.
 NAMED: Final = frozenset({"name", "function", "custom"})
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
@@ -68,7 +68,7 @@ _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 class BadToolSchema(UsageError):
-    """A tool's schema that can't be used. ``tool`` is its name, ``path`` the JSON pointer in the schema to what is wrong."""
+    """A tool's schema is unusable. ``tool`` is the tool's name, ``path`` the JSON pointer to the fault in the schema."""
 
     def __init__(self, tool: str, path: str, reason: str) -> None:
         super().__init__(f"the schema of tool {quoted(tool)}, at {path or 'its root'}: {reason}")
@@ -78,12 +78,12 @@ class BadToolSchema(UsageError):
 
 
 class _Unfit(Exception):
-    """Text whose value readers disagree on."""
+    """JSON readers disagree on the value of this text."""
 
 
 @runtime_checkable
 class ReadTool(Protocol):
-    """A definition that was read before: ``conversation.messages.Tool``."""
+    """A tool definition that was already decoded: ``conversation.messages.Tool``."""
 
     @property
     def name(self) -> str: ...
@@ -97,7 +97,7 @@ class ReadTool(Protocol):
 
 @define
 class _Tool:
-    """One tool: its schema as ``json`` made it, so that the caller's own may change; None: there is none to match."""
+    """One tool. ``schema`` is a copy made by ``json``, so the caller may change the original. None: no schema to match."""
 
     name: str
     schema: Any
@@ -109,13 +109,14 @@ class _Tool:
 class ToolSchemas:
     """The schemas of a request's tools, to check finished arguments against.
 
-    ``tools`` are the definitions as the request has them, of OpenAI's two dialects, Anthropic or Ollama, a mapping of names to
-    schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) takes any object.
-    A tool in a namespace is known by its name there, if no other has it, and by the name that other dialects are offered.
+    ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of names to
+    schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) accepts any
+    object. A tool in a namespace is known by its plain name, unless another tool has that name, and by its name in other
+    dialects.
 
-    Needs the extra ``schema``. Raises BadToolSchema for a schema past ``limits.schema_bytes`` (all together) or
-    ``limits.json_depth``, or past the bounds above; UsageError without the extra or for what is no definition. Compiled by
-    ``compile``, or when a tool is first called.
+    Needs the extra ``schema``. Raise BadToolSchema for a schema above ``limits.schema_bytes`` (all together),
+    ``limits.json_depth`` or the limits of this module; raise UsageError without the extra, or for an invalid definition.
+    Schemas are compiled by ``compile``, or when a tool is first called.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class ToolSchemas:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._library = _library()
-        #: What they were made of.
+        #: The definitions given, or empty if a mapping was given.
         self.definitions: Sequence[Any] = () if isinstance(tools, Mapping) else tools
         self._limits = limits
         self._bytes = self._patterns = 0
@@ -139,20 +140,20 @@ class ToolSchemas:
         return name in self._tools
 
     def schema(self, name: str) -> Any:
-        """The schema of a tool, not to be changed. Raises KeyError for an unknown tool."""
+        """Return the schema of a tool; don't change it. Raise KeyError for an unknown tool."""
         return self._tools[name].schema
 
     def compile(self) -> None:
-        """Compile every schema now. Raises BadToolSchema for one that is no schema, or refers to another document."""
+        """Compile every schema now. Raise BadToolSchema for an invalid schema, or one that refers to another document."""
         for tool in self._tools.values():
             self._compiled(tool)
 
     def check(self, name: str, text: str) -> Verdict:
-        """The verdict on argument text that is one JSON object, or empty, which means ``{}``.
+        """Return the verdict on argument text that is one JSON object, or empty, which means ``{}``.
 
-        ``complete`` or ``empty`` if it matches, else ``schema_invalid`` with ``unknown_tool`` or the first violations;
-        ``unchecked`` if to check it would take too long.
-        Raises ValueError for text that is no JSON, BadToolSchema for a schema that does not compile.
+        ``complete`` or ``empty`` if the text matches, else ``schema_invalid`` with ``unknown_tool`` or the first violations;
+        ``unchecked`` if the check would take too long. Raise ValueError for text that is not JSON, and BadToolSchema for a
+        schema that does not compile.
         """
         tool = self._tools.get(name)
         if tool is None:
@@ -214,11 +215,11 @@ class ToolSchemas:
 
 
 Tools: TypeAlias = ToolSchemas | Sequence[Mapping[str, Any]] | Sequence[ReadTool]
-"""The tools of a request: its definitions as they stand in it, as they were read, or made into ``ToolSchemas`` before."""
+"""The tools of a request: definitions from its body, decoded definitions, or existing ``ToolSchemas``."""
 
 
 def compiled(tools: Tools, limits: Limits) -> ToolSchemas:
-    """The schemas of a request's tools, ready. Raises what ``ToolSchemas`` and its ``compile`` raise."""
+    """Return the compiled schemas of a request's tools. Raise the errors of ``ToolSchemas`` and its ``compile``."""
     schemas = tools if isinstance(tools, ToolSchemas) else ToolSchemas(tools, limits=limits)
     schemas.compile()
     return schemas
@@ -238,12 +239,13 @@ def _refuse(_uri: str) -> NoReturn:
 
 
 def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Names and schemas of tools, those in namespaces by each name that a call may have."""
+    """Yield the name and schema of each tool; a tool in a namespace has several names, since a call may use any of them."""
     grouped: dict[str, Any] = {}
     plain: set[str] = set()
     for tool in tools:
         if isinstance(tool, ReadTool):
-            if tool.kind != "server":  # its provider runs it, and nobody calls it
+            # the provider runs such a tool, and the model's calls of it never reach the client
+            if tool.kind != "server":
                 schema = (tool.parameters if tool.kind == "function" else None) or {}
                 plain.add(tool.name)
                 yield tool.name, schema
@@ -254,18 +256,18 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
                 name, schema = definition(tool)
                 plain.add(name)
                 yield name, schema
-            # a tool without a name is one that the provider runs, and nobody calls
+            # a tool without a name is run by the provider, and never called by name
         else:
             members = tool.get("tools")
             for name, schema in map(definition, members if isinstance(members, list) else ()):
                 for known in dict.fromkeys((name, flat_name(str(tool.get("name")), name))):
-                    # of two that are called so, either may be meant
+                    # two tools share this name, and a call may mean either
                     grouped[known] = {} if known in grouped else schema
     yield from ((name, schema) for name, schema in grouped.items() if name not in plain)
 
 
 def definition(tool: Any) -> tuple[str, Any]:
-    """Name and schema of a tool, from any of the dialects' shapes."""
+    """Return the name and schema of a tool definition in any dialect's shape."""
     body = tool
     for key in ("function", "custom"):
         if isinstance(tool, Mapping) and isinstance(tool.get(key), Mapping):
@@ -284,7 +286,7 @@ def _patterns(node: Any) -> int:
 
 
 def _located(schema: Any, error: jsonschema_rs.ValidationError) -> tuple[str, str]:
-    """Where a schema is wrong, and why. The library does not say where a reference stands."""
+    """Return where a schema is invalid, and why. The library does not report the place of a reference."""
     path = "".join(f"/{step}" for step in error.instance_path)
     reason = error.message
     if not path:
@@ -300,7 +302,7 @@ def _located(schema: Any, error: jsonschema_rs.ValidationError) -> tuple[str, st
 
 
 def _value(text: str) -> Any:
-    """The value of JSON text, with numbers as exact as they need to be to be compared."""
+    """Parse JSON text, keeping numbers exact enough to compare them."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_constant=_no_number)
     except json.JSONDecodeError:
@@ -333,7 +335,7 @@ def _float(text: str) -> float | Decimal:
     if len(text) > MAX_DIGITS:
         raise _Unfit("a number with more digits than can be checked")
     try:
-        return Decimal(text)  # an infinite number would be checked as null
+        return Decimal(text)  # the library would check an infinite number as null
     except InvalidOperation:
         raise _Unfit("a number too large to be checked") from None
 

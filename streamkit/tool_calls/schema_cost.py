@@ -1,18 +1,18 @@
-"""What checking one value against a schema would cost, counted before it is checked, since the library can't be stopped.
+"""Estimate the cost of checking one value against a schema. This happens before the check, since the library can't be stopped.
 
-Theory: a value is looked at once for every way that leads from the root of the schema to a subschema that applies to it, and
-ways multiply along a path: of a chain of definitions that each apply the next one twice to the value inside, n levels are
-2^n looks. So the ways are counted at the values of the document at hand. Values at which the same subschemas apply equally
-often share one ``_Place``, and the place of a value follows from that of its container and its key: counting is one look-up
-for each value, whatever the schema. One unit is a look at one value, about 25 ns.
+The library looks at a value once for each way from the schema's root to a subschema that applies to the value. Ways multiply
+along a path: a chain of n definitions that each apply the next one twice to the inner value leads to 2^n looks. So this module
+counts the ways for the values of the given document. Values at which the same subschemas apply equally often share one
+``_Place``. The place of a value follows from the place of its container and from its key, so counting is one look-up for each
+value, whatever the schema is. One unit is one look at one value, about 25 ns.
 
-Rules. ``not``, ``if`` and the combinations count as if every branch were taken. ``unevaluated…`` looks at what stands beside
-it once more, to learn what was evaluated, so nesting it triples each level. The library remembers, for objects and arrays,
-what it found for the target of a reference that leads back to where it stands; ``remembered`` counts such a target once at
-each value. When violations are listed nothing is remembered. A pattern costs the characters of the string times the size of
-its automaton; one with look-around or a back-reference scans the rest of the string at every position and every step back.
+``not``, ``if`` and the combinations count as if every branch were taken. ``unevaluated…`` reads its neighbouring keywords once
+more, to learn what they evaluated, so nesting it triples the cost at each level. For objects and arrays, the library caches
+the result for a reference target that leads back to itself; ``remembered`` counts such a target once for each value. While
+listing violations the library caches nothing. A pattern costs the characters of the string times the size of its automaton; a
+pattern with look-around or a back-reference scans the rest of the string at every position and every backtracking step.
 
-Refuses: to judge values, and to be exact. It counts at least what the library does, where that was measured.
+This module does not validate values, and the count is not exact. It is at least the library's cost, as far as measured.
 
 Source: JSON Schema 2020-12 core §10, §11; jsonschema-rs 0.60 (measured).
 """
@@ -27,20 +27,20 @@ from attrs import define, field
 
 from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, subschemas
 
-#: Steps back that one match of a pattern with look-around may take; the match then counts as failed.
+#: Maximum number of backtracking steps that one match of a pattern with look-around may take; then the match counts as failed.
 BACKTRACKS: Final = 10_000
-#: Subschemas that all places of one schema may list together, each at most once a place.
+#: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
 MAX_LISTED: Final = 50_000
-#: Steps that finding out which references lead back may take.
+#: Maximum number of steps for finding out which references lead back to themselves.
 MAX_TRACED: Final = 200_000
-#: A target is asked for so often before the library remembers it (``MEMO_MIN_VISITS``).
+#: The library caches a target's result after this many visits (``MEMO_MIN_VISITS``).
 ASKED: Final = 16
 _PER_VALUE: Final = frozenset({"enum", "const"})
 _PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
 _UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _backtracking: Final = re.compile(r"\(\?(?:[=!>(]|<[=!])|\\[1-9kGK]|[*+?}]\+").search
-#: Look-arounds without groups at the beginning, and nothing after them that steps back.
+#: Look-arounds without groups at the beginning of a pattern, with nothing after them that backtracks.
 _looks_first: Final = re.compile(r"\^(?:\(\?[=!](?:[^()\\]|\\[^1-9kGK])*+\))*+").match
 _repetition: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}").finditer
 _repetition_of: Final = re.compile(r"\{\d").search
@@ -55,7 +55,7 @@ class TooCostly(Exception):
 
 @define
 class PatternCost:
-    """What one pattern costs, for strings of any length."""
+    """The cost of one pattern for strings of any length."""
 
     states: int
     looks: int = 0
@@ -87,7 +87,7 @@ class PatternCost:
 
 @define
 class _Place:
-    """The subschemas that apply to a value, each with the number of ways to it, and the places of what is in the value."""
+    """The subschemas that apply to a value, the number of ways to each, and the places of the values inside."""
 
     weight: int = 1
     lengths: int = 0
@@ -103,7 +103,7 @@ class _Place:
 
 
 class SchemaCost:
-    """Counts the cost of checking values against the schema of ``graph``, which must have passed its ``check``."""
+    """Counts the cost of checking values against the schema of ``graph``, whose ``check`` must have passed."""
 
     def __init__(self, graph: SchemaGraph, *, remembered: bool) -> None:
         self._graph = graph
@@ -118,7 +118,7 @@ class SchemaCost:
         self._root: _Place | None = None
 
     def units(self, value: Any, most: int) -> int:
-        """What checking ``value`` costs, as ``json`` makes it; past ``most`` it is not counted further."""
+        """Return the cost of checking ``value``, as ``json`` parses it; counting stops above ``most``."""
         if not isinstance(self._graph.root, dict):
             return 1
         try:
@@ -153,7 +153,7 @@ class SchemaCost:
         return total
 
     def _step(self, place: _Place, step: str | int | None) -> _Place:
-        """The place of the member ``step`` (None: of a key that no ``properties`` names), or of an item."""
+        """Return the place of the member or item ``step``. None means a key that no ``properties`` names."""
         known = place.steps.get(step)
         if known is None:
             entries = [(inner, ways, 0) for inner, ways in self._inside(place, step)]
@@ -184,7 +184,7 @@ class SchemaCost:
         yield from ((inner, ways + marked) for inner in subschemas(node, ("contains",)))
 
     def _place(self, entries: list[tuple[dict[str, Any], int, int]], unique: int) -> _Place:
-        """The place at which these subschemas, and those that they apply to the same value, apply."""
+        """Return the place where these subschemas apply, together with those that they apply to the same value."""
         first: dict[int, tuple[dict[str, Any], int, int]] = {}
         for node, ways, marked in entries:
             _, before, before_marked = first.get(id(node), (node, 0, 0))
@@ -249,7 +249,7 @@ class SchemaCost:
         return self._pattern_costs[pattern]
 
     def _weight(self, node: dict[str, Any]) -> int:
-        """What one look of a subschema at a value costs, without what other subschemas and strings cost."""
+        """Return the cost of one look of a subschema at a value, without other subschemas and strings."""
         if id(node) not in self._weights:
             weight = 1 + len(node)
             for keyword in node.keys() & _PER_VALUE:
@@ -257,7 +257,7 @@ class SchemaCost:
                 weight += sum(1 + (len(value) // 128 if isinstance(value, str) else 0) for value in values) // 2
             for keyword in node.keys() & _PER_NAME:
                 weight += len(found) // 4 if isinstance(found := node.get(keyword), dict | list) else 0
-            # each name that is missing is a violation of its own
+            # each missing name is a separate violation
             weight += len(names) if isinstance(names := node.get("required"), list) else 0
             self._weights[id(node)] = weight
         return self._weights[id(node)]
@@ -265,7 +265,7 @@ class SchemaCost:
     # -- which subschemas apply to the same value ----------------------------------------------------------------------
 
     def _ordered(self, roots: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """These subschemas and all that they apply to the same value, each before those that it applies."""
+        """Return these subschemas and all that they apply to the same value, each before those that it applies."""
         done: set[int] = set()
         order: list[dict[str, Any]] = []
         waiting = [(node, False) for node in roots]
@@ -280,7 +280,7 @@ class SchemaCost:
         return order[::-1]
 
     def _here(self, node: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
-        """What a subschema applies to the same value, and whether the library remembers the outcome."""
+        """Return the subschemas that ``node`` applies to the same value, and whether the library caches each result."""
         if id(node) not in self._links:
             links = [(inner, False) for inner in subschemas(node, HERE)]
             links += [
@@ -291,7 +291,7 @@ class SchemaCost:
         return self._links[id(node)]
 
     def _leads_back(self, node: dict[str, Any], target: dict[str, Any]) -> bool:
-        """Whether ``target`` stands on every way from the root to ``node``. False if that takes too long to find out."""
+        """Return whether every way from the root to ``node`` leads through ``target``; False if finding out takes too long."""
         if id(target) not in self._looping:
             try:
                 self._looping[id(target)] = self._reached(target, None) - self._reached(self._graph.root, target)

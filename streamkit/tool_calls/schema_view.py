@@ -1,13 +1,13 @@
-"""What can be said for certain of a schema before the value is whole: which kinds of value, which scalars, which subschemas.
+"""Derive from a schema what is certain before a value is complete: its types, its scalars and its subschemas.
 
-Theory: every keyword only refuses, so the keywords known here give what is allowed at most, and ignoring one widens it. Wider
-is the safe side: whoever acts on it acts only on what is not allowed.
+Every keyword only restricts, so the keywords known here give an upper bound of the allowed values; ignoring a keyword widens
+the bound. A wider bound is safe, since callers act only on values outside the bound.
 
-``$ref`` (by JSON pointer into the schema), ``allOf``, ``anyOf`` and ``oneOf`` are looked through. Of a union the one branch
-that allows the kind of a value applies, and none if there are several. Of a schema with more than one base URI, or of a draft
-that is not in ``DRAFTS``, nothing is certain.
+``$ref`` (a JSON pointer into the schema), ``allOf``, ``anyOf`` and ``oneOf`` are followed. Of a union, the only branch that
+allows the type of a value applies; with several such branches none does. Nothing is certain for a schema with more than one
+base URI, or of a draft that is not in ``DRAFTS``.
 
-Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (what stands beside ``$ref`` is ignored).
+Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (keywords next to ``$ref`` are ignored).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from streamkit.tool_calls.schema_walk import MAX_CHAIN, follow, nodes
 
 Allowed: TypeAlias = dict[str, frozenset[Any] | None]
-"""The kinds of value that may be valid, and of each the values; None: any. A number is ``integer`` or ``fraction``."""
+"""The types of value that may be valid, each with its values or None for any. A number is ``integer`` or ``fraction``."""
 
 KINDS: Final = ("object", "array", "string", "integer", "fraction", "boolean", "null")
 ANYTHING: Final[Allowed] = dict.fromkeys(KINDS)
@@ -27,9 +27,9 @@ NOTHING: Final[Allowed] = {}
 _KINDS_OF_TYPES: Final = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null",
 }  # fmt: skip
-#: Subschemas and listed values that are worked through for one schema; what is past them is not looked at.
+#: Maximum number of subschemas and listed values that are read for one schema; the rest is ignored.
 MAX_WORK: Final = 1_000_000
-#: Whether ``prefixItems`` counts, for the drafts whose keywords mean what is assumed here. (In draft 4 1.0 is no integer.)
+#: Drafts with the keywords assumed here, and whether they have ``prefixItems``. (Not draft 4, in which 1.0 is no integer.)
 DRAFTS: Final = {
     "https://json-schema.org/draft/2020-12/schema": True,
     "https://json-schema.org/draft/2019-09/schema": False,
@@ -39,14 +39,14 @@ DRAFTS: Final = {
 
 
 def kind_of(value: Any) -> str | None:
-    """The kind of a JSON value; None for a number of which it is not sure."""
+    """Return the type of a JSON value, or None for a number of uncertain type (infinite, or a ``Decimal``)."""
     if isinstance(value, float):
         return None if value in {float("inf"), float("-inf")} else "integer" if value.is_integer() else "fraction"
     return _KINDS_OF_TYPES.get(type(value))
 
 
 def both(a: Allowed, b: Allowed) -> Allowed:
-    """What two schemas together allow."""
+    """Return what both schemas allow."""
     return {kind: _narrower(a[kind], b[kind]) for kind in a if kind in b}
 
 
@@ -55,7 +55,7 @@ def _narrower(a: frozenset[Any] | None, b: frozenset[Any] | None) -> frozenset[A
 
 
 def any_of(branches: Iterable[Allowed]) -> Allowed:
-    """What at least one of several schemas allows; the values of a kind are gathered once, however many schemas there are."""
+    """Return what at least one of the schemas allows. Values of a type are collected once, however many schemas there are."""
     gathered: dict[str, list[frozenset[Any] | None]] = {}
     for branch in branches:
         for kind, values in branch.items():
@@ -71,7 +71,7 @@ def _union(found: list[frozenset[Any] | None]) -> frozenset[Any] | None:
 
 
 def _one_of(values: Iterable[Any]) -> Allowed:
-    """What ``enum`` allows. Containers are not compared, and numbers only as floats: then unequal is unequal."""
+    """Return what ``enum`` allows. Containers are not compared; numbers differ if their floats differ."""
     any_value: set[str] = set()
     listed: dict[str, set[Any]] = {}
     for value in values:
@@ -90,7 +90,7 @@ def _one_of(values: Iterable[Any]) -> Allowed:
 
 
 def values_of(value: Any) -> frozenset[Any] | None:
-    """A scalar as ``Allowed`` has it; None for a number that is no float."""
+    """Return a scalar as ``Allowed`` stores it, or None for a number too large for a float."""
     if isinstance(value, int):
         try:
             return frozenset({float(value)})
@@ -100,7 +100,7 @@ def values_of(value: Any) -> frozenset[Any] | None:
 
 
 class SchemaView:
-    """What can be said for certain of one tool's schema. Subschemas are known by identity: the schema must not change."""
+    """The certain facts about one tool's schema. Subschemas are looked up by identity, so the schema must not change."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
@@ -111,17 +111,17 @@ class SchemaView:
         self._applying: dict[tuple[int, str], list[dict[str, Any]]] = {}
 
     def allowed(self, schema: Any, chain: int = 0) -> Allowed:
-        """The kinds and values that a schema may allow."""
+        """Return the types and values that a schema may allow."""
         if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
             return NOTHING if schema is False else ANYTHING
         if id(schema) not in self._allowed:
-            # a chain that is cut short allows more, so it may be kept; schemas that were checked have none so long
+            # a chain that is stopped early allows more, so caching it is safe; checked schemas have no chain that long
             self._allowed[id(schema)] = self._work_out(schema, chain + 1)
         return self._allowed[id(schema)]
 
     def _work_out(self, schema: dict[str, Any], chain: int) -> Allowed:
         if "$ref" in schema:
-            return self.allowed(self._target(schema["$ref"]), chain)  # older drafts ignore what stands beside it
+            return self.allowed(self._target(schema["$ref"]), chain)  # older drafts ignore keywords next to ``$ref``
         allowed = ANYTHING
         if "type" in schema:
             allowed = both(allowed, _of_types(schema["type"]))
@@ -138,13 +138,13 @@ class SchemaView:
         return allowed
 
     def _looked_at(self, branch: Any, chain: int) -> Allowed:
-        """What a branch allows; reading its lists of values to combine them with others is counted as work."""
+        """Return what a branch allows, and count the reading of its values as work."""
         allowed = self.allowed(branch, chain)
         self._work += 1 + sum(map(len, filter(None, allowed.values())))
         return allowed
 
     def strings(self, schema: Any) -> list[str] | None:
-        """In order, the strings that a schema may allow; None: any."""
+        """Return the sorted strings that a schema may allow, or None for any string."""
         values = self.allowed(schema).get("string", frozenset())
         if values is None:
             return None
@@ -153,7 +153,7 @@ class SchemaView:
         return self._sorted[values]
 
     def applying(self, schema: Any, kind: str) -> list[dict[str, Any]]:
-        """The subschemas that all apply to a value of this kind."""
+        """Return the subschemas that all apply to a value of this type."""
         key = id(schema), kind
         if key not in self._applying:
             found: dict[int, dict[str, Any]] = {}
@@ -162,7 +162,7 @@ class SchemaView:
         return self._applying[key]
 
     def _gather(self, schema: Any, kind: str, chain: int, found: dict[int, dict[str, Any]]) -> None:
-        """Add to ``found``, by identity, a subschema and those that it applies to the same value."""
+        """Add to ``found``, keyed by identity, a subschema and those that it applies to the same value."""
         if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
             return
         if id(schema) in found:
@@ -180,7 +180,7 @@ class SchemaView:
             self._gather(branch, kind, chain + 1, found)
 
     def inside(self, schema: dict[str, Any], step: str | int) -> Any:
-        """The subschema for the value at a key or position; ``true`` where nothing is known."""
+        """Return the subschema for the value at a key or index, or True if nothing is known."""
         if isinstance(step, str):
             properties = schema.get("properties")
             if isinstance(properties, dict) and step in properties:
@@ -206,7 +206,7 @@ class SchemaView:
 
 
 def _draft(root: Any) -> bool | None:
-    """Whether ``prefixItems`` counts; None for a schema of which nothing is certain."""
+    """Return whether the draft has ``prefixItems``; None for a schema about which nothing is certain."""
     if not isinstance(root, dict):
         return True
     for trail, node, _ in nodes(root):

@@ -1,14 +1,14 @@
-"""The subschemas of a JSON schema as a graph: what applies where, and what a reference leads to.
+"""Walk the subschemas of a JSON schema as a graph: where each applies, and what each reference means.
 
-Theory: a keyword applies its subschemas either to the value itself (``allOf``, ``$ref``, …) or to values inside it
-(``properties``, ``items``, …). A value is looked at once for every way from the root to a subschema. How many ways lead to
-one value without a step into it is counted here, and bounded; how they multiply along a path depends on the value
+A keyword applies its subschemas either to the value itself (``allOf``, ``$ref``, …) or to values inside it (``properties``,
+``items``, …). The library looks at a value once for each way from the root to a subschema. This module counts and limits the
+ways that lead to one value without a step into the value. How ways multiply along a path depends on the value
 (``schema_cost.py``).
 
-Where several base URIs make a reference ambiguous, every place it may mean is counted. Refuses: to judge a schema's grammar,
-which is the library's business, and to follow a reference to another document.
+If several base URIs make a reference ambiguous, every possible target is counted. This module does not validate the schema
+itself, which the library does, and never follows a reference to another document.
 
-Source: JSON Schema 2020-12 core §8.2, §10, §11; the older drafts' keywords count alike.
+Source: JSON Schema 2020-12 core §8.2, §10, §11; the keywords of older drafts count in the same way.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ INSIDE: Final = (
     "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-#: Of a position in a pointer: a longer one leads to nothing, and Python makes no ``int`` of 4,301.
+#: Maximum number of digits of an index in a JSON pointer. A longer index leads to nothing, and Python rejects 4,301 digits.
 MAX_INDEX_DIGITS: Final = 18
-#: Ways at one value. A union of a thousand variants has a thousand.
+#: Maximum number of ways to subschemas for one value. A union of a thousand variants has a thousand.
 MAX_WAYS: Final = 10_000
-#: References and combinations behind one another, without a step into the value.
+#: Maximum length of a chain of references and combinations without a step into the value.
 MAX_CHAIN: Final = 100
-#: Base URIs and anchors: a reference may have to be looked up under each.
+#: Maximum number of base URIs and anchors: a reference may have to be looked up under each.
 MAX_NAMES: Final = 256
 
 
 class Endless(UsageError):
-    """A schema applies itself to the same value, or too often."""
+    """A schema applies itself to the same value, or too many subschemas to one value."""
 
 
 Trail: TypeAlias = "tuple[Trail, str | int] | None"
-"""The steps to a value, the last one outermost: a pointer as text would repeat a long key for each value inside."""
+"""The steps to a value, the last step outermost. A pointer as text would repeat a long key for each inner value."""
 
 
 def nodes(document: Any) -> Iterator[tuple[Trail, Any, int]]:
-    """Every value of a JSON document with the trail to it and its depth, the document first."""
+    """Yield every value of a JSON document, the document first, with its trail and its depth."""
     waiting: list[tuple[Trail, Any, int]] = [(None, document, 1)]
     while waiting:
         trail, value, depth = waiting.pop()
@@ -56,7 +56,7 @@ def nodes(document: Any) -> Iterator[tuple[Trail, Any, int]]:
 
 
 def pointer(trail: Trail) -> str:
-    """The JSON pointer of a value that ``nodes`` gave."""
+    """Return the JSON pointer for a trail from ``nodes``."""
     steps = []
     while trail is not None:
         trail, step = trail
@@ -66,7 +66,7 @@ def pointer(trail: Trail) -> str:
 
 
 def follow(document: Any, fragment: str) -> Any:
-    """What a reference's JSON pointer leads to. Raises LookupError if nothing is there."""
+    """Return the value that a reference's JSON pointer leads to. Raise LookupError if there is none."""
     value = document
     for step in fragment.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -80,7 +80,7 @@ def follow(document: Any, fragment: str) -> Any:
 
 
 def subschemas(schema: dict[str, Any], keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The subschemas under these keywords; ``true`` and ``false`` cost nothing and are left out."""
+    """Yield the subschemas under these keywords, except ``true`` and ``false``, which cost nothing."""
     for keyword in keywords:
         if keyword not in schema:
             continue
@@ -93,11 +93,11 @@ def subschemas(schema: dict[str, Any], keywords: tuple[str, ...]) -> Iterator[di
 
 
 class SchemaGraph:
-    """Counts the ways through one schema. Made only of values that ``json`` makes, which must not change."""
+    """Counts the ways through one schema. The schema must consist of ``json`` values and must not change."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
-        self._resources: dict[str, list[Any]] = {}  # by the last segment of their URI
+        self._resources: dict[str, list[Any]] = {}  # keyed by the last segment of their URI
         self._anchors: dict[str, list[Any]] = {}
         self._ways: dict[int, int] = {}
         for _, node, _ in nodes(root):
@@ -116,7 +116,7 @@ class SchemaGraph:
                 self._anchors.setdefault(name, []).append(node)
 
     def _targets(self, reference: str) -> list[dict[str, Any]]:
-        """Every subschema that a reference may mean; none for one that leads out of the schema."""
+        """Return every subschema that a reference may mean; none for a reference to another document."""
         base, _, fragment = reference.partition("#")
         fragment = unquote(fragment)
         if base:
@@ -135,7 +135,7 @@ class SchemaGraph:
         return [node for node in {id(node): node for node in found}.values() if isinstance(node, dict)]
 
     def referred(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Every subschema that the references of a subschema may mean."""
+        """Yield every subschema that the references in ``node`` may mean."""
         for keyword in REFERENCES:
             if isinstance(reference := node.get(keyword), str) and keyword != "$recursiveRef":
                 yield from self._targets(reference)

@@ -1,7 +1,7 @@
-"""The short way for calls of which everything is settled: what a fragment adds to them is text and nothing else.
+"""Add fragments to settled calls, a shortcut for calls in which a fragment can only be more argument text.
 
-Nearly all fragments are of such calls; all others are read in ``accumulate.py``. A call is settled once it was announced, its
-text is handed on as it comes, and no other call waits for it.
+Nearly all fragments belong to such calls; ``accumulate.py`` handles all others. A call is settled once it is announced, its
+text is emitted as it arrives, and no other call waits for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamkit.tool_calls.cumulative import may_repeat
 
 @define
 class FragmentRun:
-    """Many fragments of calls that one read brought, and the index of the call of each. No stage yields it."""
+    """The fragments of calls in one read, each with the index of its call. Used between two machines; no stage yields it."""
 
     indices: list[int]
     texts: list[str]
@@ -26,9 +26,9 @@ class FragmentRun:
 
 
 class SettledCalls:
-    """The settled calls, by index in ``calls``. The accumulator clears ``calls`` when a frame says anything else of a call.
+    """The settled calls, keyed by index in ``calls``. The accumulator clears ``calls`` when a frame has other data of a call.
 
-    ``careful``: each fragment must be looked at, so no call is ever settled.
+    ``careful``: every fragment needs the full check, so no call is ever settled.
     """
 
     def __init__(self, limits: Limits, *, careful: bool) -> None:
@@ -40,7 +40,7 @@ class SettledCalls:
     def settles(self, choice: Choice, call: Call, size: int) -> bool:
         """Return whether a fragment of ``size`` characters, without an id or a name, only adds text to ``call``.
 
-        ``may_repeat`` says whether the fragment may repeat earlier text; this method does not ask that.
+        Call ``may_repeat`` too: it tells whether the fragment may repeat earlier text.
         """
         chars, limits = call.text.chars, self._limits
         return (
@@ -49,14 +49,14 @@ class SettledCalls:
             and not self._careful
             and not call.cumulative
             and call.doubt is None
-            and not call.unsent.chars  # or a later fragment would overtake it
-            and choice.announced == len(choice.calls)  # none waits for this one to be heard of
+            and not call.unsent.chars  # or a later fragment would overtake the held text
+            and choice.announced == len(choice.calls)  # no later call waits to be announced
             and chars + size <= limits.arguments_chars
             and self.chars + size <= limits.stream_arguments_chars
         )
 
     def add(self, choice: Choice, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """The same as ``grown``, of a call that is not known to be settled yet; the fragment has neither an id nor a name."""
+        """Same as ``grown``, for a call not yet known as settled and a fragment without an id or a name."""
         if not delta.arguments or delta.index is None:
             return None
         call = choice.by_index.get(delta.index)
@@ -66,7 +66,7 @@ class SettledCalls:
         return self.grown(delta)
 
     def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """What a fragment of a settled call becomes; None if it is no such fragment."""
+        """Add a fragment to its settled call and return its event; None if it needs the full check."""
         if delta.id is not None or delta.name is not None or not delta.arguments or delta.snapshot:
             return None
         if delta.signature is not None or delta.extras is not None:
@@ -75,9 +75,10 @@ class SettledCalls:
         return None if call is None else ToolCallArguments(call, delta.arguments, delta.choice)
 
     def grow(self, index: int | None, fragment: str, number: int) -> int | None:
-        """Add a fragment of the choice ``number`` to its settled call. Return the call's ordinal; None if nothing was added.
+        """Add a fragment to the settled call at ``index`` of the choice ``number``. Return the call's ordinal, or None.
 
-        Only those conditions of ``settles`` that a fragment can change are checked. Gain: three quarters of its time.
+        None means that nothing was added. Only the conditions of ``settles`` that a fragment can change are checked, which
+        saves three quarters of the time.
         """
         settled = self.calls.get(index)
         if settled is None:
@@ -93,13 +94,13 @@ class SettledCalls:
             return None
         choice.last = call
         self.chars += size
-        call.text.append(fragment)  # as ``Call.grow``, which is a call more
+        call.text.append(fragment)  # same as ``Call.grow``, inlined to save a call
         if call.scanner is not None:
             call.scanner.append(fragment)
         return call.ordinal
 
     def grown_together(self, choice: Choice, run: FragmentRun) -> list[ToolCallArguments] | None:
-        """Return one event for each call of many fragments; None, with nothing added, if a fragment may be more than text."""
+        """Add many fragments and return one event for each call. If a fragment may be more than text, return None instead."""
         longest, total = max(map(len, run.texts)), sum(map(len, run.texts))
         by_index: dict[int, list[str]] = {index: [] for index in dict.fromkeys(run.indices)}
         if len(by_index) == 1:
@@ -111,11 +112,11 @@ class SettledCalls:
         calls = {}
         for index in by_index:
             call = choice.by_index.get(index)
-            # a fragment that is as long as all before it may repeat it: none is
+            # a fragment as long as all text before it may repeat that text; here every fragment is shorter
             if call is None or call.text.chars <= longest or not self.settles(choice, call, total):
                 return None
             calls[index] = call
-        if len({*map(id, calls.values())}) != len(calls):  # one call at two indices: its fragments stay in their order
+        if len({*map(id, calls.values())}) != len(calls):  # one call at two indices: keep its fragments in order
             return None
         self.chars += total
         choice.last = calls[run.indices[-1]]

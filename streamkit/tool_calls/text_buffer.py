@@ -1,15 +1,15 @@
-"""Text that grows by fragments: joined once, walked once, and in memory as text, not as thousands of small strings."""
+"""Text that grows by fragments, joined and scanned once, and stored in large pieces instead of thousands of small strings."""
 
 from __future__ import annotations
 
 from streamkit.tool_calls.object_scanner import ObjectScanner
 
-#: Fragments are joined every so often: a list of 14-character strings takes ten times their text (performance.md §6).
+#: Join the fragments at this number: a list of 14-character strings takes ten times their text (performance.md §6).
 JOIN_EVERY = 512
 
 
 class TextBuffer:
-    """Fragments in order. Each character is copied into a part once and into the whole once."""
+    """Fragments in order. Each character is copied twice: into a part, and into the whole text."""
 
     __slots__ = ("_parts", "_tail", "chars")
 
@@ -30,11 +30,11 @@ class TextBuffer:
         return "".join(self._parts + self._tail)
 
     def equals(self, text: str) -> bool:
-        """Return whether ``text`` is the whole; the parts are joined only for a text of the same length."""
+        """Return whether ``text`` equals the whole text. The parts are joined only if the lengths are equal."""
         return len(text) == self.chars and text == self.whole()
 
     def take(self) -> str:
-        """The whole, leaving the buffer empty."""
+        """Return the whole text and empty the buffer."""
         whole = "".join(self._parts + self._tail)
         self._parts.clear()
         self._tail.clear()
@@ -48,7 +48,7 @@ class TextBuffer:
 
 
 class LazyScanner(TextBuffer):
-    """Whether a growing text is one complete JSON object: read only when asked, and then only what is new, which is kept."""
+    """Checks whether a growing text is one complete JSON object. It scans only new text, and only when asked."""
 
     __slots__ = ("_scanner",)
 
@@ -57,14 +57,14 @@ class LazyScanner(TextBuffer):
         self._scanner = ObjectScanner(depth=depth)
 
     def append_to_end(self, text: str) -> int | None:
-        """Add ``text``, or what of it makes a complete object of what was no whole value: so many characters.
+        """Add ``text`` up to the end of the JSON object that it completes. Return the number of characters added.
 
-        None if all was added, and no beginning of it completes the object.
+        Return None if all was added, since no part of ``text`` completes the object.
         """
         scanner, waited = self._scanner, self.take()
         before, was_open = scanner.state, scanner.open
         scanner.feed(waited + text)
-        if scanner.open:  # nearly always: read in one piece, which takes half of the time
+        if scanner.open:  # nearly always true; scanning in one piece takes half of the time
             return None
         if waited:
             scanner.state = before
@@ -78,7 +78,7 @@ class LazyScanner(TextBuffer):
             return len(text.rstrip(" \t\n\r"))
         scanner.state = before
         end = _feed_to_end(scanner, text)
-        if not scanner.complete_object:  # it became no JSON before it was complete
+        if not scanner.complete_object:  # the text became invalid before the object was complete
             scanner.feed(text[end:])
             return None
         return end
@@ -87,14 +87,14 @@ class LazyScanner(TextBuffer):
     def complete_object(self) -> bool:
         if self.chars:
             end = (self._tail or self._parts)[-1].rstrip(" \t\n\r")
-            if end and end[-1] != "}":  # as nearly always; so the text is read in few pieces
+            if end and end[-1] != "}":  # nearly always true; so the text is scanned in few pieces
                 return False
             self._scanner.feed(self.take())
         return self._scanner.complete_object
 
 
 def _feed_to_end(scanner: ObjectScanner, text: str) -> int:
-    """Feed as much of ``text`` as it takes until an ``open`` scanner is open no more; gives how much. All of it is enough."""
+    """Feed text to an ``open`` scanner until it is not open any more. Return the number of characters fed."""
     still_open, end = 0, len(text)
     while end - still_open > 1:
         before, middle = scanner.state, (still_open + end) // 2

@@ -1,17 +1,16 @@
-"""The bytes of one value inside a JSON document, as text.
+"""Extract one value of a JSON document as text.
 
-Theory: a parsed value has lost what its text said: ``1.0`` and ``1e21`` come back spelled otherwise, 2^64 as a float.
-When a dialect sends arguments as an object, the text of that object must be passed on, so it is cut out of the frame.
+Parsing changes the text of a value: ``1.0`` and ``1e21`` are written differently, and 2^64 becomes a float. If a dialect sends
+arguments as an object, the object's original text must be passed on, so this module extracts it from the frame's bytes.
 
-A model reads that text, in the arguments of an earlier call or in a result, and an escape is six letters to it. So escapes of
-the wire become characters, and all else keeps its bytes.
+A model reads this text in later turns, and an escape costs it six characters. So Unicode escapes become characters; everything
+else keeps its bytes.
 
-Rules. One walk over the document: containers on the path are entered, everything else is skipped by regular expression.
-Of duplicate keys the last one counts, as it does for ``orjson`` and ``json``, even where an earlier one led further
-along the path. Keys are compared decoded. Memory is the path, not the nesting of the document.
+The document is walked once: containers on the path are entered, and regular expressions skip everything else. Of equal keys
+the last one counts, as in ``orjson`` and ``json``, even if an earlier one led further along the path. Keys are compared after
+decoding. The memory is the length of the path, not the nesting of the document.
 
-Refuses: to check. The document has been parsed before and is UTF-8 without a byte order mark; for anything else the
-outcome is undefined.
+Nothing is validated: the document must be valid JSON in UTF-8 without a byte order mark, else the result is undefined.
 
 Source: RFC 8259 §2-§7; design.md §4.
 """
@@ -35,28 +34,29 @@ _scalar: Final = runs(rb"(?s)" + _STRING + rb"|[^ \t\n\r,\]}]++")
 _WHITE: Final = " \t\n\r"
 _decode_value: Final = json.JSONDecoder().raw_decode
 _landmarks: Final = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL).finditer
-#: Escapes of whole characters in a row, a slash, or another escape; half of a surrogate pair, which is no character, is one.
+#: Either consecutive escapes of whole characters or a slash (``whole``), or any other escape. Half of a surrogate pair is no
+#: character, so it counts as another escape.
 _escapes: Final = re.compile(
     r"(?P<whole>(?:\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++|\\/)|\\."
 ).sub
 
 _OPENERS: Final = frozenset(b"[{")
 _CLOSERS: Final = frozenset(b"]}")
-#: Instead of the number of items so far: this container is an object.
+#: Marks an object, where an array has the number of items so far.
 _OBJECT: Final = -1
 
 
 def value_text(document: bytes, *path: str | int) -> str:
-    """Return the text of the value that ``path`` (keys and positions from 0) leads to, ill-formed bytes as U+FFFD.
+    """Return the text of the value at ``path`` (keys and indices from 0). Invalid bytes become U+FFFD.
 
-    A step that leads nowhere raises ``KeyError`` (a key) or ``IndexError`` (a position) that names it.
+    Raise ``KeyError`` for a missing key and ``IndexError`` for a missing index; the message names the step.
     """
     found = slice(0)
     lacking = 0
     entered: list[int] = []
     at: int | None = _between(document, 0).end()
     while at is not None:
-        # a value on the path, perhaps not the first there: what an earlier one with the same key led to is void
+        # a value on the path; discard the result from an earlier, equal key
         found, lacking = slice(0), len(entered)
         if lacking == len(path):
             end = _skip(document, at)
@@ -75,19 +75,19 @@ def value_text(document: bytes, *path: str | int) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return the same JSON text with characters in the place of escapes, as ``orjson.dumps`` writes them; all else stays."""
-    if "\\u" not in text and "\\/" not in text:  # nearly always
+    """Return a JSON text with its escapes replaced by characters, as ``orjson.dumps`` writes them; the rest is unchanged."""
+    if "\\u" not in text and "\\/" not in text:  # nearly always true
         return text
     return _escapes(lambda found: _written(found["whole"]) if found["whole"] else found[0], text)
 
 
 def _written(escapes: str) -> str:
-    """Return the characters of escapes, with an escape for those that need one."""
+    """Return the characters of the given escapes; characters that need an escape keep one."""
     return orjson.dumps(orjson.loads(f'"{escapes}"')).decode()[1:-1]
 
 
 def lenient_text(document: bytes, *path: str | int) -> str:
-    """Return the same as ``value_text``, escapes as characters; a list may be an object, as in ``ValueTexts``."""
+    """Same as ``value_text``, with escapes as characters; an object may replace a list, as in ``ValueTexts``."""
     try:
         return plain_text(value_text(document, *path))
     except LookupError:
@@ -95,10 +95,10 @@ def lenient_text(document: bytes, *path: str | int) -> str:
 
 
 def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
-    """The texts of all members called ``name``, in order, which are ``count``; None if they can't be told without a walk.
+    """Return the texts of all ``count`` members called ``name``, in order; None if that needs a walk over the document.
 
-    Their name is looked for as it is written: there is none that another string holds if it stands there as often as they are.
-    Gain: nine tenths of the time of ``value_text`` where a chunk has a call of the usual length.
+    The name is searched for as plain text. If it occurs exactly ``count`` times, no other string contains it. For a chunk with
+    a call of the usual length this saves nine tenths of the time of ``value_text``.
     """
     _, *behind = document.decode("utf-8", "replace").split(f'"{name}"')
     if len(behind) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
@@ -106,15 +106,15 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in behind]
     try:
         return [plain_text(value[: _decode_value(value)[1]]) for value in values]
-    except (ValueError, RecursionError):  # a number of thousands of digits
+    except (ValueError, RecursionError):  # a number with thousands of digits
         return None
 
 
 class ValueTexts:
-    """The texts of many values of one document, as ``value_text`` gives them: each container on the way is walked once.
+    """The texts of many values of one document, as ``value_text`` returns them. Each container on a path is walked once.
 
-    A path leads through a list of one item as if the item stood there, and where an object stands in the place of a list, it
-    is the first item, or has the items by number.
+    A path may skip the index of a list with one item. If an object replaces a list, the object is the first item, or its
+    numeric keys are the indices.
     """
 
     def __init__(self, document: bytes) -> None:
@@ -122,13 +122,13 @@ class ValueTexts:
         self._members: dict[tuple[str | int, ...], dict[str | int, slice]] = {}
 
     def text(self, *path: str | int) -> str:
-        """The text of the value that ``path`` leads to. A step that leads nowhere raises ``KeyError``."""
+        """Return the text of the value at ``path``. Raise ``KeyError`` for a missing step."""
         if not path:
             return value_text(self._document)
         return self._document[self._found(path)].decode("utf-8", "replace")
 
     def span(self, *path: str | int) -> slice:
-        """Where that value stands; an empty path leads to the document's own. Raises as ``text`` does."""
+        """Return the position of the value at ``path``; an empty path means the whole document. Raise as ``text`` does."""
         return self._found(path) if path else slice(_between(self._document, 0).end(), len(self._document))
 
     def _found(self, path: tuple[str | int, ...]) -> slice:
@@ -149,9 +149,9 @@ class ValueTexts:
 
 
 def with_members(document: bytes, members: Mapping[str, bytes], *path: str | int) -> bytes:
-    """The document with these texts as members of the object that ``path`` leads to: in their place, else at its beginning.
+    """Return the document with ``members`` set in the object at ``path``: replaced in place, or added at its beginning.
 
-    All else of it stays as it is. A step that leads nowhere raises ``KeyError``.
+    Everything else is unchanged. Raise ``KeyError`` for a missing step.
     """
     start = ValueTexts(document).span(*path).start
     spans = _member_spans(document, start)
@@ -165,7 +165,7 @@ def with_members(document: bytes, members: Mapping[str, bytes], *path: str | int
 
 
 def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:
-    """Where the values of the container at ``at`` stand, by key or position; a scalar has none."""
+    """Return the positions of the values in the container at ``at``, keyed by key or index; empty for a scalar."""
     spans: dict[str | int, slice] = {}
     if document[at] not in _OPENERS:
         return spans
@@ -183,13 +183,13 @@ def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:
 
 
 def item_texts(array: str) -> list[bytes]:
-    """Return the text of each item of an array's text, in one walk: to look into many of them, cut it up first."""
+    """Return the text of each item of an array's text, in one walk. Use this before searching in many items."""
     document = array.encode()
     return [document[span] for span in _member_spans(document, 0).values()]
 
 
 def _next_on_path(document: bytes, at: int, entered: list[int], path: tuple[str | int, ...]) -> int | None:
-    """Leave and skip what is not on the path. The index of the next value on it, or None at the document's end."""
+    """Skip values off the path. Return the index of the next value on the path, or None at the end of the document."""
     while entered:
         at = _between(document, at).end()
         if document[at] in _CLOSERS:
@@ -214,7 +214,7 @@ def _decoded(key: bytes) -> str:
 
 
 def _skip(document: bytes, at: int) -> int:
-    """The end of the value that begins at ``at``."""
+    """Return the end of the value that begins at ``at``."""
     if document[at] not in _OPENERS:
         return _scalar(document, at).end()
     depth = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import orjson
@@ -28,7 +28,7 @@ from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, P
 from streamkit.dialects.streams.carrier import carried
 from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
-from streamkit.in_text import in_text_stages
+from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Chain
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
@@ -36,8 +36,6 @@ from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.redact import redacted
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.check import JSONChecker
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
@@ -79,7 +77,8 @@ def encode_request(
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
     report = report if report is not None else StreamReport()
-    if request.dialect != named.name:
+    is_foreign = request.dialect != named.name
+    if is_foreign:
         request = drop_repeats(request, report)
     if repair:
         request = repair_pairing(request, report)
@@ -88,14 +87,15 @@ def encode_request(
     for path, instead, reader in request.unreadable:
         if reader != named.name:
             raise BadRequest(path, f"only the provider that made this can read it; {instead}")
-    if request.stored and request.dialect != named.name:
+    if request.stored and is_foreign:
         path, instead = request.stored[0]
         raise BadRequest(
             path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
         )
-    request = _reachable(request, named, linked_media, report)
-    if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
-        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
+    if is_foreign:  # within one dialect it is for the provider to judge what its own clients send and define
+        request = _reachable(request, named, linked_media, report)
+        if request.tools:
+            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(
         provider=provider,
         max_tokens=max_tokens,
@@ -116,11 +116,14 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
     Raises BadRequest for the first where ``linked_media`` says that they are refused.
     """
+    found = _elsewhere(request)
+    if not found:
+        return request
     linked = linked_in(request, dialect)
     stored = [
         media
-        for media, _ in _elsewhere(request, dialect, roles=("system", "user"))
-        if not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
+        for media, place in found
+        if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
     if linked_media == "refuse" and linked:
         instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
@@ -148,19 +151,21 @@ def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
 
 def linked_in(request: Request, dialect: Dialect) -> list[Media]:
     """The media at a URL of the web that a dialect would take only in the request itself; none of its own clients'."""
-    linked = _elsewhere(request, dialect, roles=("system", "user", "assistant"))
-    return [media for media, in_result in linked if _is_linked(media) and dialect.wants_bytes(media, in_result)]
-
-
-def _elsewhere(request: Request, dialect: Dialect, roles: Collection[str]) -> Iterator[tuple[Media, bool]]:
-    """Yield media of another dialect's request whose bytes are elsewhere, and whether a tool gave them."""
     if request.dialect == dialect.name:
-        return
-    for part in (part for turn in request.turns if turn.role in roles for part in turn.parts):
-        inner, in_result = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
-        for each in inner:
-            if isinstance(each, Media) and each.data is None and (each.url or each.file_id):
-                yield each, in_result
+        return []
+    found = _elsewhere(request)
+    return [media for media, place in found if _is_linked(media) and dialect.wants_bytes(media, place == "result")]
+
+
+def _elsewhere(request: Request) -> list[tuple[Media, str]]:
+    """The media whose bytes are elsewhere, each with the role that shows them, or ``result`` where a tool gave them."""
+    return [
+        (each, turn.role if each is part else "result")
+        for turn in request.turns
+        for part in turn.parts
+        for each in (part.parts if isinstance(part, ToolResult) else (part,))
+        if isinstance(each, Media) and each.data is None and (each.url or each.file_id)
+    ]
 
 
 def _is_linked(media: Media) -> bool:
@@ -184,9 +189,7 @@ def decode_response(
     report.frames += 1
     if log.isEnabledFor(logging.DEBUG):
         log.debug("response of %s, %d bytes: %s", dialect, len(body), redacted(body))
-    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=options.policy, make_id=options.make_id)
-    checker = JSONChecker(limits=limits, report=report, tools=options.schemas())
-    reading = Chain(*(stage.make(report) for stage in in_text_stages(options, provider)), accumulator, checker)
+    reading = Chain(*(stage.make(report) for stage in checked_stages(options, provider)))
     collector = Collector(named.name, report, limits)
     try:
         for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():

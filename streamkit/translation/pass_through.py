@@ -35,7 +35,6 @@ from streamkit.machines import Chain, link_of
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
-from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.pass_rules import Rule, rule_for
 
@@ -90,9 +89,10 @@ class PassThrough:
         self._parser = dialect.parser(limits, report)
         self._cutter = link_of(self._parser)
         self._decoder = cast("FrameDecoder", dialect.decoder(limits, report))
-        self._accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=encoding.make_id)
-        checker = JSONChecker(limits=limits, report=report, tools=tools)
-        self._watch = Chain(self._decoder, self._accumulator, checker)
+        self._accumulator = ToolCallAccumulator(
+            limits=limits, report=report, policy=policy, make_id=encoding.make_id, check=True, tools=tools
+        )
+        self._watch = Chain(self._decoder, self._accumulator)
         self._encoder = dialect.encoder(encoding, report)  # writes error frames only
         self._rule = rule_for(dialect, encoding.profile)
         self._edits: deque[_Edit] = deque()  # of what did not pass yet

@@ -11,6 +11,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
+from tests.requests.rows import translate
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 CALL = {"type": "tool_use", "id": "toolu_123", "name": "f", "input": {}}
@@ -42,8 +43,7 @@ def result(*blocks: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(body: bytes, target: str, source: str = "anthropic", **more: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(decode_request(body, source), target, report=report, **more)), report
+    return translate(body, source, target, **more)
 
 
 def texts(value: Any) -> list[str]:
@@ -127,16 +127,9 @@ def test_a_mark_on_what_is_left_out_is_a_loss(target):
 
 # -- who speaks first --------------------------------------------------------------------------------------------------
 
-GREETING = orjson.dumps(
-    {
-        "model": "m",
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "assistant", "content": "I am Bot."},
-            {"role": "user", "content": "Hi"},
-        ],
-    }
-)
+GREETING = orjson.dumps({"model": "m", "messages": [
+    {"role": "system", "content": "Be brief."}, {"role": "assistant", "content": "I am Bot."}, {"role": "user", "content": "Hi"},
+]})  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -168,6 +161,6 @@ def test_where_the_assistant_may_speak_first_nothing_is_put_before_it(target):
         ("bedrock", {"messages": [{"role": "assistant", "content": [{"text": "I am Bot."}]}]}),
         ("gemini", {"contents": [{"role": "model", "parts": [{"text": "I am Bot."}]}]}),
     ],
-)
+)  # fmt: skip
 def test_within_a_dialect_who_speaks_first_is_for_its_server_to_judge(dialect, body):
     assert written(orjson.dumps(body), dialect, dialect, assistant_first="refuse")[0] == body

@@ -10,50 +10,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit import StreamReport, decode_request, encode_request
+from streamkit import StreamReport
 from streamkit.dialects.bodies.claude_schemas import FORMATS, ClaudeSchemas
 from streamkit.errors import BadRequest
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
 #: A schema, what is written of it, the keywords that are lost, and how many objects are closed.
 ROWS: dict[str, tuple[Any, Any, list[str], int]] = {
     "an object is closed": (
         {"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"]},
-        {"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": False, "required": ["a"]},
-        [], 1,
+        {"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": False, "required": ["a"]}, [], 1,
     ),
     "one that is closed stays": ({"type": "object", "properties": {}, "additionalProperties": False},) * 2 + ([], 0),
     "one of any members is closed, which is a loss": (
-        {"type": "object", "additionalProperties": {"type": "string"}},
-        {"type": "object", "properties": {}, "additionalProperties": False}, ["s.additionalProperties"], 0,
+        {"type": "object", "additionalProperties": {"type": "string"}}, {"type": "object", "properties": {}, "additionalProperties": False},
+        ["s.additionalProperties"], 0,
     ),
     "bounds go into the description": (
         {"type": "integer", "description": "n", "minimum": 1, "default": None, "x": {"y": True}},
-        {"type": "integer", "description": 'n\n\n{minimum: 1, default: null, x: {"y":true}}'},
-        ["s.minimum", "s.default", "s.x"], 0,
+        {"type": "integer", "description": 'n\n\n{minimum: 1, default: null, x: {"y":true}}'}, ["s.minimum", "s.default", "s.x"], 0,
     ),
     "least numbers of items that are taken": ({"type": "array", "minItems": 1, "items": {"type": "string"}},) * 2 + ([], 0),
-    "others that are not": (
-        {"type": "array", "minItems": 2}, {"type": "array", "description": "{minItems: 2}"}, ["s.minItems"], 0,
-    ),
+    "others that are not": ({"type": "array", "minItems": 2}, {"type": "array", "description": "{minItems: 2}"}, ["s.minItems"], 0),
     "a known format": ({"type": "string", "format": "date"},) * 2 + ([], 0),
     "an unknown one": ({"type": "string", "format": "hex"}, {"type": "string", "description": "{format: hex}"}, ["s.format"], 0),
     "one of": (
         {"oneOf": [{"type": "string", "pattern": "x"}, {"type": "null"}]},
-        {"anyOf": [{"type": "string", "description": "{pattern: x}"}, {"type": "null"}]},
-        ["s.oneOf[0].pattern", "s.oneOf"], 0,
+        {"anyOf": [{"type": "string", "description": "{pattern: x}"}, {"type": "null"}]}, ["s.oneOf[0].pattern", "s.oneOf"], 0,
     ),
     "several types": (
         {"type": ["string", "null"], "maxLength": 5, "description": "d"},
-        {"anyOf": [{"type": "string", "description": "{maxLength: 5}"}, {"type": "null"}], "description": "d"},
-        ["s.string.maxLength"], 0,
+        {"anyOf": [{"type": "string", "description": "{maxLength: 5}"}, {"type": "null"}], "description": "d"}, ["s.string.maxLength"], 0,
     ),
     "a type that is none": ({"type": ["string", []]}, {"type": "string", "description": "{type: [[]]}"}, ["s.type"], 0),
     "a list of one type": ({"type": ["string"]}, {"type": "string"}, [], 0),
     "a reference alone": (
         {"$ref": "#/$defs/A", "description": "d", "$defs": {"A": {"type": "object"}}},
-        {"$defs": {"A": {"type": "object", "properties": {}, "additionalProperties": False}}, "$ref": "#/$defs/A"},
-        ["s.description"], 1,
+        {"$defs": {"A": {"type": "object", "properties": {}, "additionalProperties": False}}, "$ref": "#/$defs/A"}, ["s.description"], 1,
     ),
     "the older name of definitions": (
         {"type": "array", "items": {"$ref": "#/definitions/A"}, "definitions": {"A": {"type": "string", "minLength": 1}}},
@@ -78,7 +72,10 @@ ROWS: dict[str, tuple[Any, Any, list[str], int]] = {
         {"type": "array", "minItems": 1, "description": '{items: [{"type":"object"}], maxItems: 1}'}, ["s.items", "s.maxItems"], 0,
     ),
     "where it comes from": ({"$schema": "http://json-schema.org", "$id": "x", "type": "null"}, {"type": "null"}, [], 0),
-    "no schema at all": ({"type": "object", "properties": [1], "oneOf": 3, "required": 3}, {"type": "object", "properties": {}, "additionalProperties": False, "required": 3, "description": "{oneOf: 3}"}, ["s.oneOf"], 1),
+    "no schema at all": (
+        {"type": "object", "properties": [1], "oneOf": 3, "required": 3},
+        {"type": "object", "properties": {}, "additionalProperties": False, "required": 3, "description": "{oneOf: 3}"}, ["s.oneOf"], 1,
+    ),
 }  # fmt: skip
 
 
@@ -114,44 +111,19 @@ def test_the_deepest_schema_can_be_written():
 words = st.sampled_from(["a", "b", "$x"])
 values = st.none() | st.booleans() | st.integers(0, 3) | words
 leaves = st.one_of(
-    st.fixed_dictionaries(
-        {"type": st.just("string")},
-        optional={
-            "format": st.sampled_from([*sorted(FORMATS)[:2], "hex"]),
-            "maxLength": st.integers(0, 3),
-            "title": words,
-        },
-    ),
-    st.fixed_dictionaries(
-        {"type": st.sampled_from(["integer", "number", "null"])}, optional={"minimum": st.integers(-9, 9)}
-    ),
+    st.fixed_dictionaries({"type": st.just("string")}, optional={
+        "format": st.sampled_from([*sorted(FORMATS)[:2], "hex"]), "maxLength": st.integers(0, 3), "title": words,
+    }),
+    st.fixed_dictionaries({"type": st.sampled_from(["integer", "number", "null"])}, optional={"minimum": st.integers(-9, 9)}),
     st.fixed_dictionaries({"enum": st.lists(values, min_size=1)}, optional={"type": st.just("string")}),
     st.fixed_dictionaries({"const": values}, optional={"default": values}),
     st.fixed_dictionaries({"$ref": st.just("#/$defs/a")}, optional={"description": words}),
-)
+)  # fmt: skip
 schemas = st.recursive(
     leaves,
-    lambda inner: st.one_of(
-        st.fixed_dictionaries(
-            {"type": st.just("object"), "properties": st.dictionaries(words, inner, max_size=3)},
-            optional={
-                "required": st.lists(words, max_size=2),
-                "additionalProperties": st.booleans(),
-                "minProperties": st.integers(0, 2),
-                "description": words,
-                "$defs": st.dictionaries(words, inner, max_size=2),
-            },
-        ),
-        st.fixed_dictionaries(
-            {"type": st.just("array"), "items": inner},
-            optional={"minItems": st.integers(0, 3), "uniqueItems": st.booleans()},
-        ),
-        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}, optional={"default": values}),
-        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"allOf": st.lists(inner, min_size=1, max_size=2)}),
-    ),
+    lambda inner: st.one_of(st.fixed_dictionaries({"type": st.just("object"), "properties": st.dictionaries(words, inner, max_size=3)}, optional={"required": st.lists(words, max_size=2), "additionalProperties": st.booleans(), "minProperties": st.integers(0, 2), "description": words, "$defs": st.dictionaries(words, inner, max_size=2)}), st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional={"minItems": st.integers(0, 3), "uniqueItems": st.booleans()}), st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}, optional={"default": values}), st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=2)}), st.fixed_dictionaries({"allOf": st.lists(inner, min_size=1, max_size=2)})),
     max_leaves=8,
-)
+)  # fmt: skip
 
 
 def without_descriptions(schema: Any) -> Any:
@@ -179,7 +151,7 @@ CLOSED = {
     "properties": {"n": {"type": "integer", "description": "{minimum: 1}"}},
     "additionalProperties": False,
     "required": ["n"],
-}
+}  # fmt: skip
 
 
 def chat(**members: Any) -> bytes:
@@ -187,8 +159,7 @@ def chat(**members: Any) -> bytes:
 
 
 def carried(body: bytes, to: str, source: str = "openai-chat") -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    written = json.loads(encode_request(decode_request(body, source, report=report), to, report=report))
+    written, report = translate(body, source, to)
     assert faults({"vertex-anthropic": "anthropic"}.get(to, to), written) == []
     return written, report
 

@@ -10,8 +10,9 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Media, Request, Response, Text, ToolCall, ToolResult, Turn
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from tests.laws.running import read
+from tests.requests.rows import translate
 from tests.whole_answers import ANSWERING_WHOLE
 
 ASKED = {"role": "user", "content": "Do it."}
@@ -47,9 +48,7 @@ CLICKED = (
 
 
 def written(items: list[Any], target: str) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    request = decode_request(orjson.dumps({"model": "m", "input": items}), "openai-responses")
-    return orjson.loads(encode_request(request, target, max_tokens=9, report=report)), report
+    return translate({"model": "m", "input": items}, "openai-responses", target, max_tokens=9)
 
 
 @pytest.mark.parametrize("name", ITEMS)

@@ -12,6 +12,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
+from tests.requests.rows import at
 
 COMPACTION = {"type": "compaction", "content": "<summary>They like pelicans.</summary>", "encrypted_content": "E"}
 SPOKEN = [
@@ -83,84 +84,56 @@ def edited(*edits: dict[str, Any]) -> dict[str, Any]:
     return {"messages": HI, "context_management": {"edits": list(edits)}}
 
 
-def test_an_edit_that_compacts_is_asked_of_responses():
-    body, report = asked("openai-responses", **edited(EDIT))
-    assert body["context_management"] == [ENTRY]
-    assert not report.losses
-    assert asked("openai-responses", **edited({"type": EDIT["type"]}))[0]["context_management"] == [
-        {"type": "compaction"}
-    ]
+RESPONSES, ANTHROPIC = "openai-responses", "anthropic"
+MORE = {"pause_after_compaction": True, "instructions": "Keep names.", "keep_media": 2}
+REPLY = {
+    "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}], "tool_choice": "required",
+    "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}},
+}  # fmt: skip
+SUMMARIZE = {"type": "summarize", "instructions": "Keep names."}
+#: The dialect that is asked, what the client of the other asks, what stands there, and the names of what is lost.
+ASKING: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
+    "an edit": (RESPONSES, edited(EDIT), {"context_management": [ENTRY]}, []),
+    "an edit without a threshold": (RESPONSES, edited({"type": EDIT["type"]}), {"context_management": [{"type": "compaction"}]}, []),
+    "what Responses has no word for": (
+        RESPONSES, edited(CLEAR, EDIT | MORE), {"context_management": [ENTRY]}, ["compaction.instructions", "compaction.pause", "context_management"],
+    ),
+    "what says nothing": (
+        RESPONSES, edited(EDIT | {"pause_after_compaction": False, "instructions": None}), {"context_management": [ENTRY]}, [],
+    ),
+    "an entry": (ANTHROPIC, {"input": HI, "context_management": [ENTRY]}, {"context_management": {"edits": [EDIT]}}, []),
+    "an entry without a threshold": (
+        ANTHROPIC, {"input": HI, "context_management": [{"type": "compaction"}]}, {"context_management": {"edits": [{"type": EDIT["type"]}]}}, [],
+    ),
+    "a small threshold": (
+        ANTHROPIC, {"input": HI, "context_management": [{**ENTRY, "compact_threshold": 1000}]},
+        {"context_management.edits[0].trigger.value": 50_000}, ["compaction.threshold"],
+    ),
+    "an entry of the future": (
+        ANTHROPIC, {"input": HI, "context_management": [ENTRY, {"type": "novelty"}]}, {"context_management": {"edits": [EDIT]}}, ["context_management"],
+    ),
+    "an odd threshold": (
+        ANTHROPIC, {"input": HI, "context_management": [{**ENTRY, "compact_threshold": "many"}]}, {}, ["context_management"],
+    ),
+    "a trigger": (ANTHROPIC, {"input": [*HI, TRIGGER]}, {"compaction": {"type": "summarize"}, "messages": HI}, []),
+    "a summary": (RESPONSES, {"messages": HI, "compaction": SUMMARIZE}, {"input": [*HI, TRIGGER]}, ["compaction.instructions"]),
+    "a trigger, and what only shapes a reply": (
+        ANTHROPIC, {"input": [*HI, TRIGGER], "context_management": [ENTRY], **REPLY},
+        {"compaction": {"type": "summarize"}, "context_management": ..., "output_config": ..., "tool_choice": ...},
+        ["compaction.threshold", "output", "required"],
+    ),
+    "an older model": (
+        ANTHROPIC, {"model": "claude-sonnet-4-5", "input": HI, "context_management": [ENTRY]}, {"context_management": ...}, ["compaction"],
+    ),
+}  # fmt: skip
 
 
-def test_what_responses_has_no_word_for_is_a_counted_loss():
-    more = {"pause_after_compaction": True, "instructions": "Keep names.", "keep_media": 2}
-    body, report = asked("openai-responses", **edited(CLEAR, EDIT | more))
-    assert body["context_management"] == [ENTRY]
-    assert sorted(report.lost) == [
-        ("parameter", "compaction.instructions"),
-        ("parameter", "compaction.pause"),
-        ("parameter", "context_management"),
-    ]
-    assert not asked("openai-responses", **edited(EDIT | {"pause_after_compaction": False, "instructions": None}))[
-        1
-    ].losses
-
-
-def test_an_entry_that_compacts_is_asked_of_anthropic():
-    body, report = asked("anthropic", input=HI, context_management=[ENTRY])
-    assert body["context_management"] == {"edits": [EDIT]}
-    assert not report.losses
-    assert asked("anthropic", input=HI, context_management=[{"type": "compaction"}])[0]["context_management"] == {
-        "edits": [{"type": EDIT["type"]}]
-    }
-
-
-def test_anthropic_compacts_from_fifty_thousand_tokens_on():
-    body, report = asked("anthropic", input=HI, context_management=[{**ENTRY, "compact_threshold": 1000}])
-    assert body["context_management"]["edits"][0]["trigger"]["value"] == 50_000
-    assert report.lost == [("parameter", "compaction.threshold")]
-
-
-def test_entries_of_the_future_are_counted():
-    _, report = asked("anthropic", input=HI, context_management=[ENTRY, {"type": "novelty"}])
-    assert report.lost == [("parameter", "context_management")]
-    assert asked("anthropic", input=HI, context_management=[{**ENTRY, "compact_threshold": "many"}])[1].lost == [
-        ("parameter", "context_management")
-    ]
-
-
-def test_nothing_but_a_summary_is_asked_for_either_way():
-    body, report = asked("anthropic", input=[*HI, TRIGGER])
-    assert (body["compaction"], body["messages"]) == ({"type": "summarize"}, HI)
-    assert not report.losses
-    body, report = asked(
-        "openai-responses", messages=HI, compaction={"type": "summarize", "instructions": "Keep names."}
-    )
-    assert body["input"] == [*HI, TRIGGER]
-    assert report.lost == [("parameter", "compaction.instructions")]
-
-
-def test_what_only_shapes_a_reply_is_not_beside_a_request_for_a_summary():
-    tool = {"type": "function", "name": "f", "parameters": {"type": "object"}}
-    form = {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}
-    body, report = asked(
-        "anthropic", input=[*HI, TRIGGER], context_management=[ENTRY], tools=[tool], tool_choice="required", text=form
-    )
-    assert body.keys() == {"model", "max_tokens", "messages", "tools", "compaction"}
-    assert sorted(report.lost) == [
-        ("parameter", "compaction.threshold"),
-        ("parameter", "output"),
-        ("tool_choice", "required"),
-    ]
-
-
-def test_older_models_of_anthropic_are_not_asked():
-    request = decode_request(
-        orjson.dumps({"model": "claude-sonnet-4-5", "input": HI, "context_management": [ENTRY]}), "openai-responses"
-    )
-    report = StreamReport()
-    assert "context_management" not in orjson.loads(encode_request(request, "anthropic", report=report))
-    assert report.lost == [("parameter", "compaction")]
+@pytest.mark.parametrize("name", ASKING)
+def test_what_one_dialect_asks_is_asked_of_the_other(name):
+    target, members, places, lost = ASKING[name]
+    body, report = asked(target, **members)
+    assert {place: at(body, place) for place in places} == places
+    assert sorted(what for _, what in report.lost) == lost
 
 
 ASKED: dict[str, dict[str, Any]] = {

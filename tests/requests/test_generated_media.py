@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 from attrs import evolve
 
-from streamkit import Request, StreamReport, collect, decode_request, encode_request
+from streamkit import Request, collect, decode_request
 from streamkit.conversation.messages import Media, Response, Text, Turn
 from streamkit.conversation.replay import replay
 from streamkit.events import MediaGenerated
 from streamkit.testing import source_of
+from tests.requests.rows import write
 from tests.vectors import VECTORS
 
 PNG = "iVBORw0KGgo="
@@ -36,13 +35,8 @@ def next_request(response: Response, dialect: str) -> Request:
     return Request(dialect, "m", turns, stream=True)
 
 
-def written(request: Request, dialect: str) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(request, dialect, report=report)), report
-
-
 async def test_gemini_gets_its_image_back_with_the_signature_of_the_part():
-    body, report = written(next_request(await answer("gemini"), "gemini"), "gemini")
+    body, report = write(next_request(await answer("gemini"), "gemini"), "gemini")
     assert body["contents"][1]["parts"][2] == {
         "inlineData": {"mimeType": "image/png", "data": PNG},
         "thoughtSignature": "QUJD",
@@ -51,20 +45,20 @@ async def test_gemini_gets_its_image_back_with_the_signature_of_the_part():
 
 
 async def test_responses_gets_its_item_back():
-    body, report = written(next_request(await answer("openai-responses"), "openai-responses"), "openai-responses")
+    body, report = write(next_request(await answer("openai-responses"), "openai-responses"), "openai-responses")
     (item,) = [item for item in body["input"] if item.get("type") == "image_generation_call"]
     assert (item["id"], item["result"], item["revised_prompt"]) == ("i1", PNG, "a cat")
     assert report.losses == {}
 
 
 async def test_chat_gets_its_images_back_in_one_list():
-    body, report = written(next_request(await answer("openai-chat"), "openai-chat"), "openai-chat")
+    body, report = write(next_request(await answer("openai-chat"), "openai-chat"), "openai-chat")
     assert body["messages"][1]["images"] == [PICTURE, {**PICTURE, "index": 1}]
     assert report.losses == {}
 
 
 async def test_ollama_gets_its_image_back():
-    body, report = written(next_request(await answer("ollama"), "ollama"), "ollama")
+    body, report = write(next_request(await answer("ollama"), "ollama"), "ollama")
     assert body["messages"][1]["images"] == [PNG]
     assert report.losses == {"block_order": 1}  # the server puts images in front of the text
 
@@ -85,10 +79,10 @@ HISTORIES = {
 def test_an_image_of_the_history_goes_to_another_vendors_model(dialect):
     body = {"model": "m", "stream": True, **HISTORIES[dialect]}
     request = decode_request(orjson.dumps(body), dialect)
-    parts, report = written(request, "gemini")
+    parts, report = write(request, "gemini")
     assert parts["contents"][1]["parts"][-1] == {"inlineData": {"mimeType": "image/png", "data": PNG}}
     assert "media" not in report.losses
-    again, report = written(request, dialect)
+    again, report = write(request, dialect)
     assert again == body
     assert report.losses == {}
 
@@ -96,13 +90,13 @@ def test_an_image_of_the_history_goes_to_another_vendors_model(dialect):
 @pytest.mark.parametrize("dialect", ["anthropic", "cohere", "openai-responses"])
 def test_an_image_of_the_history_is_a_loss_where_an_assistant_can_have_none(dialect):
     request = decode_request(orjson.dumps({"model": "m", **HISTORIES["openai-chat"]}), "openai-chat")
-    assert written(request, dialect)[1].losses["media"] == 1
+    assert write(request, dialect)[1].losses["media"] == 1
 
 
 def test_an_item_that_was_made_of_another_vendors_image_is_not_sent_to_one_who_does_not_know_it():
     said = {"role": "user", "content": "bigger"}
     body = {"model": "m", "input": [{**ITEM, "id": "ig_streamkit_x"}, said]}
-    again, report = written(decode_request(orjson.dumps(body), "openai-responses"), "openai-responses")
+    again, report = write(decode_request(orjson.dumps(body), "openai-responses"), "openai-responses")
     assert again["input"] == [said]
     assert report.losses == {"media": 1}
 
@@ -121,5 +115,5 @@ def test_media_that_the_program_changed_are_written_as_changed():
     made = decode_request(orjson.dumps({"model": "m", **HISTORIES["openai-chat"]}), "openai-chat").turns[1].parts[-1]
     assert isinstance(made, Media)
     changed = evolve(made, data="AAAA", native=None)
-    body, _ = written(Request("ollama", "m", [Turn("user", [Text("a")]), Turn("assistant", [changed])]), "ollama")
+    body, _ = write(Request("ollama", "m", [Turn("user", [Text("a")]), Turn("assistant", [changed])]), "ollama")
     assert body["messages"][1]["images"] == ["AAAA"]

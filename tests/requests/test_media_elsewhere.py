@@ -7,21 +7,15 @@ from typing import Any
 
 import pytest
 
-from streamkit import StreamReport, decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
 MP4 = "AAAAGGZ0eXBtcDQy"
 TARGETS = [name for name, dialect in DIALECTS.built_in.items() if dialect.bodies is not None]
 GOOGLES = "https://generativelanguage.googleapis.com/v1beta/files/abc"
 PDF_AT = "https://example.org/a.pdf"
-
-
-def written(body: dict[str, Any], source: str, to: str, **options: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    request = decode_request(json.dumps(body).encode(), source, report=report)
-    return json.loads(encode_request(request, to, report=report, **options)), report
 
 
 def chat(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -48,14 +42,14 @@ def test_a_linked_document_is_taken_or_refused_or_dropped_as_a_linked_image_is(t
     if to == "anthropic":
         body, source = {"model": "m", "input": [{"role": "user", "content": [{"type": "input_file", "file_url": PDF_AT}]}]}, "openai-responses"  # fmt: skip
     if to in TAKE_LINKS:
-        taken, report = written(body, source, to)
+        taken, report = translate(body, source, to)
         assert PDF_AT in json.dumps(taken)
         assert "media" not in report.losses
         return
     with pytest.raises(BadRequest, match=rf"{to} takes no file at a URL") as raised:
-        written(body, source, to)
+        translate(body, source, to)
     assert raised.value.path == "messages[0].content[0]"
-    dropped, report = written(body, source, to, linked_media="drop")
+    dropped, report = translate(body, source, to, linked_media="drop")
     assert "example.org" not in json.dumps(dropped)
     assert report.losses["media"] == 1
 
@@ -64,7 +58,7 @@ def test_a_linked_text_is_refused_where_only_pdfs_may_be_links():
     part = {"type": "file", "mediaType": "text/csv", "url": "https://example.org/a.csv"}
     body = {"messages": [{"id": "1", "role": "user", "parts": [part]}]}
     with pytest.raises(BadRequest, match="anthropic takes no file at a URL") as raised:
-        written(body, "ai-sdk", "anthropic")
+        translate(body, "ai-sdk", "anthropic")
     assert raised.value.path == "messages[0].parts[0]"
 
 
@@ -77,10 +71,10 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("part", ADDRESSES)
 def test_a_file_of_chat_may_be_a_link(part):
-    taken, _ = written(chat(part), "openai-chat", "anthropic")
+    taken, _ = translate(chat(part), "openai-chat", "anthropic")
     assert taken["messages"][0]["content"][0]["source"] == {"type": "url", "url": PDF_AT}
     with pytest.raises(BadRequest, match=r"messages\[0\]\.content\[0\]: bedrock takes no file at a URL"):
-        written(chat(part), "openai-chat", "bedrock")
+        translate(chat(part), "openai-chat", "bedrock")
 
 
 # -- the stores of vendors ---------------------------------------------------------------------------------------------
@@ -107,13 +101,13 @@ STORED = [
 def test_what_only_a_vendors_store_has_goes_to_who_can_read_it_and_is_refused_for_others(source, body, readers):
     for to in set(TARGETS) - {source, "ai-sdk", "ag-ui"}:
         if to in readers:
-            _, report = written(body, source, to)
+            _, report = translate(body, source, to)
             assert "media" not in report.losses, to
             continue
         with pytest.raises(BadRequest, match=f"{to} can't read .* of another provider's store") as raised:
-            written(body, source, to)
+            translate(body, source, to)
         assert raised.value.path.startswith(("messages[0].content[0]", "contents[0].parts[0]", "input[0]"))
-        _, report = written(body, source, to, linked_media="drop")
+        _, report = translate(body, source, to, linked_media="drop")
         assert report.losses["media"] == 1, to
 
 
@@ -128,31 +122,31 @@ SOUNDS = [
 
 
 def test_a_film_goes_to_whoever_takes_one():
-    found, _ = written(chat(FILM), "openai-chat", "gemini")
+    found, _ = translate(chat(FILM), "openai-chat", "gemini")
     assert found["contents"][0]["parts"][0] == {"inlineData": {"mimeType": "video/mp4", "data": MP4}}
-    found, _ = written(chat(FILM), "openai-chat", "gemini-interactions")
+    found, _ = translate(chat(FILM), "openai-chat", "gemini-interactions")
     assert found["input"][0]["content"][0] == {"type": "video", "mime_type": "video/mp4", "data": MP4}
-    found, _ = written(chat(FILM), "openai-chat", "bedrock")
+    found, _ = translate(chat(FILM), "openai-chat", "bedrock")
     assert found["messages"][0]["content"][0] == {"video": {"format": "mp4", "source": {"bytes": MP4}}}
     assert faults("bedrock", found) == []
-    found, report = written(chat(FILM), "openai-chat", "anthropic")
+    found, report = translate(chat(FILM), "openai-chat", "anthropic")
     assert report.losses["media"] == 1
 
 
 def test_a_linked_film_stays_a_link_or_is_refused():
     part = {"type": "video_url", "video_url": {"url": "https://youtu.be/x", "fps": 2}}
-    found, report = written(chat(part), "openai-chat", "gemini")
+    found, report = translate(chat(part), "openai-chat", "gemini")
     assert found["contents"][0]["parts"][0] == {"fileData": {"fileUri": "https://youtu.be/x"}}
     assert report.lost == [("metadata", "video_url")]
     with pytest.raises(BadRequest, match="bedrock takes no video at a URL"):
-        written(chat(part), "openai-chat", "bedrock")
+        translate(chat(part), "openai-chat", "bedrock")
 
 
 @pytest.mark.parametrize("part", SOUNDS)
 def test_a_sound_goes_to_whoever_takes_one(part):
-    found, _ = written(chat(part), "openai-chat", "gemini")
+    found, _ = translate(chat(part), "openai-chat", "gemini")
     assert found["contents"][0]["parts"][0] == {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
-    found, _ = written(chat(part), "openai-chat", "mistral")
+    found, _ = translate(chat(part), "openai-chat", "mistral")
     assert found["messages"][0]["content"][0] == {"type": "input_audio", "input_audio": "AAAA"}
 
 
@@ -160,8 +154,8 @@ def test_a_sound_goes_to_whoever_takes_one(part):
     "part", [*ADDRESSES, *SOUNDS, FILM, {"type": "video_url", "video_url": {"url": "https://a.b/c", "fps": 2}}]
 )
 def test_all_of_them_come_back_as_they_came_within_chat(part):
-    assert written(chat(part), "openai-chat", "openai-chat")[0] == chat(part)
-    assert written(chat(part), "openai-chat", "vllm")[0] == chat(part)
+    assert translate(chat(part), "openai-chat", "openai-chat")[0] == chat(part)
+    assert translate(chat(part), "openai-chat", "vllm")[0] == chat(part)
 
 
 # -- parts that nobody knows -------------------------------------------------------------------------------------------
@@ -194,9 +188,9 @@ def test_a_part_that_nobody_knows_is_refused_with_its_path_and_type(source):
     body, path = UNKNOWN[source]
     for to in set(TARGETS) - {source}:
         with pytest.raises(BadRequest, match="a part of type 'hologram' is not known") as raised:
-            written(body, source, to)
+            translate(body, source, to)
         assert raised.value.path == path
-    again, report = written(body, source, source)
+    again, report = translate(body, source, source)
     assert "hologram" in json.dumps(again)
     assert not report.losses
 
@@ -216,14 +210,14 @@ PASSED = [
 
 @pytest.mark.parametrize(("source", "body"), PASSED)
 def test_parts_of_one_dialect_that_are_known_stay_a_loss(source, body):
-    _, report = written(body, source, "openai-chat")
+    _, report = translate(body, source, "openai-chat")
     assert sum(report.losses.values()) == 1
 
 
 def test_an_assistants_part_stays_a_loss_since_a_model_wrote_it():
     body = chat()
     body["messages"].insert(0, {"role": "assistant", "content": [ODD, {"type": "text", "text": "a"}]})
-    _, report = written(body, "openai-chat", "anthropic")
+    _, report = translate(body, "openai-chat", "anthropic")
     assert report.losses["unknown_event"] == 1
 
 
@@ -231,7 +225,7 @@ def test_an_assistants_part_stays_a_loss_since_a_model_wrote_it():
 def test_what_the_system_shows_is_a_loss_where_only_the_user_may_show_anything(to):
     image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"}
     shown = {"role": "developer", "content": [{"type": "input_text", "text": "rules"}, image]}
-    body, report = written({"model": "m", "input": [shown, {"role": "user", "content": "Q"}]}, "openai-responses", to)
+    body, report = translate({"model": "m", "input": [shown, {"role": "user", "content": "Q"}]}, "openai-responses", to)
     assert "rules" in json.dumps(body)
     assert "iVBOR" not in json.dumps(body)
     assert report.losses == {"media": 1}

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
@@ -26,36 +27,23 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects import DIALECTS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
-from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 from streamkit.text.identifiers import nine_characters, portable_name
-from streamkit.translation.bodies import decode_request, decode_response, encode_request
-from tests.corpora import requests
-from tests.requests.sdk_types import faults
+from streamkit.translation.bodies import decode_response
+from tests.requests.rows import HI, Dialect, by_model, by_system, by_user, parameters, rows
 
 PNG = "iVBORw0KGgo="
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 NINE = "aaaaaaaa1"
-
-
-def body(messages: list[dict[str, Any]] | None = None, **members: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": messages or [{"role": "user", "content": "hi"}], **members}
-
-
-def read(messages: list[dict[str, Any]] | None = None, **members: Any) -> Request:
-    report = StreamReport()
-    request = decode_request(json.dumps(body(messages, **members)).encode(), "mistral", report=report)
-    assert not report.repairs
-    return request
-
-
-def write(request: Request, **options: Any) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    written = encode_request(request, "mistral", report=report, **options)
-    return json.loads(written), report
+SAID = {"role": "user", "content": "hi"}
+MISTRAL = Dialect(
+    "mistral",
+    {"model": "m", "messages": [SAID]},
+    Request("mistral", "m", [HI]),
+    Request("anthropic", "m", [HI]),
+    {"linked_media": "drop"},
+)
 
 
 def said(*parts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,199 +85,112 @@ EXAMPLE = thinking("your thoughts", closed=True)
 
 #: What messages say, both ways.
 MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
-    "text": ([{"role": "user", "content": "hi"}], [Turn("user", [Text("hi")])]),
-    "several texts": (said(text("a"), text("b")), [Turn("user", [Text("a"), Text("b")])]),
-    "system": ([{"role": "system", "content": "be"}], [Turn("system", [Text("be")])]),
-    "the system shows how to think": (
-        [{"role": "system", "content": [text("be"), EXAMPLE]}],
-        [Turn("system", [Text("be"), ours("unknown_event", "content.thinking", EXAMPLE)])],
-    ),
+    "text": ([{"role": "user", "content": "hi"}], [by_user(Text("hi"))]),
+    "several texts": (said(text("a"), text("b")), [by_user(Text("a"), Text("b"))]),
+    "system": ([{"role": "system", "content": "be"}], [by_system(Text("be"))]),
+    "the system shows how to think": ([{"role": "system", "content": [text("be"), EXAMPLE]}], [by_system(Text("be"), ours(
+        "unknown_event", "content.thinking", EXAMPLE,
+    ))]),
     "image at a URL": (
         said({"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}}),
-        [Turn("user", [Media("image", url="https://x.test/a.png", detail="low")])],
+        [by_user(Media("image", url="https://x.test/a.png", detail="low"))],
     ),
     "image as data": (
-        said({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}),
-        [Turn("user", [Media("image", "image/png", PNG)])],
+        said({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}), [by_user(Media("image", "image/png", PNG))],
     ),
     "a document at a URL": (
         said({"type": "document_url", "document_url": "https://x.test/a.pdf", "document_name": "a.pdf"}),
-        [Turn("user", [Media("file", url="https://x.test/a.pdf", name="a.pdf")])],
+        [by_user(Media("file", url="https://x.test/a.pdf", name="a.pdf"))],
     ),
     "a document as data": (
         said({"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0="}),
-        [Turn("user", [Media("file", "application/pdf", "JVBERi0=")])],
+        [by_user(Media("file", "application/pdf", "JVBERi0="))],
     ),
-    "a file by its id": (said({"type": "file", "file_id": "f"}), [Turn("user", [Media("file", file_id="f")])]),
-    "a sound": (said({"type": "input_audio", "input_audio": "AAAA"}), [Turn("user", [Media("audio", data="AAAA")])]),
+    "a file by its id": (said({"type": "file", "file_id": "f"}), [by_user(Media("file", file_id="f"))]),
+    "a sound": (said({"type": "input_audio", "input_audio": "AAAA"}), [by_user(Media("audio", data="AAAA"))]),
     "a sound with its type": (
-        said({"type": "input_audio", "input_audio": "data:audio/mpeg;base64,AAAA"}),
-        [Turn("user", [Media("audio", "audio/mpeg", "AAAA")])],
+        said({"type": "input_audio", "input_audio": "data:audio/mpeg;base64,AAAA"}), [by_user(Media("audio", "audio/mpeg", "AAAA"))],
     ),
     "a sound at a URL": (
-        said({"type": "input_audio", "input_audio": "https://x.test/a.mp3"}),
-        [Turn("user", [Media("audio", url="https://x.test/a.mp3")])],
+        said({"type": "input_audio", "input_audio": "https://x.test/a.mp3"}), [by_user(Media("audio", url="https://x.test/a.mp3"))],
     ),
-    "parts that only Mistral has": (
-        said(REFERENCE, {"type": "resource_link", "uri": "u"}),
-        [
-            Turn(
-                "user",
-                [
-                    ours("citation", "content.reference", REFERENCE),
-                    ours("unknown_event", "content.resource_link", {"type": "resource_link", "uri": "u"}),
-                ],
-            )
-        ],
-    ),
+    "parts that only Mistral has": (said(REFERENCE, {"type": "resource_link", "uri": "u"}), [by_user(
+        ours("citation", "content.reference", REFERENCE),
+        ours("unknown_event", "content.resource_link", {"type": "resource_link", "uri": "u"}),
+    )]),
     "members nobody knows": (
-        [{"role": "user", "content": [{**text("a"), "x": 1}, {"type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3}], "name": "ann", "w": 4}],
-        [
-            Turn(
-                "user",
-                [Text("a", extras={"x": 1}), Media("image", url="https://x.test", extras={"image_url": {"y": 2}, "z": 3})],
-                name="ann",
-                extras={"w": 4},
-            )
-        ],
+        [{
+            "role": "user",
+            "content": [{**text("a"), "x": 1}, {"type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3}],
+            "name": "ann", "w": 4,
+        }],
+        [by_user(
+            Text("a", extras={"x": 1}), Media("image", url="https://x.test", extras={"image_url": {"y": 2}, "z": 3}), name="ann",
+            extras={"w": 4},
+        )],
     ),
     "to be continued": (
         [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}],
-        [Turn("user", [Text("a")]), Turn("assistant", [Text("b")], extras={"prefix": True})],
+        [by_user(Text("a")), by_model(Text("b"), extras={"prefix": True})],
     ),
     "thoughts": (
         [{"role": "assistant", "content": [thinking("hm"), thinking("so", signature="S"), text("a")]}],
-        [Turn("assistant", [Reasoning("hm"), Reasoning("so", signature=Opaque("mistral", "S")), Text("a")])],
+        [by_model(Reasoning("hm"), Reasoning("so", signature=Opaque("mistral", "S")), Text("a"))],
     ),
     "thoughts with references": (
-        [
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": [text("h"), REFERENCE, text("m"), TOOL_REFERENCE], "signature": "S", "closed": True},
-                    text("a"),
-                ],
-            }
-        ],
-        [
-            Turn(
-                "assistant",
-                [
-                    Reasoning("h"),
-                    ours("citation", "thinking.reference", REFERENCE),
-                    Reasoning("m"),
-                    ours("citation", "thinking.tool_reference", TOOL_REFERENCE),
-                    Reasoning("", signature=Opaque("mistral", "S"), extras={"closed": True}),
-                    Text("a"),
-                ],
-            )
-        ],
+        [{"role": "assistant", "content": [
+            {"type": "thinking", "thinking": [text("h"), REFERENCE, text("m"), TOOL_REFERENCE], "signature": "S", "closed": True},
+            text("a"),
+        ]}],
+        [by_model(
+            Reasoning("h"), ours("citation", "thinking.reference", REFERENCE), Reasoning("m"),
+            ours("citation", "thinking.tool_reference", TOOL_REFERENCE),
+            Reasoning("", signature=Opaque("mistral", "S"), extras={"closed": True}), Text("a"),
+        )],
     ),
     "calls and results": (
         [
             {"role": "assistant", "content": "wait", "tool_calls": [function(index=0), function("bbbbbbbb2", "look", "{}", index=1)]},
-            answer(content="one"),
-            answer("bbbbbbbb2", [text("t"), {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]),
+            answer(content="one"), answer("bbbbbbbb2", [text("t"), {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]),
             {"role": "assistant", "content": "so"},
         ],
         [
-            Turn("assistant", [Text("wait"), ToolCall(0, NINE, "look", '{"q":1.0}', extras={"index": 0}), ToolCall(1, "bbbbbbbb2", "look", "{}", extras={"index": 1})]),
-            Turn("user", [ToolResult(NINE, [Text("one")], "look"), ToolResult("bbbbbbbb2", [Text("t"), Media("image", url="https://x.test/a.png")], "look")]),
-            Turn("assistant", [Text("so")]),
+            by_model(
+                Text("wait"), ToolCall(0, NINE, "look", '{"q":1.0}', extras={"index": 0}),
+                ToolCall(1, "bbbbbbbb2", "look", "{}", extras={"index": 1}),
+            ),
+            by_user(ToolResult(NINE, [Text("one")], "look"), ToolResult(
+                "bbbbbbbb2", [Text("t"), Media("image", url="https://x.test/a.png")], "look",
+            )),
+            by_model(Text("so")),
         ],
     ),
 }  # fmt: skip
 
-
-@pytest.mark.parametrize("name", MESSAGES)
-def test_messages_are_turns_and_come_back(name):
-    messages, turns = MESSAGES[name]
-    request = read(messages)
-    assert request.turns == turns
-    written, report = write(request)
-    assert written == body(messages)
-    assert not report.losses
-    assert not report.repairs
-
-
 #: What a message becomes on the way through: the documented normalisation.
 NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "one text in a list": (said(text("a")), [{"role": "user", "content": "a"}]),
-    "an image as text": (
-        said({"type": "image_url", "image_url": "https://x.test"}),
-        said({"type": "image_url", "image_url": {"url": "https://x.test"}}),
-    ),
-    "a prefix that is none": (
-        [{"role": "assistant", "content": "a", "prefix": False}],
-        [{"role": "assistant", "content": "a"}],
-    ),
+    "an image as text": (said({"type": "image_url", "image_url": "https://x.test"}), said({
+        "type": "image_url", "image_url": {"url": "https://x.test"},
+    })),
+    "a prefix that is none": ([{"role": "assistant", "content": "a", "prefix": False}], [{"role": "assistant", "content": "a"}]),
     "arguments as an object, a call without a type": (
         calling({"tool_calls": [{"id": NINE, "function": {"name": "look", "arguments": {"q": 1.0}}}]}),
         calling({"tool_calls": [function()]}),
     ),
     "no arguments, no text": (
-        calling({"content": "", "tool_calls": [function(arguments="")]}),
-        calling({"tool_calls": [function(arguments="{}")]}),
+        calling({"content": "", "tool_calls": [function(arguments="")]}), calling({"tool_calls": [function(arguments="{}")]}),
     ),
-    "a thinking in pieces": (
-        [{"role": "assistant", "content": [thinking("a", "b")]}],
-        [{"role": "assistant", "content": [thinking("ab")]}],
-    ),
+    "a thinking in pieces": ([{"role": "assistant", "content": [thinking("a", "b")]}], [{
+        "role": "assistant", "content": [thinking("ab")],
+    }]),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NORMAL)
-def test_messages_that_say_the_same_are_written_alike(name):
-    messages, normal = NORMAL[name]
-    written, report = write(read(messages))
-    assert written["messages"] == normal
-    assert not report.losses
-
-
-def test_arguments_as_an_object_keep_their_text():
-    messages = calling({"tool_calls": [function(arguments={"a": "?"})]})
-    whole = json.dumps(body(messages)).replace('"?"', "18446744073709551616").encode()
-    [call] = [part for part in decode_request(whole, "mistral").turns[0].parts if isinstance(part, ToolCall)]
-    assert call.arguments == '{"a": 18446744073709551616}'
-
-
-def test_the_client_has_a_word_for_no_id():
-    messages = [{"role": "assistant", "tool_calls": [function("null")]}, answer("null")]
-    request = read(messages)
-    assert [request.turns[0].parts[0].id, request.turns[1].parts[0].call_id] == ["", ""]
-
-
-def test_what_other_vendors_signed_is_theirs_again():
-    content = [
-        thinking("hm", signature=seal("reasoning", "anthropic", "A")),
-        thinking(signature=seal("opaque", "openai", "O")),
-        text("so"),
-        thinking(signature=seal("text", "google", "T")),
-        thinking(signature=seal("part", "google", "P")),
-        thinking(signature=seal("call", "google", "C")),
-        thinking(signature=seal("call", "google", "D")),
-        thinking(signature=seal("call", "google", "E")),
-    ]
-    calls = [function(), function("bbbbbbbb2")]
-    request = read([{"role": "assistant", "content": content, "tool_calls": calls}])
-    assert request.turns[0].parts == [
-        Reasoning("hm", signature=Opaque("anthropic", "A")),
-        RedactedReasoning(Opaque("openai", "O")),
-        Text("so", Opaque("google", "T")),
-        Text("", Opaque("google", "P")),
-        ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "C")),
-        ToolCall(1, "bbbbbbbb2", "look", '{"q":1.0}', signature=Opaque("google", "D")),
-        RedactedReasoning(Opaque("google", "E")),
-    ]
-    written, report = write(request)
-    assert written["messages"][0]["content"] == [thinking("hm"), text("so"), text("")]
-    assert report.losses == {"reasoning_signature": 5, "reasoning_opaque": 2}
 
 
 TOOLS = [
     {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA, "strict": True}},
     {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}},
-]
+]  # fmt: skip
 NEUTRAL_TOOLS = [Tool("look", "d", SCHEMA, True), Tool("now", None, {"type": "object", "properties": {}})]
 LIBRARY = {"type": "document_library", "library_ids": ["l"]}
 
@@ -297,35 +198,13 @@ LIBRARY = {"type": "document_library", "library_ids": ["l"]}
 MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "options": (
         {
-            "max_tokens": 5,
-            "temperature": 0.5,
-            "top_p": 1,
-            "top_k": 4,
-            "stop": ["a", "b"],
-            "random_seed": 7,
-            "presence_penalty": 0.1,
-            "frequency_penalty": -0.1,
-            "n": 2,
-            "logprobs": True,
-            "top_logprobs": 3,
-            "service_tier": "standard_only",
+            "max_tokens": 5, "temperature": 0.5, "top_p": 1, "top_k": 4, "stop": ["a", "b"], "random_seed": 7, "presence_penalty": 0.1,
+            "frequency_penalty": -0.1, "n": 2, "logprobs": True, "top_logprobs": 3, "service_tier": "standard_only",
         },
-        {
-            "options": Options(
-                max_tokens=5,
-                temperature=0.5,
-                top_p=1,
-                top_k=4,
-                stop=("a", "b"),
-                seed=7,
-                presence_penalty=0.1,
-                frequency_penalty=-0.1,
-                choices=2,
-                logprobs=True,
-                top_logprobs=3,
-                service_tier="standard_only",
-            )
-        },
+        {"options": Options(
+            max_tokens=5, temperature=0.5, top_p=1, top_k=4, stop=("a", "b"), seed=7, presence_penalty=0.1, frequency_penalty=-0.1,
+            choices=2, logprobs=True, top_logprobs=3, service_tier="standard_only",
+        )},
     ),
     "effort": ({"reasoning_effort": "high"}, {"options": Options(thinking=Thinking("high"))}),
     "json": ({"response_format": {"type": "json_object"}}, {"options": Options(output=OutputFormat("json"))}),
@@ -349,47 +228,32 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("look",))},
     ),
     "a choice of another kind": ({"tool_choice": {"type": "x"}}, {"tool_choice": ToolChoice("required", ("x",))}),
-    "one call at a time": (
-        {"tool_choice": "any", "parallel_tool_calls": False},
-        {"tool_choice": ToolChoice("required", parallel=False)},
-    ),
+    "one call at a time": ({"tool_choice": "any", "parallel_tool_calls": False}, {"tool_choice": ToolChoice("required", parallel=False)}),
     "members that only Mistral has": (
-        {"safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3, "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True}},
-        {"extras": {"safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3, "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True}}},
+        {
+            "safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3,
+            "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True},
+        },
+        {"extras": {
+            "safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3,
+            "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True},
+        }},
     ),
 }  # fmt: skip
 
-
-@pytest.mark.parametrize("name", MEMBERS)
-def test_members_are_read_and_come_back(name):
-    members, neutral = MEMBERS[name]
-    request = read(**members)
-    plain = {"stream": None, "stream_usage": None, "tools": [], "tool_choice": None, "options": Options(), "extras": {}}
-    assert {attribute: getattr(request, attribute) for attribute in plain} == {**plain, **neutral}
-    written, report = write(request)
-    assert written == body(**members)
-    assert not report.losses
-
-
-@pytest.mark.parametrize(
-    ("members", "normal"),
-    [
-        ({"stop": "a"}, {"stop": ["a"]}),
-        ({"tool_choice": "required"}, {"tool_choice": "any"}),
-        ({"tools": TOOLS, "tool_choice": {"function": {"name": "look"}}}, {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}}),
-        ({"tools": [{"function": TOOLS[0]["function"]}]}, {"tools": TOOLS[:1]}),
-        ({"tools": [{"function": {"name": "now"}}]}, {"tools": TOOLS[1:]}),
-        ({"temperature": None, "tools": None, "tool_choice": None, "stop": None}, {}),
-    ],
-)  # fmt: skip
-def test_members_that_say_the_same_are_written_alike(members, normal):
-    written, report = write(read(**members))
-    assert written == body(**normal)
-    assert not report.losses
-
+ALIKE_MEMBERS = [
+    ({"stop": "a"}, {"stop": ["a"]}),
+    ({"tool_choice": "required"}, {"tool_choice": "any"}),
+    ({"tools": TOOLS, "tool_choice": {"function": {"name": "look"}}}, {"tools": TOOLS, "tool_choice": {
+        "type": "function", "function": {"name": "look"},
+    }}),
+    ({"tools": [{"function": TOOLS[0]["function"]}]}, {"tools": TOOLS[:1]}),
+    ({"tools": [{"function": {"name": "now"}}]}, {"tools": TOOLS[1:]}),
+    ({"temperature": None, "tools": None, "tool_choice": None, "stop": None}, {}),
+]  # fmt: skip
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": "m"}, "messages", "a list is needed"),
+    ({"messages": ...}, "messages", "a list is needed"),
     ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
     ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "no role 'function'"),
     ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "text is needed"),
@@ -398,30 +262,27 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": said({"type": "document_url", "document_url": "data:x"})}, "messages[0].content[0].document_url", "base64"),
     ({"messages": said({"type": "input_audio", "input_audio": {}})}, "messages[0].content[0].input_audio", "text is needed, not an object"),
     ({"messages": said({"type": "file"})}, "messages[0].content[0].file_id", "text is needed"),
-    ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]}, "messages[0].content[0].thinking", "a list is needed"),
-    ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text"}]}]}]}, "messages[0].content[0].thinking[0].text", "text is needed"),
+    (
+        {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]}, "messages[0].content[0].thinking",
+        "a list is needed",
+    ),
+    (
+        {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text"}]}]}]},
+        "messages[0].content[0].thinking[0].text", "text is needed",
+    ),
     ({"messages": [{"role": "assistant", "tool_calls": [{"id": NINE}]}]}, "messages[0].tool_calls[0].function", "an object is needed"),
-    ({"messages": [{"role": "assistant", "tool_calls": [function(arguments=5)]}]}, "messages[0].tool_calls[0].function.arguments", "text is needed"),
-    ({"messages": [], "tool_choice": "some"}, "tool_choice", "'some'"),
-    ({"messages": [], "tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
-    ({"messages": [], "tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
-    ({"messages": [], "random_seed": 1.5}, "random_seed", "a whole number is needed"),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [function(arguments=5)]}]}, "messages[0].tool_calls[0].function.arguments",
+        "text is needed",
+    ),
+    ({"tool_choice": "some"}, "tool_choice", "'some'"),
+    ({"tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    ({"random_seed": 1.5}, "random_seed", "a whole number is needed"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("bad", "path", "reason"), BAD, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_request_that_cannot_be_names_the_place(bad, path, reason):
-    with pytest.raises(BadRequest) as caught:
-        decode_request(json.dumps(bad).encode(), "mistral")
-    assert caught.value.path == path
-    assert reason in caught.value.reason
-
-
 # -- from other dialects -----------------------------------------------------------------------------------------------
-
-
-def foreign(*turns: Turn, **members: Any) -> Request:
-    return Request("anthropic", "m", list(turns) or [Turn("user", [Text("hi")])], **members)
 
 
 FOREIGN_CALL = ToolCall(0, "toolu_1", "look", '{"q":1.0}')
@@ -434,229 +295,126 @@ def foreign_answered(*parts: Any) -> list[Turn]:
 #: Turns of another dialect: the messages, the losses, the repairs.
 FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[str, int]]] = {
     "ids that are not of nine letters": (
-        foreign_answered(FOREIGN_CALL),
-        [{"role": "assistant", "content": None, "tool_calls": [function("?")]}, answer("?")],
-        {},
+        foreign_answered(FOREIGN_CALL), [{"role": "assistant", "content": None, "tool_calls": [function(nine_characters("toolu_1"))]}, answer(nine_characters("toolu_1"))], {},
         {"id_rewritten": 1},
     ),
     "the user speaks behind results": (
-        [Turn("assistant", [CALL]), Turn("user", [ToolResult(NINE, [Text("done")]), Text("go on")])],
-        [*calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "go on"}],
-        {},
+        [by_model(CALL), by_user(ToolResult(NINE, [Text("done")]), Text("go on"))],
+        [*calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "go on"}], {},
         {"turn_added": 1},
     ),
     "results stand behind the user's words": (
-        [Turn("assistant", [CALL]), Turn("user", [Text("wait")]), Turn("user", [ToolResult(NINE, [Text("done")])]), Turn("assistant", [Text("so")]), Turn("user", [Text("go on")])],
-        [*calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "wait"}, {"role": "assistant", "content": "so"}, {"role": "user", "content": "go on"}],
-        {},
-        {"turn_added": 1, "result_moved": 1},
+        [by_model(CALL), by_user(Text("wait")), by_user(ToolResult(NINE, [Text("done")])), by_model(Text("so")), by_user(Text("go on"))],
+        [
+            *calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "wait"},
+            {"role": "assistant", "content": "so"}, {"role": "user", "content": "go on"},
+        ],
+        {}, {"turn_added": 1, "result_moved": 1},
     ),
     "the system speaks later": (
         [
-            Turn("system", [Text("a")]),
-            Turn("system", [Text("b")], native_role="developer"),
-            Turn("user", [Text("c")]),
-            Turn("system", [Text("d")]),
-            Turn("assistant", [Text("e")]),
-            Turn("system", [Text("f")]),
-            Turn("user", [Text("g")]),
+            by_system(Text("a")), by_system(Text("b"), native_role="developer"), by_user(Text("c")), by_system(Text("d")),
+            by_model(Text("e")), by_system(Text("f")), by_user(Text("g")),
         ],
         [
-            {"role": "system", "content": "a"},
-            {"role": "system", "content": "b"},
-            {"role": "system", "content": "f"},
-            {"role": "user", "content": "c"},
-            {"role": "system", "content": "d"},
-            {"role": "assistant", "content": "e"},
+            {"role": "system", "content": "a"}, {"role": "system", "content": "b"}, {"role": "system", "content": "f"},
+            {"role": "user", "content": "c"}, {"role": "system", "content": "d"}, {"role": "assistant", "content": "e"},
             {"role": "user", "content": "g"},
         ],
-        {"system_place": 1},
-        {},
+        {"system_place": 1}, {},
     ),
     "neighbours of one role": (
-        [Turn("user", [Text("a")]), Turn("user", [Text("b")])],
-        [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
-        {},
-        {},
+        [by_user(Text("a")), by_user(Text("b"))], [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], {}, {},
     ),
     "the assistant speaks last": (
-        [Turn("user", [Text("a")]), Turn("assistant", [Text("b")])],
-        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}],
-        {},
-        {},
+        [by_user(Text("a")), by_model(Text("b"))],
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}], {}, {},
     ),
     "nothing is left of a turn": (
-        [Turn("assistant", [RedactedReasoning(Opaque("anthropic", "D")), Reasoning("", signature=Opaque("anthropic", "S"))]), Turn("user", [Text("a")])],
-        [{"role": "user", "content": "a"}],
-        {"reasoning_opaque": 1, "reasoning_signature": 1},
-        {"turn_empty": 1},
+        [by_model(RedactedReasoning(Opaque("anthropic", "D")), Reasoning("", signature=Opaque("anthropic", "S"))), by_user(Text("a"))],
+        [{"role": "user", "content": "a"}], {"reasoning_opaque": 1, "reasoning_signature": 1}, {"turn_empty": 1},
     ),
     "reasoning": (
-        [Turn("assistant", [Reasoning("hm", "summary", Opaque("anthropic", "S")), Reasoning("so", signature=Opaque("mistral", "M")), Text(""), Text("a")]), Turn("user", [Text("b")])],
+        [
+            by_model(
+                Reasoning("hm", "summary", Opaque("anthropic", "S")), Reasoning("so", signature=Opaque("mistral", "M")), Text(""),
+                Text("a"),
+            ),
+            by_user(Text("b")),
+        ],
         [{"role": "assistant", "content": [thinking("hm"), thinking("so", signature="M"), text("a")]}, {"role": "user", "content": "b"}],
-        {"reasoning_signature": 1},
-        {"turn_empty": 1},
+        {"reasoning_signature": 1}, {"turn_empty": 1},
     ),
     "what stands behind a call, and what signs it": (
-        [Turn("assistant", [ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "S"), cache="short"), Text("so", Opaque("google", "T"))]), Turn("user", [ToolResult(NINE, [Text("done")], cache="short")])],
-        calling({"content": "so", "tool_calls": [function()]}),
-        {"block_order": 1, "reasoning_signature": 2, "cache_mark": 2},
-        {},
+        [
+            by_model(
+                ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "S"), cache="short"), Text("so", Opaque("google", "T")),
+            ),
+            by_user(ToolResult(NINE, [Text("done")], cache="short")),
+        ],
+        calling({"content": "so", "tool_calls": [function()]}), {"block_order": 1, "reasoning_signature": 2, "cache_mark": 2}, {},
     ),
     "a custom call and a refusal": (
-        [Turn("assistant", [Refusal("no"), ToolCall(0, NINE, "look", "1 + 1", "custom")]), Turn("user", [ToolResult(NINE, [Text("done")], kind="custom")])],
+        [by_model(Refusal("no"), ToolCall(0, NINE, "look", "1 + 1", "custom")), by_user(ToolResult(NINE, [Text("done")], kind="custom"))],
         calling({"content": "no", "tool_calls": [function(arguments='{"input":"1 + 1"}')]}),
-        {"refusal_as_text": 1, "custom_tool_wrapped": 1},
-        {},
+        {"refusal_as_text": 1, "custom_tool_wrapped": 1}, {},
     ),
     "an error, with an image": (
-        [Turn("assistant", [CALL]), Turn("user", [ToolResult(NINE, [Text("no"), Media("image", "image/png", PNG)], is_error=True)])],
-        [
-            *calling({"tool_calls": [function()]})[:1],
-            answer(content=[text("Error: no"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}]),
-        ],
-        {"result_error": 1},
-        {},
+        [by_model(CALL), by_user(ToolResult(NINE, [Text("no"), Media("image", "image/png", PNG)], is_error=True))],
+        [*calling({"tool_calls": [function()]})[:1], answer(content=[
+            text("Error: no"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+        ])],
+        {"result_error": 1}, {},
     ),
     "media": (
         [
-            Turn("system", [Text("be"), Media("image", "image/png", PNG)]),
-            Turn(
-                "user",
-                [
-                    Media("audio", "audio/mpeg", "AAAA"),
-                    Media("file", "application/pdf", "JVBERi0=", name="a.pdf"),
-                    Media("image", url="https://x.test", detail="original"),
-                    Media("image", url="gs://a"),
-                    Media("file", file_id="f"),
-                    Media("video", "video/mp4", "AAAA"),
-                ],
+            by_system(Text("be"), Media("image", "image/png", PNG)),
+            by_user(
+                Media("audio", "audio/mpeg", "AAAA"), Media("file", "application/pdf", "JVBERi0=", name="a.pdf"),
+                Media("image", url="https://x.test", detail="original"), Media("image", url="gs://a"), Media("file", file_id="f"),
+                Media("video", "video/mp4", "AAAA"),
             ),
-            Turn("assistant", [Text("a"), Media("image", "image/png", PNG)]),
-            Turn("user", [Text("b", cache="long")], name="ann"),
+            by_model(Text("a"), Media("image", "image/png", PNG)), by_user(Text("b", cache="long"), name="ann"),
         ],
         [
             {"role": "system", "content": "be"},
-            said(
-                {"type": "input_audio", "input_audio": "AAAA"},
-                {"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0=", "document_name": "a.pdf"},
-                {"type": "image_url", "image_url": {"url": "https://x.test"}},
-            )[0],
-            {"role": "assistant", "content": "a"},
-            {"role": "user", "content": "b"},
+            said({"type": "input_audio", "input_audio": "AAAA"}, {"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0=", "document_name": "a.pdf"}, {"type": "image_url", "image_url": {"url": "https://x.test"}})[0],
+            {"role": "assistant", "content": "a"}, {"role": "user", "content": "b"},
         ],
-        {"media": 5, "metadata": 1, "cache_mark": 1, "turn_name": 1},
-        {},
+        {"media": 5, "metadata": 1, "cache_mark": 1, "turn_name": 1}, {},
     ),
     "what only another dialect knows": (
         [
-            Turn("user", [Text("a", extras={"citations": {}, "x": 1}), Aside("anthropic", "server_tool", "s", {})], extras={"y": 1}),
-            Turn("assistant", [Aside("anthropic", "citation", "c", {}), Text("b")]),
-            Turn("user", [Text("c")]),
+            by_user(Text("a", extras={"citations": {}, "x": 1}), Aside("anthropic", "server_tool", "s", {}), extras={"y": 1}),
+            by_model(Aside("anthropic", "citation", "c", {}), Text("b")), by_user(Text("c")),
         ],
         [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],
-        {"metadata": 2, "server_tool": 1, "citation": 1},
-        {},
+        {"metadata": 2, "server_tool": 1, "citation": 1}, {},
     ),
     "a name with a dot": (
-        [Turn("assistant", [ToolCall(0, NINE, "a.b", "{}")]), Turn("user", [ToolResult(NINE, [Text("done")])])],
+        [by_model(ToolCall(0, NINE, "a.b", "{}")), by_user(ToolResult(NINE, [Text("done")]))],
         [
             {"role": "assistant", "content": None, "tool_calls": [function(name=portable_name("a.b"), arguments="{}")]},
             answer(name=portable_name("a.b")),
         ],
-        {},
-        {"name_rewritten": 1},
+        {}, {"name_rewritten": 1},
     ),
 }  # fmt: skip
 
+CHOICES = [
+    (ToolChoice("auto", ("look",)), ["look"], "auto"),
+    (ToolChoice("required", ("look", "now")), ["look", "now"], "any"),
+    (ToolChoice("required", ("now",)), ["look", "now", "run"], {"type": "function", "function": {"name": "now"}}),
+    (ToolChoice("none", ("now",)), ["look", "now", "run"], "none"),
+    (ToolChoice("required"), ["look", "now", "run"], "any"),
+]  # fmt: skip
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_turns_of_another_dialect(name):
-    turns, messages, losses, repairs = FOREIGN[name]
-    written, report = write(foreign(*turns), linked_media="drop")
-    found = json.loads(json.dumps(written["messages"]).replace(nine_characters("toolu_1"), "?"))
-    assert found == messages
-    assert dict(report.losses) == losses
-    assert dict(report.repairs) == repairs
-    assert faults("mistral", written) == []
-
-
-def test_members_of_another_dialect():
-    request = foreign(
-        tools=[
-            Tool("look", "d", SCHEMA, cache="short"),
-            Tool("now"),
-            Tool("run", kind="custom", format={"type": "text"}),
-            Tool("web", kind="server", raw={"type": "web_search"}),
-        ],
-        tool_choice=ToolChoice("required", ("look", "now", "run", "web"), parallel=False),
-        options=Options(
-            max_tokens=5,
-            top_k=4,
-            seed=3,
-            stop=("x",),
-            thinking=Thinking(budget_tokens=9, enabled=True, summary="auto"),
-            output=OutputFormat("schema", SCHEMA),
-            service_tier="flex",
-            user="u",
-        ),
-        stream=True,
-        stream_usage=True,
-        extras={"container": "c"},
-    )
-    written, report = write(request)
-    wrapped = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    assert written == body(
-        tools=[
-            {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}},
-            TOOLS[1],
-            {"type": "function", "function": {"name": "run", "parameters": wrapped}},
-        ],
-        tool_choice="any",
-        parallel_tool_calls=False,
-        max_tokens=5,
-        top_k=4,
-        random_seed=3,
-        stop=["x"],
-        reasoning_effort="low",
-        response_format={"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
-        stream=True,
-    )
-    assert report.losses == {"cache_mark": 1, "custom_tool_wrapped": 1, "tool_choice": 1, "parameter": 5}
-    assert {what for kind, what in report.lost if kind == "parameter"} == {
-        "user",
-        "service_tier",
-        "thinking.budget_tokens",
-        "thinking.summary",
-        "container",
-    }
-    assert faults("mistral", written) == []
-
-
-@pytest.mark.parametrize(
-    ("choice", "tools", "written"),
-    [
-        (ToolChoice("auto", ("look",)), ["look"], "auto"),
-        (ToolChoice("required", ("look", "now")), ["look", "now"], "any"),
-        (ToolChoice("required", ("now",)), ["look", "now", "run"], {"type": "function", "function": {"name": "now"}}),
-        (ToolChoice("none", ("now",)), ["look", "now", "run"], "none"),
-        (ToolChoice("required"), ["look", "now", "run"], "any"),
-    ],
-)
-def test_a_choice_of_some_offers_no_others(choice, tools, written):
-    request = foreign(tools=[Tool("look"), Tool("now"), Tool("run")], tool_choice=choice)
-    found, report = write(request)
-    assert [tool["function"]["name"] for tool in found["tools"]] == tools
-    assert found["tool_choice"] == written
-    assert not report.losses
-
-
-@pytest.mark.parametrize(
-    ("thinking", "effort"),
-    [(Thinking("low"), "low"), (Thinking(enabled=True), "high"), (Thinking(enabled=False), "none"), (Thinking(), None)],
-)
-def test_how_much_to_think(thinking, effort):
-    assert write(foreign(options=Options(thinking=thinking)))[0].get("reasoning_effort") == effort
+EFFORTS = [
+    (Thinking("low"), "low"),
+    (Thinking(enabled=True), "high"),
+    (Thinking(enabled=False), "none"),
+    (Thinking(), None),
+]
 
 
 # -- the second leg, the recordings, and the official client -----------------------------------------------------------
@@ -671,44 +429,23 @@ def test_what_was_said_goes_back_as_the_second_leg():
     }
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "logprobs": {"content": [1]}}
     said_before = decode_response(json.dumps({"id": "i", "choices": [choice]}).encode(), "mistral")
-    request = read()
+    request = MISTRAL.read()
     request.turns += [
         Turn("assistant", said_before.choices[0].parts),
         Turn("user", [ToolResult(each.id, [Text("done")], each.name) for each in said_before.tool_calls]),
     ]
-    written, report = write(request)
+    written, report = MISTRAL.write(request)
     joined = {"type": "thinking", "thinking": [text("hm"), REFERENCE], "mood": 1}
     assert written["messages"][1:] == [{**message, "content": [joined, text("wait"), REFERENCE]}, answer()]
     assert report.lost == [("logprobs", "logprobs")]
-
-
-@pytest.mark.parametrize("name", [*MESSAGES, *MEMBERS])
-def test_what_mistral_has_passes_the_types_of_its_client(name):
-    members = {"messages": MESSAGES[name][0]} if name in MESSAGES else MEMBERS[name][0]
-    written, _ = write(read(**members))
-    beyond = {"members nobody knows", "a tool with more", "a choice of another kind", "members that only Mistral has"}
-    assert bool(faults("mistral", written)) == (name in beyond)
-
-
-@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "mistral"])
-def test_recorded_requests_of_other_dialects_pass_the_types_of_the_client(source):
-    if DIALECTS[source].bodies is None:
-        pytest.skip(f"{source} has no bodies")
-    for recorded in requests(source):
-        request = decode_request(json.dumps(recorded.body).encode(), source)
-        request.model = request.model or "m"
-        written, _ = write(request, repair=True)
-        assert faults("mistral", written) == [], recorded.name
-        again, report = write(decode_request(json.dumps(written).encode(), "mistral"))
-        assert again == written, recorded.name
-        assert not report.losses
 
 
 def test_the_official_client_sends_it(client, replay):
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": "i", "object": "chat.completion", "created": 1, "model": "m", "choices": [], "usage": usage}
     turns = [*foreign_answered(Reasoning("hm"), Text("wait"), FOREIGN_CALL), Turn("assistant", [Text("so")])]
-    written, _ = write(foreign(*turns, tools=[Tool("look", None, SCHEMA)], options=Options(max_tokens=5, seed=1)))
+    members = {"turns": turns, "tools": [Tool("look", None, SCHEMA)], "options": Options(max_tokens=5, seed=1)}
+    written, _ = MISTRAL.write(evolve(MISTRAL.foreign, **members))
     written["model"] = replay.register(json.dumps(reply).encode(), "application/json")
     client("mistralai.client").chat.complete(**written)
     sent = json.loads(replay.asked[written["model"]])
@@ -719,3 +456,93 @@ def test_the_official_client_sends_it(client, replay):
             for call in message.get("tool_calls") or ():
                 call["index"] = 0
     assert sent == {**written, **said_too}
+
+
+# -- all rows ----------------------------------------------------------------------------------------------------------
+
+WRAPPED = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+NAMES = {
+    name: {"type": "function", "function": {"name": name, "parameters": TOOLS[1]["function"]["parameters"]}}
+    for name in ("look", "now", "run")
+}
+SIGNED = [
+    thinking("hm", signature=seal("reasoning", "anthropic", "A")), thinking(signature=seal("opaque", "openai", "O")), text("so"),
+    thinking(signature=seal("text", "google", "T")), thinking(signature=seal("part", "google", "P")),
+    *[thinking(signature=seal("call", "google", blob)) for blob in "CDE"],
+]  # fmt: skip
+CALLS = {"tool_calls": [function(), function("bbbbbbbb2")]}
+ANSWERS = [answer(), answer("bbbbbbbb2")]
+
+ROWS = {
+    **rows("messages", MESSAGES, lambda messages, turns: MISTRAL.kept({"messages": messages}, turns=turns)),
+    **rows("alike", NORMAL, lambda messages, written: MISTRAL.alike({"messages": messages}, {"messages": written})),
+    **rows("members", MEMBERS, lambda members, read: MISTRAL.kept(members, **read)),
+    **rows("members alike", ALIKE_MEMBERS, MISTRAL.alike),
+    **rows("bad", BAD, MISTRAL.refused),
+    "the client's word for no id": MISTRAL.means(
+        {"messages": [{"role": "assistant", "tool_calls": [function("null")]}, answer("null")]},
+        turns=[by_model(ToolCall(0, "", "look", '{"q":1.0}')), by_user(ToolResult("", [Text("done")], "look"))],
+    ),
+    "what other vendors signed": MISTRAL.means(
+        {"messages": [{"role": "assistant", "content": SIGNED, **CALLS}, *ANSWERS]},
+        turns=[
+            by_model(
+                Reasoning("hm", signature=Opaque("anthropic", "A")), RedactedReasoning(Opaque("openai", "O")), Text("so", Opaque("google", "T")),
+                Text("", Opaque("google", "P")), ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "C")),
+                ToolCall(1, "bbbbbbbb2", "look", '{"q":1.0}', signature=Opaque("google", "D")), RedactedReasoning(Opaque("google", "E")),
+            ),
+            by_user(ToolResult(NINE, [Text("done")], "look"), ToolResult("bbbbbbbb2", [Text("done")], "look")),
+        ],
+    ),
+    "it is not for Mistral": MISTRAL.alike(
+        {"messages": [{"role": "assistant", "content": SIGNED, **CALLS}, *ANSWERS]},
+        {"messages": [{"role": "assistant", "content": [thinking("hm"), text("so"), text("")], **CALLS}, *ANSWERS]},
+        losses={"reasoning_signature": 5, "reasoning_opaque": 2},
+    ),
+    **rows("turns", FOREIGN, lambda turns, messages, *counts: MISTRAL.of_another({"turns": turns}, {"messages": messages}, *counts)),
+    "members of another dialect": MISTRAL.of_another(
+        {
+            "tools": [
+                Tool("look", "d", SCHEMA, cache="short"), Tool("now"), Tool("run", kind="custom", format={"type": "text"}),
+                Tool("web", kind="server", raw={"type": "web_search"}),
+            ],
+            "tool_choice": ToolChoice("required", ("look", "now", "run", "web"), parallel=False),
+            "options": Options(
+                5, top_k=4, stop=("x",), seed=3, thinking=Thinking(budget_tokens=9, enabled=True, summary="auto"),
+                output=OutputFormat("schema", SCHEMA), service_tier="flex", user="u",
+            ),
+            "stream": True, "stream_usage": True, "extras": {"container": "c"},
+        },
+        {
+            "tools": [
+                {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}}, TOOLS[1],
+                {"type": "function", "function": {"name": "run", "parameters": WRAPPED}},
+            ],
+            "tool_choice": "any", "parallel_tool_calls": False, "max_tokens": 5, "top_k": 4, "random_seed": 3, "stop": ["x"],
+            "reasoning_effort": "low", "stream": True,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
+        },
+        [
+            ("cache_mark", "look"), ("custom_tool_wrapped", "run"), ("tool_choice", "web"),
+            *parameters("user", "service_tier", "thinking.budget_tokens", "thinking.summary", "container"),
+        ],
+    ),
+    **rows("choices", CHOICES, lambda choice, tools, written: MISTRAL.of_another(
+        {"tools": [Tool("look"), Tool("now"), Tool("run")], "tool_choice": choice},
+        {"tools": [NAMES[name] for name in tools], "tool_choice": written},
+    )),
+    **rows("efforts", EFFORTS, lambda thinking, effort: MISTRAL.of_another(
+        {"options": Options(thinking=thinking)}, {"reasoning_effort": effort or ...}
+    )),
+}  # fmt: skip
+
+#: Rows with something that the client does not let its user write.
+BEYOND = {
+    "members: a choice of another kind", "members: a tool with more", "members: members that only Mistral has",
+    "messages: members nobody knows",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_request(name):
+    MISTRAL.check(ROWS[name], beyond=name in BEYOND)

@@ -14,15 +14,15 @@ from streamkit.dialects.vocabulary.models import FAMILIES, SERVERS, UNKNOWN, mod
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request
+from tests.requests.rows import write
 
 EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
 OFF = Thinking(enabled=False)
 
 
 def written(target: str, request: Request, **options: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(request, target, report=report, **options)), report
+    return write(request, target, **options)
 
 
 def asked(model: str, *turns: Turn, dialect: str = "another", **options: Any) -> Request:
@@ -48,15 +48,27 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
 @pytest.mark.parametrize(
     ("ids", "efforts"),
     [
-        ("claude-opus-4-7 us.anthropic.claude-opus-4-8-v1:0 anthropic/claude-opus-4.7 claude-sonnet-5 claude-opus-5 claude-haiku-5-5 claude-opus-4-10", "none low medium high xhigh max"),
-        ("claude-opus-4-6 claude-sonnet-4-6@20260218 anthropic/claude-opus-4.6 claude-4.6-opus anthropic.claude-opus-4-6-v1", "none low medium high max"),
+        (
+            "claude-opus-4-7 us.anthropic.claude-opus-4-8-v1:0 anthropic/claude-opus-4.7 claude-sonnet-5 claude-opus-5 claude-haiku-5-5 claude-opus-4-10",
+            "none low medium high xhigh max",
+        ),
+        (
+            "claude-opus-4-6 claude-sonnet-4-6@20260218 anthropic/claude-opus-4.6 claude-4.6-opus anthropic.claude-opus-4-6-v1",
+            "none low medium high max",
+        ),
         ("claude-opus-5-5 claude-fable-5-1 claude-mythos-5 claude-sonnet-6", "low medium high xhigh max"),
-        ("claude-opus-4-5-20251101 claude-haiku-4-5 claude-opus-4-20250514 claude-opus-4-1-20250805 claude-3-7-sonnet-20250219", "none low medium high"),
+        (
+            "claude-opus-4-5-20251101 claude-haiku-4-5 claude-opus-4-20250514 claude-opus-4-1-20250805 claude-3-7-sonnet-20250219",
+            "none low medium high",
+        ),
         ("claude-3-5-sonnet-20240620 claude-3-haiku-20240307 anthropic.claude-v2:1 claude-instant-1.2", ""),
         ("gpt-5 gpt-5-mini-2025-08-07 openai/gpt-5-nano", "minimal low medium high"),
         ("gpt-5.1 gpt-5.1-2025-11-13", "none low medium high"),
         ("gpt-5.2 gpt-5.3-codex gpt-5.4-mini gpt-5.5", "none low medium high xhigh"),
-        ("gpt-5-codex gpt-5.1-codex gpt-5.1-codex-mini codex-mini-latest o3 o4-mini openai/o3-pro o1 gpt-oss-120b openai.gpt-oss-20b-1:0", "low medium high"),
+        (
+            "gpt-5-codex gpt-5.1-codex gpt-5.1-codex-mini codex-mini-latest o3 o4-mini openai/o3-pro o1 gpt-oss-120b openai.gpt-oss-20b-1:0",
+            "low medium high",
+        ),
         ("gpt-5.1-codex-max gpt-5.2-codex", "low medium high xhigh"),
         ("gpt-5-pro gpt-5-pro-2025-10-06", "high"),
         ("gpt-5.2-pro gpt-5.5-pro", "medium high xhigh"),
@@ -70,13 +82,19 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
         ("gemini-2.5-pro", "minimal low medium high"),
         ("gemini-2.5-flash gemini-2.5-flash-lite", "none minimal low medium high"),
         ("gemini-2.0-flash gemini-1.5-pro", ""),
-        ("grok-4 x-ai/grok-4 grok-4-0709 grok-4-fast-reasoning grok-4-1-fast-reasoning grok-code-fast-1 grok-3 grok-4.20-0309-reasoning grok-4-fast-non-reasoning", ""),
+        (
+            "grok-4 x-ai/grok-4 grok-4-0709 grok-4-fast-reasoning grok-4-1-fast-reasoning grok-code-fast-1 grok-3 grok-4.20-0309-reasoning grok-4-fast-non-reasoning",
+            "",
+        ),
         ("grok-4.3", "none low medium high"),
         ("grok-4.5 glm-5.2 qwen3-32b m", "low medium high"),
         ("grok-4.6 grok-4.20-multi-agent-0309", "low medium high xhigh"),
         ("grok-3-mini", "low high"),
         ("mistral-small-2603 mistral-medium-3-5", "none high"),
-        ("magistral-medium-latest codestral-latest command-r-plus command-a-03-2025 amazon.nova-pro-v1:0 us.meta.llama3-3-70b-instruct-v1:0", ""),
+        (
+            "magistral-medium-latest codestral-latest command-r-plus command-a-03-2025 amazon.nova-pro-v1:0 us.meta.llama3-3-70b-instruct-v1:0",
+            "",
+        ),
     ],
 )  # fmt: skip
 def test_the_efforts_of_a_family(ids, efforts):
@@ -91,19 +109,13 @@ def test_the_efforts_of_a_family(ids, efforts):
         ("gpt-5.5", "gpt-5-5 openai:gpt-5.5 databricks-gpt-5-5 openai/gpt-5.5:online gpt-5.5-2026-04-23"),
         ("gpt-5", "gpt-5-2025-08-07 ft:gpt-5-2025-08-07:org::id openai:gpt-5-mini"),
         ("gpt-5.2", "databricks-gpt-5-2 openai.gpt-5.2"),
-        (
-            "gpt-4.1",
-            "ft:gpt-4.1-mini-2025-04-14:org::id gpt-35-turbo gpt-35-turbo-16k gpt-41-mini gpt-4-32k openai:gpt-4o",
-        ),
+        ("gpt-4.1", "ft:gpt-4.1-mini-2025-04-14:org::id gpt-35-turbo gpt-35-turbo-16k gpt-41-mini gpt-4-32k openai:gpt-4o"),
         ("o4-mini", "ft:o4-mini-2025-04-16:org::id openai:o3"),
         ("gemini-2.5-pro", "databricks-gemini-2-5-pro models/gemini-2.5-pro"),
-        (
-            "gemini-3.1-pro",
-            "gemini-flash-latest models/gemini-pro-latest gemini-flash-lite-latest databricks-gemini-3-1-pro",
-        ),
+        ("gemini-3.1-pro", "gemini-flash-latest models/gemini-pro-latest gemini-flash-lite-latest databricks-gemini-3-1-pro"),
         ("grok-4-fast", "grok-4-1-fast grok-4.1-fast x-ai/grok-4.1-fast"),
     ],
-)
+)  # fmt: skip
 def test_a_model_is_the_same_in_whatever_way_its_id_is_written(same, ids):
     for name in ids.split():
         assert model_of(name) == model_of(same), name
@@ -197,6 +209,7 @@ def test_within_a_dialect_an_effort_stays():
 # -- sampling ----------------------------------------------------------------------------------------------------------
 
 
+# gpt-4.1 does not take the effort either
 @pytest.mark.parametrize(
     ("target", "model", "thinking", "kept"),
     [
@@ -206,7 +219,7 @@ def test_within_a_dialect_an_effort_stays():
         ("openai-chat", "gpt-5.5", Thinking("none"), True),
         ("openai-chat", "gpt-5.4", None, True),
         ("openai-chat", "gpt-5.4", Thinking("low"), False),
-        ("openai-chat", "gpt-4.1", Thinking("high"), True),  # which it does not take either
+        ("openai-chat", "gpt-4.1", Thinking("high"), True),
         ("openai-chat", "codex-mini-latest", None, False),
         ("openai-chat", "claude-opus-4.7", None, False),
         ("openrouter", "anthropic/claude-opus-4.7", None, False),
@@ -299,8 +312,13 @@ ADDED = "(Go on from where your last message ends, without repeating it.)"
 @pytest.mark.parametrize(
     ("target", "model"),
     [
-        ("anthropic", "claude-opus-4-6"), ("anthropic", "claude-sonnet-4-6"), ("anthropic", "claude-opus-5-5"), ("bedrock", "us.anthropic.claude-opus-4-6-v1"),
-        ("openrouter", "anthropic/claude-sonnet-4.6"), ("openai-chat", "claude-opus-4.6"), ("openai-responses", "claude-sonnet-5"),
+        ("anthropic", "claude-opus-4-6"),
+        ("anthropic", "claude-sonnet-4-6"),
+        ("anthropic", "claude-opus-5-5"),
+        ("bedrock", "us.anthropic.claude-opus-4-6-v1"),
+        ("openrouter", "anthropic/claude-sonnet-4.6"),
+        ("openai-chat", "claude-opus-4.6"),
+        ("openai-responses", "claude-sonnet-5"),
     ],
 )  # fmt: skip
 def test_the_user_speaks_last_to_a_model_that_takes_no_prefill(target, model):

@@ -21,67 +21,40 @@ LOADED = [{"type": "additional_tools", "tools": [NAMESPACE, FUNCTION]}]
 CALLED = [
     {"type": "function_call", "call_id": "c", "name": "read", "namespace": "mcp__files", "arguments": "{}"},
     {"type": "function_call_output", "call_id": "c", "output": "done"},
-]
+]  # fmt: skip
 ALLOWED = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "namespace", "name": "mcp__files"}, FUNCTION]}
 NEAR = {"type": "approximate", "city": "Akureyri"}
 ASKED = {"role": "user", "content": "hi"}
 CHAT_FUNCTION = {"type": "function", "function": {"name": "read"}}
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "namespaces": (
-        "openai-responses",
-        {"input": CALLED, "tools": [NAMESPACE], "tool_choice": {**FUNCTION, "namespace": "mcp__files"}},
-    ),
+    "namespaces": ("openai-responses", {"input": CALLED, "tools": [NAMESPACE], "tool_choice": {**FUNCTION, "namespace": "mcp__files"}}),
     "allowed namespaces": ("openai-responses", {"input": LOADED, "tools": [FUNCTION], "tool_choice": ALLOWED}),
-    "a search of Responses": (
-        "openai-responses",
+    "a search of Responses": ("openai-responses", {
+        "input": [ASKED], "tools": [{"type": "web_search", "filters": {"allowed_domains": ["a.is"]}, "user_location": NEAR}],
+        "tool_choice": {"type": "web_search"},
+    }),
+    "a search of Anthropic's": ("anthropic", {
+        "max_tokens": 9, "messages": [ASKED],
+        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1, "user_location": NEAR}],
+        "tool_choice": {"type": "tool", "name": "web_search"},
+    }),
+    "a search of Google's": ("gemini", {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"googleSearch": {"excludeDomains": ["a.is"], "blocked_domains": ["b.is"]}}],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read"]}},
+    }),
+    "a signed call": ("openai-chat", {"messages": [
         {
-            "input": [ASKED],
-            "tools": [{"type": "web_search", "filters": {"allowed_domains": ["a.is"]}, "user_location": NEAR}],
-            "tool_choice": {"type": "web_search"},
+            "role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+            "reasoning_details": [{"type": "reasoning.encrypted", "format": "google-gemini-v1", "data": "AA==", "id": "c"}],
         },
-    ),
-    "a search of Anthropic's": (
-        "anthropic",
-        {
-            "max_tokens": 9,
-            "messages": [ASKED],
-            "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1, "user_location": NEAR}],
-            "tool_choice": {"type": "tool", "name": "web_search"},
-        },
-    ),
-    "a search of Google's": (
-        "gemini",
-        {
-            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
-            "tools": [{"googleSearch": {"excludeDomains": ["a.is"], "blocked_domains": ["b.is"]}}],
-            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read"]}},
-        },
-    ),
-    "a signed call": (
-        "openai-chat",
-        {
-            "messages": [
-                {
-                    "role": "assistant",
-                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
-                    "reasoning_details": [
-                        {"type": "reasoning.encrypted", "format": "google-gemini-v1", "data": "AA==", "id": "c"}
-                    ],
-                },
-                {"role": "tool", "tool_call_id": "c", "content": "done"},
-            ]
-        },
-    ),
-    "a search of Chat's": (
-        "openai-chat",
-        {
-            "messages": [ASKED],
-            "web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Akureyri"}}},
-            "tools": [CHAT_FUNCTION],
-            "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [CHAT_FUNCTION]}},
-        },
-    ),
-}
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]}),
+    "a search of Chat's": ("openai-chat", {
+        "messages": [ASKED], "web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Akureyri"}}},
+        "tools": [CHAT_FUNCTION], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [CHAT_FUNCTION]}},
+    }),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -9,7 +9,7 @@ import pytest
 
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, encode_request
+from tests.requests.rows import translate
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -39,8 +39,7 @@ def conversation(*user: dict[str, Any], **more: Any) -> bytes:
 
 
 def written(body: bytes, target: str, source: str = "anthropic", **more: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_request(decode_request(body, source), target, report=report, **more)), report
+    return translate(body, source, target, **more)
 
 
 def test_deepseek_gets_strings():

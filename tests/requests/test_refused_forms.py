@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamkit import StreamReport, decode_request, encode_request
+from streamkit import StreamReport, decode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
+from tests.requests.rows import translate
 
 TARGETS = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None and name != "openai-chat"]
 #: The first bytes of an image of each kind, as base64.
@@ -22,9 +23,8 @@ def chat(*messages: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({"model": "m", "messages": list(messages) or [ASK], **more}).encode()
 
 
-def carried(body: bytes, to: str, dialect: str = "openai-chat") -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    return json.loads(encode_request(decode_request(body, dialect, report=report), to, report=report)), report
+def carried(body: bytes, to: str, source: str = "openai-chat") -> tuple[Any, StreamReport]:
+    return translate(body, source, to)
 
 
 def image(said: str, data: str) -> dict[str, Any]:

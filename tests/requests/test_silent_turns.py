@@ -7,20 +7,15 @@ from typing import Any
 
 import pytest
 
-from streamkit import StreamReport, decode_request, encode_request
+from streamkit import StreamReport
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
 TARGETS = ["openai-chat", "anthropic", "bedrock", "gemini", "gemini-interactions", "cohere", "mistral", "ollama"]
 TOOL = {"type": "function", "name": "exec", "description": "d", "parameters": {"type": "object", "properties": {}}}
 CHAT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-
-
-def written(body: dict[str, Any], source: str, to: str, **options: Any) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    request = decode_request(json.dumps(body).encode(), source, report=report)
-    return json.loads(encode_request(request, to, report=report, **options)), report
 
 
 def turns_of(body: dict[str, Any]) -> list[Any]:
@@ -45,20 +40,20 @@ ITEMS = [
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["type"])
 def test_an_item_that_says_nothing_makes_no_message(item, to):
     said = [{"role": "user", "content": "pwd"}]
-    plain, _ = written({"model": "m", "input": said}, "openai-responses", to)
+    plain, _ = translate({"model": "m", "input": said}, "openai-responses", to)
     for placed in ([item, *said], [*said, item, {"role": "user", "content": "now"}]):
-        found, report = written({"model": "m", "input": placed}, "openai-responses", to)
+        found, report = translate({"model": "m", "input": placed}, "openai-responses", to)
         texts = json.dumps(turns_of(found))
         assert '""' not in texts, found
         assert texts.count("pwd") == 1
         assert report.losses or report.repairs or item == {"type": "reasoning", "summary": []}
     if to != "gemini-interactions":  # which writes a lone text as the input
-        assert turns_of(written({"model": "m", "input": [item, *said]}, "openai-responses", to)[0]) == turns_of(plain)
+        assert turns_of(translate({"model": "m", "input": [item, *said]}, "openai-responses", to)[0]) == turns_of(plain)
 
 
 def test_the_tools_of_an_item_are_offered():
     body = {"model": "m", "input": [ITEMS[0], {"role": "user", "content": "pwd"}]}
-    found, _ = written(body, "openai-responses", "openai-chat")
+    found, _ = translate(body, "openai-responses", "openai-chat")
     assert [tool["function"]["name"] for tool in found["tools"]] == ["exec"]
     assert faults("openai-chat", found) == []
 
@@ -80,7 +75,7 @@ EMPTY = {
 def test_a_turn_without_content_makes_no_message(source, to):
     if source == to:
         return
-    found, report = written({"model": "m", **EMPTY[source]}, source, to)
+    found, report = translate({"model": "m", **EMPTY[source]}, source, to)
     assert '""' not in json.dumps(turns_of(found))
     assert report.repairs["turn_empty"] == 1
     assert DIALECTS[to].bodies is not None
@@ -131,7 +126,7 @@ def test_several_states_of_a_call_are_one_call(name):
 def ui(parts: list[Any], **options: Any) -> tuple[Any, StreamReport]:
     said = [{"type": "text", "text": "Go"}]
     messages = [{"id": "1", "role": "user", "parts": said}, {"id": "2", "role": "assistant", "parts": parts}]
-    return written(
+    return translate(
         {"messages": [*messages, {"id": "3", "role": "user", "parts": said}]}, "ai-sdk", "anthropic", **options
     )
 
@@ -180,7 +175,7 @@ AGAIN = {
 @pytest.mark.parametrize("name", AGAIN)
 def test_what_a_client_says_again_is_said_once(name):
     messages, calls, answers, again = AGAIN[name]
-    found, report = written({"model": "m", "messages": messages, "tools": [CHAT_TOOL]}, "openai-chat", "anthropic")
+    found, report = translate({"model": "m", "messages": messages, "tools": [CHAT_TOOL]}, "openai-chat", "anthropic")
     blocks = [block for message in found["messages"] for block in message["content"] if isinstance(block, dict)]
     assert [block["id"] for block in blocks if block["type"] == "tool_use"] == calls
     assert [block["content"] for block in blocks if block["type"] == "tool_result"] == answers
@@ -216,14 +211,14 @@ TWICE = {
 
 @pytest.mark.parametrize("source", TWICE)
 def test_so_in_every_dialect(source):
-    found, report = written(TWICE[source], source, "openai-chat")
+    found, report = translate(TWICE[source], source, "openai-chat")
     assert json.dumps(found).count('"c1"') == 2  # the call and its result
     assert report.repairs["said_twice"] == 1
 
 
 def test_calls_that_share_an_id_and_have_a_result_each_stay_two():
     messages = [GO, chat_turn(chat_call(), chat_call()), chat_answer("1"), chat_answer("2")]
-    found, report = written({"model": "m", "messages": messages}, "openai-chat", "anthropic", repair=True)
+    found, report = translate({"model": "m", "messages": messages}, "openai-chat", "anthropic", repair=True)
     assert report.repairs["id_duplicate"] == 1
     assert json.dumps(found).count('"tool_use"') == 2
 
@@ -231,4 +226,4 @@ def test_calls_that_share_an_id_and_have_a_result_each_stay_two():
 def test_within_a_dialect_its_server_judges():
     messages = [GO, chat_turn(chat_call()), chat_answer("1"), chat_answer("2")]
     with pytest.raises(BadRequest, match="has two results"):
-        written({"model": "m", "messages": messages}, "openai-chat", "openai-chat")
+        translate({"model": "m", "messages": messages}, "openai-chat", "openai-chat")

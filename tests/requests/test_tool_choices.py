@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from streamkit.conversation.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 from tests.laws.judging import Case, grows
+from tests.requests.rows import write
 from tests.working import FACTOR
 
 DIALECT_NAMES = [*DIALECTS.built_in]
@@ -31,11 +30,6 @@ def asking(tools: list[Tool], choice: ToolChoice) -> Request:
     return Request("neutral", "claude-x", [Turn("user", [Text("hi")])], tools, choice)
 
 
-def write(request: Request, to: str) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    return json.loads(encode_request(request, to, emulate=True, report=report)), report
-
-
 @pytest.mark.parametrize("to", DIALECT_NAMES)
 @pytest.mark.parametrize(
     "choice",
@@ -43,7 +37,7 @@ def write(request: Request, to: str) -> tuple[dict[str, Any], StreamReport]:
     ids=["auto", "one at a time", "none", "some"],
 )
 def test_a_choice_is_not_written_where_no_tool_is(choice, to):
-    written, report = write(asking([HOLOGRAM], choice), to)
+    written, report = write(asking([HOLOGRAM], choice), to, emulate=True)
     assert not [name for name in TRACES if written.get(name)]
     assert "additionalModelRequestFields" not in written
     assert report.losses == {"tool_definition": 1}
@@ -62,7 +56,7 @@ def test_a_choice_is_not_written_where_no_tool_is(choice, to):
 )
 def test_a_tool_that_is_demanded_and_cannot_be_defined_is_a_bad_request_that_names_both(tools, choice, to):
     with pytest.raises(BadRequest) as caught:
-        write(asking(tools, choice), to)
+        write(asking(tools, choice), to, emulate=True)
     assert caught.value.path == "tool_choice"
     assert "'hologram'" in caught.value.reason
     assert to in caught.value.reason
@@ -77,7 +71,7 @@ def test_a_demanded_call_without_any_tool_is_one_too(to):
 @pytest.mark.parametrize("to", DIALECT_NAMES)
 @pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("required", ("hologram", "look"))])
 def test_another_tool_may_be_the_one_that_is_called(choice, to):
-    written, report = write(asking([HOLOGRAM, LOOK], choice), to)
+    written, report = write(asking([HOLOGRAM, LOOK], choice), to, emulate=True)
     assert "look" in json.dumps(written)
     assert "hologram" not in json.dumps(written)
     assert report.losses["tool_definition"] + report.losses["tool_choice"] > 0
@@ -110,7 +104,7 @@ WEB_SEARCH = {
 def test_claude_codes_search_is_not_asked_of_a_model_that_would_make_it_up(to):
     request = decode_request(json.dumps(WEB_SEARCH).encode(), "anthropic")
     with pytest.raises(BadRequest, match="'web_search' must be called"):
-        write(request, to)
+        write(request, to, emulate=True)
 
 
 @pytest.mark.parametrize("dialect", ["openai-responses", "openai-chat", "mistral"])
@@ -121,7 +115,7 @@ def test_a_choice_of_a_tool_that_the_provider_runs_is_a_choice(dialect):
     assert request.tool_choice == ToolChoice("required", ("hologram",))
     assert json.loads(encode_request(request, dialect))["tool_choice"] == body["tool_choice"]
     with pytest.raises(BadRequest, match="'hologram' must be called, and anthropic"):
-        write(request, "anthropic")
+        write(request, "anthropic", emulate=True)
 
 
 @pytest.mark.parametrize("to", DIALECT_NAMES)

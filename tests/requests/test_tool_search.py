@@ -10,9 +10,9 @@ import pytest
 from streamkit.conversation.restore import restore_response
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
-from streamkit.report import StreamReport
 from streamkit.testing import FaultySource
-from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.bodies import decode_request, decode_response, encode_response
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 from tests.whole_answers import ANSWERING_WHOLE
 
@@ -32,15 +32,9 @@ BODY = {"model": "m", "tools": [SEARCH], "input": [{"role": "user", "content": "
 OTHERS = ["openai-chat", "anthropic", "gemini", "gemini-interactions", "bedrock", "ollama", "mistral", "cohere"]
 
 
-def written(body: dict[str, Any], target: str) -> tuple[Any, StreamReport]:
-    report = StreamReport()
-    request = decode_request(orjson.dumps(body), RESPONSES, report=report)
-    return orjson.loads(encode_request(request, target, emulate=True, report=report)), report
-
-
 @pytest.mark.parametrize("target", OTHERS)
 def test_the_search_is_a_function_and_what_it_found_its_result(target):
-    body, report = written(BODY, target)
+    body, report = translate(BODY, RESPONSES, target, emulate=True)
     assert faults(target, body) == []
     again = decode_request(orjson.dumps(body), target)
     assert [tool.name for tool in again.tools] == ["tool_search", "mcp__sums__add"]
@@ -56,20 +50,22 @@ def test_the_search_is_a_function_and_what_it_found_its_result(target):
 
 
 def test_within_responses_all_stays_as_it_came():
-    body, report = written(BODY, RESPONSES)
+    body, report = translate(BODY, RESPONSES, RESPONSES, emulate=True)
     assert body == BODY
     assert not report.losses
 
 
 def test_a_search_that_the_server_runs_is_no_function():
     tool, call = {"type": "tool_search"}, {**CALL, "execution": "server", "call_id": None, "id": "ts_1"}
-    body, report = written({**BODY, "tools": [tool], "input": [BODY["input"][0], call]}, "openai-chat")
+    body, report = translate(
+        {**BODY, "tools": [tool], "input": [BODY["input"][0], call]}, RESPONSES, "openai-chat", emulate=True
+    )
     assert "tools" not in body
     assert report.losses == {"tool_definition": 1, "server_tool": 1}
 
 
 def test_it_can_be_demanded_by_name():
-    body, _ = written({**BODY, "tool_choice": {"type": "tool_search"}}, "openai-chat")
+    body, _ = translate({**BODY, "tool_choice": {"type": "tool_search"}}, RESPONSES, "openai-chat", emulate=True)
     assert body["tool_choice"] == {"type": "function", "function": {"name": "tool_search"}}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamkit import StreamReport, decode_request, encode_request
+from tests.requests.rows import translate
 
 WORD = "skip_thought_signature_validator"
 TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
@@ -22,9 +23,7 @@ def uses(*ids: str) -> list[dict[str, Any]]:
 def written(model: str, to: str) -> tuple[dict[str, Any], StreamReport]:
     messages = [{"role": "user", "content": "Look."}, *uses("a", "b"), *uses("c")]
     body = {"model": model, "max_tokens": 100, "messages": messages, "tools": [TOOL]}
-    report = StreamReport()
-    request = decode_request(json.dumps(body).encode(), "anthropic", report=report)
-    return json.loads(encode_request(request, to, report=report)), report
+    return translate(body, "anthropic", to)
 
 
 @pytest.mark.parametrize("model", ["gemini-3-pro-preview", "gemini-3.6-flash", "models/gemini-4-pro"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamkit import StreamReport, decode_request, encode_request
+from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
 PNG = "iVBORw0KGgo="
@@ -19,9 +20,7 @@ FORM = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
 
 def carried(body: dict[str, Any], source: str, to: str, **options: Any) -> tuple[Any, StreamReport]:
     """What a client's request becomes for another dialect, which its official client would have let a user write."""
-    report = StreamReport()
-    request = decode_request(json.dumps(body).encode(), source, report=report)
-    written = json.loads(encode_request(request, to, report=report, **options))
+    written, report = translate(body, source, to, **options)
     dialect = {"groq": "openai-chat", "gemini-openai": "openai-chat", "vertex-gemini": "gemini"}.get(to, to)
     assert faults(dialect, written) == []
     return written, report

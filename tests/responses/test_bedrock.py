@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Choice,
@@ -22,21 +23,18 @@ from streamkit.conversation.messages import (
     Response,
     Text,
     ToolCall,
-    ToolResult,
 )
-from streamkit.dialects import DIALECTS
 from streamkit.dialects.bedrock.wire import EXCEPTIONS, STOP_REASONS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
-from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
-from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.translation.bodies import decode_response
 from tests.corpora import recordings
 from tests.framing.binary import exception
+from tests.responses.rows import Dialect, Row, rows
 from tests.vectors import VECTORS, bedrock
 
 USAGE = {"inputTokens": 5, "outputTokens": 7, "totalTokens": 16, "cacheReadInputTokens": 3, "cacheWriteInputTokens": 1}
@@ -51,21 +49,18 @@ def message(*content: dict[str, Any], stop: str | None = "end_turn", **beside: A
     return {**said, "stopReason": stop, "usage": USAGE, "metrics": METRICS, **beside}
 
 
-def read(body: dict[str, Any], dialect: str = "bedrock", **options: Any) -> Response:
-    report = options.pop("report", None)
-    return decode_response(json.dumps(body).encode(), dialect, ReadOptions(**options), report=report)
-
-
-def write(response: Response, to: str = "bedrock", **options: Any) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    fixed = {"make_id": lambda prefix: f"{prefix}1", "clock": lambda: 1.0}
-    return json.loads(encode_response(response, to, report=report, **fixed, **options)), report
-
-
-def response(*parts: Any, stop: Any = "stop", vendor: str = "openai", **members: Any) -> Response:
-    choice = Choice(parts=list(parts), stop_reason=stop)
-    members.setdefault("usage", UsageReported(9, 3, 1, 7, None, 16))
-    return Response("openai-chat", id="i", model="m", created=1, vendor=vendor, choices=[choice], clean=True, **members)
+BEDROCK = Dialect(
+    "bedrock",
+    Response(
+        "openai-chat",
+        id="i",
+        model="m",
+        created=1,
+        vendor="openai",
+        clean=True,
+        usage=UsageReported(9, 3, 1, 7, None, 16),
+    ),
+)
 
 
 def text(text: str = "a") -> dict[str, Any]:
@@ -114,42 +109,30 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "calls": (
         message(text("wait"), call({"q": "x"}), call(call_id="tooluse_2"), stop="tool_use"),
         [
-            Text("wait"),
-            ToolCall(0, "tooluse_1", "look", '{"q": "x"}', verdict=COMPLETE),
-            ToolCall(1, "tooluse_2", "look", "{}", verdict=COMPLETE),
-            *beside(),
+            Text("wait"), ToolCall(0, "tooluse_1", "look", '{"q": "x"}', verdict=COMPLETE),
+            ToolCall(1, "tooluse_2", "look", "{}", verdict=COMPLETE), *beside(),
         ],
     ),
-    "a call with more": (
-        message(call({"q": 1}, new=1), stop="tool_use"),
-        [ToolCall(0, "tooluse_1", "look", '{"q": 1}', verdict=COMPLETE, extras={"new": 1}), *beside()],
-    ),
-    "reasoning": (
-        message(thought(signature="c2ln"), redacted("eHg="), text()),
-        [Reasoning("h", signature=Opaque("anthropic", "c2ln")), RedactedReasoning(Opaque("anthropic", "eHg=")), Text("a"), *beside()],
-    ),
+    "a call with more": (message(call({"q": 1}, new=1), stop="tool_use"), [
+        ToolCall(0, "tooluse_1", "look", '{"q": 1}', verdict=COMPLETE, extras={"new": 1}), *beside(),
+    ]),
+    "reasoning": (message(thought(signature="c2ln"), redacted("eHg="), text()), [
+        Reasoning("h", signature=Opaque("anthropic", "c2ln")), RedactedReasoning(Opaque("anthropic", "eHg=")), Text("a"), *beside(),
+    ]),
     "reasoning that nobody signed": (message(thought(), text()), [Reasoning("h"), Text("a"), *beside()]),
-    "reasoning that is not shown": (
-        message(thought("", signature="c2ln"), text()), [Reasoning("", signature=Opaque("anthropic", "c2ln")), Text("a"), *beside()],
-    ),
+    "reasoning that is not shown": (message(thought("", signature="c2ln"), text()), [
+        Reasoning("", signature=Opaque("anthropic", "c2ln")), Text("a"), *beside(),
+    ]),
     "what was sealed": (
         message(
-            thought(signature=seal("reasoning", "google", "R")),
-            text(),
-            redacted(seal("text", "google", "T")),
-            redacted(seal("opaque", "openai", "O")),
-            redacted(seal("call", "google", "C")),
-            call({"q": 1}),
-            redacted(seal("part", "google", "P")),
-            stop="tool_use",
+            thought(signature=seal("reasoning", "google", "R")), text(), redacted(seal("text", "google", "T")),
+            redacted(seal("opaque", "openai", "O")), redacted(seal("call", "google", "C")), call({"q": 1}),
+            redacted(seal("part", "google", "P")), stop="tool_use",
         ),
         [
-            Reasoning("h", signature=Opaque("google", "R")),
-            Text("a", Opaque("google", "T")),
-            RedactedReasoning(Opaque("openai", "O")),
+            Reasoning("h", signature=Opaque("google", "R")), Text("a", Opaque("google", "T")), RedactedReasoning(Opaque("openai", "O")),
             ToolCall(0, "tooluse_1", "look", '{"q": 1}', verdict=COMPLETE, signature=Opaque("google", "C")),
-            Text("", Opaque("google", "P")),
-            *beside(),
+            Text("", Opaque("google", "P")), *beside(),
         ],
     ),
     "citations": (
@@ -158,52 +141,36 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
             {"citationsContent": {"content": [text("b")], "citations": [CITATION]}},
         ),
         [
-            Text("a"),
-            *[Aside("bedrock", "citation", "citation", CITATION)] * 2,
-            Text("b"),
-            Aside("bedrock", "citation", "citation", CITATION, block=1),
-            *beside(),
+            Text("a"), *[Aside("bedrock", "citation", "citation", CITATION)] * 2, Text("b"),
+            Aside("bedrock", "citation", "citation", CITATION, block=1), *beside(),
         ],
     ),
     "tools of the provider": (
         message(
-            {"toolUse": {**SERVER, "input": {"n": 1}}},
-            {"toolResult": {**SEARCHED, "status": "success", "content": [text("x")]}},
-            {"toolUse": {**SERVER, "input": {}}},
-            {"toolResult": {**SEARCHED, "content": []}},
-            text(),
+            {"toolUse": {**SERVER, "input": {"n": 1}}}, {"toolResult": {**SEARCHED, "status": "success", "content": [text("x")]}},
+            {"toolUse": {**SERVER, "input": {}}}, {"toolResult": {**SEARCHED, "content": []}}, text(),
         ),
         [
             *frames(0, "server_tool", {"toolUse": SERVER}, {"toolUse": {"input": '{"n": 1}'}}),
             *frames(1, "server_tool", {"toolResult": {**SEARCHED, "status": "success"}}, {"toolResult": [text("x")]}),
             *frames(2, "server_tool", {"toolUse": SERVER}, {"toolUse": {"input": "{}"}}),
-            *frames(3, "server_tool", {"toolResult": SEARCHED}),
-            Text("a"),
-            *beside(),
+            *frames(3, "server_tool", {"toolResult": SEARCHED}), Text("a"), *beside(),
         ],
     ),
-    "an image": (
-        message({"image": {**PNG, "source": {"bytes": "eA=="}}}),
-        [
-            Aside("bedrock", "unknown_event", "contentBlockStart", {"contentBlockIndex": 0, "start": {"image": PNG}}),
-            Media("image", "image/png", "eA=="),
-            Aside("bedrock", "unknown_event", "contentBlockStop", {"contentBlockIndex": 0}),
-            *beside(),
-        ],
-    ),
+    "an image": (message({"image": {**PNG, "source": {"bytes": "eA=="}}}), [
+        Aside("bedrock", "unknown_event", "contentBlockStart", {"contentBlockIndex": 0, "start": {"image": PNG}}),
+        Media("image", "image/png", "eA=="), Aside("bedrock", "unknown_event", "contentBlockStop", {"contentBlockIndex": 0}), *beside(),
+    ]),
     "blocks that no stream has": (
         message({"audio": {"format": "wav", "source": {"bytes": "eA=="}}}, {"reasoningContent": {}}, text()),
         [
             Aside("bedrock", "unknown_event", "content.audio", {"audio": {"format": "wav", "source": {"bytes": "eA=="}}}),
-            Aside("bedrock", "unknown_event", "content.reasoningContent", {"reasoningContent": {}}, block=1),
-            Text("a"),
-            *beside(),
+            Aside("bedrock", "unknown_event", "content.reasoningContent", {"reasoningContent": {}}, block=1), Text("a"), *beside(),
         ],
     ),
-    "fields of the model": (
-        message(text(), additionalModelResponseFields={"x": 1}),
-        [Text("a"), Aside("bedrock", "metadata", "messageStop.additionalModelResponseFields", {"x": 1}), *beside()],
-    ),
+    "fields of the model": (message(text(), additionalModelResponseFields={"x": 1}), [
+        Text("a"), Aside("bedrock", "metadata", "messageStop.additionalModelResponseFields", {"x": 1}), *beside(),
+    ]),
     "what stands beside": (
         message(text(), trace=TRACE, serviceTier={"type": "flex"}, performanceConfig={"latency": "optimized"}, new=1),
         [Text("a"), *beside(trace=TRACE, serviceTier={"type": "flex"}, performanceConfig={"latency": "optimized"}, new=1)],
@@ -211,172 +178,50 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_messages_are_parts_and_come_back(name):
-    body, parts = MESSAGES[name]
-    found = read(body)
-    assert found.choices[0].parts == parts
-    assert (found.clean, found.error, found.report.repairs) == (True, None, Counter())
-    written, report = write(found)
-    assert written == body
-    assert report.losses == Counter()
-
-
-@pytest.mark.parametrize(("native", "reason"), [*STOP_REASONS.items(), ("novel", "other")])
-def test_stop_reasons(native, reason):
-    content = [call({"q": 1})] if native == "tool_use" else [text()]
-    found = read(message(*content, stop=native))
-    if reason == "malformed_tool":  # a turn that failed
-        assert (found.choices[0].stop_reason, found.clean) == (None, False)
-        assert found.error is not None
-        assert native in found.error.message
-        assert native in write(found)[0]["message"]
-        return
-    assert (found.choices[0].stop_reason, found.choices[0].native_stop_reason) == (reason, native)
-    written, report = write(found)
-    assert written["stopReason"] == ("end_turn" if native == "novel" else native)
-    assert dict(report.losses) == ({"stop_reason": 1} if native == "novel" else {})
-
-
-def test_a_stop_sequence_that_was_met():
-    body = message(text(), stop="stop_sequence", additionalModelResponseFields={"delta": {"stop_sequence": "END"}})
-    found = read(body)
-    assert found.choices[0].stop_sequence == "END"
-    assert write(found)[0] == body
-
-
-def test_counts_and_fields_beside_the_content():
-    body = message(text(), usage={**USAGE, "cacheDetails": [{"ttl": "5m", "inputTokens": 1}]})
-    body["output"]["message"]["new"] = 1
-    found = read(body)
-    assert found.usage == UsageReported(9, 3, 1, 7, None, 16, body["usage"], "bedrock")
-    assert found.extras == {"new": 1}
-    assert write(found)[0] == body
-
-
-def test_arguments_keep_their_text():
-    given = b'{"z":  1.0, "a": 18446744073709551616}'
-    body = orjson.dumps(message(call(orjson.Fragment(given)), stop="tool_use"))
-    found = decode_response(body, "bedrock")
-    assert found.tool_calls[0].arguments == given.decode()
-    assert given in encode_response(found, "bedrock")
-
-
 def test_an_answer_of_invoke_model_is_read():
     said = {"id": "i", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "a"}]}
     body = {**said, "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 7}}
-    found, native = read(body), read(body, "anthropic")
+    found, native = BEDROCK.read(body), decode_response(orjson.dumps(body), "anthropic")
     assert (found.choices, found.usage, found.vendor, found.clean) == (native.choices, native.usage, "anthropic", True)
     assert found.report.repairs == Counter()
     with pytest.raises(TooManyBlocks):
-        read({**body, "content": body["content"] * 3}, limits=Limits(content_blocks=2))
+        BEDROCK.read({**body, "content": body["content"] * 3}, limits=Limits(content_blocks=2))
 
 
-@pytest.mark.parametrize("native", EXCEPTIONS)
-def test_an_error_body_is_no_exception_and_comes_back_as_it_was(native):
-    body = {"__type": native[0].upper() + native[1:], "message": "no", "originalStatusCode": 500}
-    found = read(body)
-    kind, status = EXCEPTIONS[native]
-    assert found.error == ProviderFailed(kind, "no", native, None, status, body, "bedrock")
-    assert (found.clean, found.report.repairs) == (False, Counter())
-    written, report = write(found)
-    assert written == body
-    assert report.losses == Counter()
+ERRORS = [
+    ({"message": "no"}, "server", None, "no"),
+    ({"Message": "no"}, "server", None, "no"),
+    ({"__type": "com.amazon.coral#ThrottlingException:http://x"}, "rate_limit", "throttlingException", "ThrottlingException"),
+    ({"__type": "NovelException", "message": "no"}, "server", "novelException", "no"),
+]  # fmt: skip
 
+OTHERS = [
+    (b"<html>", NotThisDialect, "<html>"),
+    (b"[]", NotThisDialect, "[]"),
+    (b"{", BrokenFrame, "no JSON"),
+    (b'{"choices": []}', NotThisDialect, "choices"),
+    (b'{"output": []}', NotThisDialect, "output"),
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("body", "kind", "native", "words"),
-    [
-        ({"message": "no"}, "server", None, "no"),
-        ({"Message": "no"}, "server", None, "no"),
-        (
-            {"__type": "com.amazon.coral#ThrottlingException:http://x"},
-            "rate_limit",
-            "throttlingException",
-            "ThrottlingException",
-        ),
-        ({"__type": "NovelException", "message": "no"}, "server", "novelException", "no"),
-    ],
-)
-def test_an_error_whose_name_stands_elsewhere(body, kind, native, words):
-    error = read(body).error
-    assert error is not None
-    assert (error.type, error.native_type) == (kind, native)
-    assert words in error.message
+MENDED = [
+    (message("odd", text()), {"object_missing": 1}, "odda"),
+    (message({"text": 1}, text()), {"field_invalid": 1}, "a"),
+    (message(text(), stop="tool_use"), {"calls_without_call": 1}, "a"),
+    (message(call(), text()), {"stop_with_calls": 1}, "a"),
+    ({**message(), "output": {"message": {"role": "assistant", "content": "a"}}}, {"object_missing": 1}, "a"),
+    (message(call(toolUseId=None), stop="tool_use"), {"id_missing": 1}, ""),
+    (message({"toolUse": {"toolUseId": "i", "name": "f", "input": "{}"}}, stop="tool_use"), {"arguments_not_object": 1}, ""),
+    (message(redacted("?"), text()), {"field_invalid": 1}, "a"),
+]  # fmt: skip
 
-
-@pytest.mark.parametrize(
-    ("body", "error", "words"),
-    [
-        (b"<html>", NotThisDialect, "<html>"),
-        (b"[]", NotThisDialect, r"\[\]"),
-        (b"{", BrokenFrame, "no JSON"),
-        (b'{"choices": []}', NotThisDialect, "choices"),
-        (b'{"output": []}', NotThisDialect, "output"),
-    ],
-)
-def test_a_body_of_another_kind_is_refused_with_what_was_found(body, error, words):
-    with pytest.raises(error, match=words):
-        decode_response(body, "bedrock")
-
-
-@pytest.mark.parametrize(
-    ("body", "repairs", "said"),
-    [
-        (message("odd", text()), {"object_missing": 1}, "odda"),
-        (message({"text": 1}, text()), {"field_invalid": 1}, "a"),
-        (message(text(), stop="tool_use"), {"calls_without_call": 1}, "a"),
-        (message(call(), text()), {"stop_with_calls": 1}, "a"),
-        ({**message(), "output": {"message": {"role": "assistant", "content": "a"}}}, {"object_missing": 1}, "a"),
-        (message(call(toolUseId=None), stop="tool_use"), {"id_missing": 1}, ""),
-        (
-            message({"toolUse": {"toolUseId": "i", "name": "f", "input": "{}"}}, stop="tool_use"),
-            {"arguments_not_object": 1},
-            "",
-        ),
-        (message(redacted("?"), text()), {"field_invalid": 1}, "a"),
-    ],
-)
-def test_what_servers_get_wrong_is_a_counted_repair(body, repairs, said):
-    found = read(body)
-    assert (found.text, found.clean) == (said, True)
-    assert dict(found.report.repairs) == repairs
-
-
-@pytest.mark.parametrize(
-    ("block", "parts"),
-    [
-        ({"text": "a", "image": None}, [Text("a")]),
-        ({"toolUse": {"toolUseId": "i", "name": "f"}}, [ToolCall(0, "i", "f", "", verdict=Verdict("empty"))]),
-        (
-            {"citationsContent": {"content": [{"text": "a"}], "new": 1}},
-            [Text("a"), Aside("bedrock", "metadata", "citationsContent.new", 1)],
-        ),
-        (
-            {"reasoningContent": {"reasoningText": {"text": "h", "new": 1}}},
-            [Reasoning("h"), Aside("bedrock", "metadata", "reasoningContent.new", 1)],
-        ),
-    ],
-)
-def test_what_a_block_may_have_beside(block, parts):
-    found = read(message(block, stop="tool_use" if "toolUse" in block else "end_turn"))
-    assert found.choices[0].parts == [*parts, *beside()]
-    assert found.report.repairs == Counter()
-
-
-def test_an_input_that_is_no_object_has_a_verdict():
-    found = read(message({"toolUse": {"toolUseId": "i", "name": "f", "input": [1]}}, stop="tool_use"))
-    assert (found.tool_calls[0].arguments, found.tool_calls[0].verdict.kind) == ("[1]", "not_an_object")
-
-
-def test_a_message_without_a_stop_reason_is_no_success():
-    found = read(message(text(), stop=None))
-    assert (found.clean, found.text, found.choices[0].stop_reason) == (False, "a", None)
-
-
-def test_blocks_are_bounded():
-    with pytest.raises(TooManyBlocks):
-        read(message(text(), text(), text()), limits=Limits(content_blocks=2))
+BESIDE = [
+    ({"text": "a", "image": None}, [Text("a")]),
+    ({"toolUse": {"toolUseId": "i", "name": "f"}}, [ToolCall(0, "i", "f", "", verdict=Verdict("empty"))]),
+    ({"citationsContent": {"content": [{"text": "a"}], "new": 1}}, [Text("a"), Aside("bedrock", "metadata", "citationsContent.new", 1)]),
+    ({"reasoningContent": {"reasoningText": {"text": "h", "new": 1}}}, [Reasoning("h"), Aside(
+        "bedrock", "metadata", "reasoningContent.new", 1,
+    )]),
+]  # fmt: skip
 
 
 # -- what other dialects said ------------------------------------------------------------------------------------------
@@ -414,105 +259,37 @@ FOREIGN: dict[str, tuple[list[Any], str, list[dict[str, Any]], str, dict[str, in
         "tool_use", {"arguments_wrapped": 2, "custom_tool_wrapped": 1},
     ),
     "a call that was cut off, one without a name, and a good one": (
-        [ToolCall(0, "c0", "look", '{"q":'), ToolCall(1, "c2", "", "{}"), CALL],
-        "length", [CALLED], "max_tokens", {"call_withheld": 2},
+        [ToolCall(0, "c0", "look", '{"q":'), ToolCall(1, "c2", "", "{}"), CALL], "length", [CALLED], "max_tokens", {"call_withheld": 2},
     ),
-    "only a call that was cut off": (
-        [ToolCall(0, "c0", "look", '{"q":')], "tool_calls", [], "end_turn", {"call_withheld": 1, "stop_reason": 1},
-    ),
-    "members of a call": (
-        [ToolCall(0, "c1", "look", '{"q":1.0}', extras={"x": 1})], "tool_calls", [CALLED], "tool_use", {"metadata": 1},
-    ),
+    "only a call that was cut off": ([ToolCall(0, "c0", "look", '{"q":')], "tool_calls", [], "end_turn", {
+        "call_withheld": 1, "stop_reason": 1,
+    }),
+    "members of a call": ([ToolCall(0, "c1", "look", '{"q":1.0}', extras={"x": 1})], "tool_calls", [CALLED], "tool_use", {"metadata": 1}),
     "asides": (
-        [Text("a"), Aside("openai", "citation", "annotation", {}), Aside("openai", "logprobs", "logprobs", {})],
-        "stop", [text()], "end_turn", {"citation": 1, "logprobs": 1},
+        [Text("a"), Aside("openai", "citation", "annotation", {}), Aside("openai", "logprobs", "logprobs", {})], "stop", [text()],
+        "end_turn", {"citation": 1, "logprobs": 1},
     ),
 }  # fmt: skip
 #: Nobody measured the time of these.
 UNTIMED = {"latencyMs": 0}
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_what_another_dialect_said(name):
-    parts, stop, content, reason, losses = FOREIGN[name]
-    written, report = write(response(*parts, stop=stop))
-    assert written == message(*content, stop=reason, metrics=UNTIMED)
-    assert dict(report.losses) == losses
-    assert len(report.withheld) == losses.get("call_withheld", 0)
-
-
-def test_what_stands_beside_the_content_of_another_dialect():
-    said = response(Text("a"), extras={"system_fingerprint": "f"}, usage=UsageReported(None, None, None, 7, 3, None))
-    said.choices += [Choice(1, parts=[Text("b")], stop_reason="stop"), Choice(2)]
-    written, report = write(said)
-    counts = {"inputTokens": 0, "outputTokens": 7, "totalTokens": 7}
-    assert written == message(text(), usage=counts, metrics=UNTIMED)
-    assert report.losses == Counter(response_fields=1, extra_choice=2, usage_unknown=1, usage_detail=1)
-
-
-def test_counts_that_nobody_gave_are_zeros():
-    written, report = write(response(Text("a"), usage=None))
-    assert written["usage"] == {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-    assert report.losses == Counter(usage_unknown=1)
-
-
-def test_events_of_this_vendor_that_no_body_has_are_losses():
-    new = Aside("bedrock", "unknown_event", "event.novelty", {"x": 1})
-    written, report = write(response(Text("a"), new, Aside("bedrock", "metadata", "delta.x", 1), vendor="bedrock"))
-    assert written == message(text(), metrics=UNTIMED)
-    assert report.lost == [("unknown_event", "event.novelty"), ("metadata", "delta.x")]
-
-
-def test_a_result_of_the_provider_that_came_in_pieces_is_one_block():
-    start, piece, stop = frames(0, "server_tool", {"toolResult": SEARCHED}, {"toolResult": [text("x")]})
-    odd = Aside("bedrock", "server_tool", "contentBlockDelta", {"contentBlockIndex": 0, "delta": {"image": {}}})
-    written, report = write(response(start, piece, piece, odd, stop, vendor="bedrock"))
-    assert written["output"]["message"]["content"] == [{"toolResult": {**SEARCHED, "content": [text("x"), text("x")]}}]
-    assert report.lost == [("server_tool", "contentBlockDelta")]
-
-
-def test_a_part_that_no_response_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a response has no ToolResult"):
-        write(response(ToolResult("c")))
-
-
-def test_a_response_that_was_cut_is_an_error_and_never_an_answer():
-    said = response(Text("a"), CALL)
-    said.clean = False
-    written, report = write(said)
-    assert written == {"__type": "ModelErrorException", "message": "the response was cut before its end"}
-    assert dict(report.losses) == {"answer_withheld": 1}
-    assert [each.arguments for each in report.withheld] == [CALL.arguments]
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "losses"),
-    [
-        ("invalid_request", "ValidationException", {}),
-        ("auth", "UnrecognizedClientException", {}),
-        ("permission", "AccessDeniedException", {}),
-        ("not_found", "ResourceNotFoundException", {}),
-        ("rate_limit", "ThrottlingException", {}),
-        ("timeout", "ModelTimeoutException", {}),
-        ("unavailable", "ServiceUnavailableException", {}),
-        ("server", "InternalServerException", {}),
-        ("billing", "ValidationException", {"error_detail": 1}),
-    ],
-)
-def test_an_error_of_another_dialect(kind, name, losses):
-    said = response()
-    said.error = ProviderFailed(kind, "no", "their_word", vendor="openai", raw={"message": "no"})
-    written, report = write(said)
-    assert written == {"__type": name, "message": "no"}
-    assert dict(report.losses) == losses
-    error = read(written).error
-    assert error is not None
-    assert (error.type == kind) == (not losses)
+OTHER_ERRORS = [
+    ("invalid_request", "ValidationException", {}),
+    ("auth", "UnrecognizedClientException", {}),
+    ("permission", "AccessDeniedException", {}),
+    ("not_found", "ResourceNotFoundException", {}),
+    ("rate_limit", "ThrottlingException", {}),
+    ("timeout", "ModelTimeoutException", {}),
+    ("unavailable", "ServiceUnavailableException", {}),
+    ("server", "InternalServerException", {}),
+    ("billing", "ValidationException", {"error_detail": 1}),
+]  # fmt: skip
 
 
 async def test_an_exception_in_a_stream_is_an_error_body():
     stream = exception("throttlingException", {"message": "slow", "p": "abc", "new": 1})
-    written, report = write(await collect(source_of([stream]), "bedrock"))
+    written, report = BEDROCK.write(await collect(source_of([stream]), "bedrock"))
     assert written == {"__type": "ThrottlingException", "message": "slow", "new": 1}
     assert not report.losses
 
@@ -525,19 +302,19 @@ CONVERSE = [vector for vector in bedrock.HEALTHY if vector.clean and not vector.
 @pytest.mark.parametrize("vector", CONVERSE, ids=lambda vector: vector.name)
 async def test_a_stream_and_its_body_say_the_same(vector):
     streamed = await collect(source_of([vector.body]), "bedrock")
-    body, report = write(streamed)
-    found = read(body)
+    body, report = BEDROCK.write(streamed)
+    found = BEDROCK.read(body)
     assert found.report.repairs == Counter()
     assert meaning(found) == meaning(streamed)
-    assert write(found)[0] == body
+    assert BEDROCK.write(found)[0] == body
     assert report.losses.keys() <= {"unknown_event", "stop_reason", "usage_unknown"}
 
 
 async def test_a_recorded_stream_becomes_a_body_that_says_the_same():
     for recorded in recordings("bedrock"):
         streamed = await collect(source_of([recorded.body]), "bedrock")
-        body, _ = write(streamed)
-        found = read(body)
+        body, _ = BEDROCK.write(streamed)
+        found = BEDROCK.read(body)
         if streamed.clean:
             assert meaning(found) == meaning(streamed), recorded.name
             assert found.report.repairs == Counter(), recorded.name
@@ -580,25 +357,6 @@ def unframed(raw: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "bedrock"])
-async def test_a_recorded_stream_of_another_dialect_becomes_a_body(source):
-    for recorded in recordings(source):
-        streamed = await collect(source_of([recorded.body]), source)
-        body, _ = write(streamed)
-        found = read(body)
-        if not streamed.clean:
-            assert found.error is not None
-            continue
-        assert found.clean, recorded.name
-        assert found.report.repairs == Counter(), recorded.name
-        assert found.text == streamed.text + (streamed.choices[0].refusal if streamed.choices else ""), recorded.name
-        assert found.choices[0].reasoning == (streamed.choices[0].reasoning if streamed.choices else "")
-        said = [each for each in streamed.tool_calls if each.verdict and each.verdict.kind in {"complete", "empty"}]
-        assert [each.name for each in found.tool_calls if "_raw_arguments" not in each.arguments] == [
-            each.name for each in said
-        ]
-
-
 # -- the official client -----------------------------------------------------------------------------------------------
 
 #: Rows with something that the service model has no name for, which botocore leaves out.
@@ -612,7 +370,7 @@ def test_the_official_client_reads_it(client, replay, name):
         body, _ = MESSAGES[name]
     else:
         parts, stop, *_ = FOREIGN[name]
-        body, _ = write(response(*parts, stop=stop))
+        body, _ = BEDROCK.write(BEDROCK.response(*parts, stop=stop))
     asked = replay.register(orjson.dumps(body), "application/json")
     found = boto3.converse(modelId=asked, messages=[{"role": "user", "content": [{"text": "hi"}]}])
     del found["ResponseMetadata"]
@@ -643,9 +401,9 @@ def model_faults(found: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("kind", ["invalid_request", "rate_limit", "not_found", "unavailable", "truncated"])
 def test_an_error_is_what_the_client_raises_by_its_name(kind):
     parsers, session = pytest.importorskip("botocore.parsers"), pytest.importorskip("botocore.session")
-    said = response()
+    said = BEDROCK.response()
     said.error = ProviderFailed(kind, "no", vendor="openai")
-    written = write(said)[0]
+    written = BEDROCK.write(said)[0]
     operation = session.get_session().get_service_model("bedrock-runtime").operation_model("Converse")
     answered = {"status_code": 400, "headers": {}, "body": orjson.dumps(written)}
     error = parsers.create_parser("rest-json").parse(answered, operation.output_shape)["Error"]
@@ -655,3 +413,105 @@ def test_an_error_is_what_the_client_raises_by_its_name(kind):
 
 def test_every_vector_of_this_dialect_is_looked_at():
     assert {vector.name for vector in CONVERSE} <= {vector.name for vector in VECTORS if vector.dialect == "bedrock"}
+
+
+# -- all rows ----------------------------------------------------------------------------------------------------------
+
+MET = message(text(), stop="stop_sequence", additionalModelResponseFields={"delta": {"stop_sequence": "END"}})
+COUNTED = message(text(), usage={**USAGE, "cacheDetails": [{"ttl": "5m", "inputTokens": 1}]})
+COUNTED["output"]["message"]["new"] = 1
+RESULT = frames(0, "server_tool", {"toolResult": SEARCHED}, {"toolResult": [text("x")]})
+WELL = {"clean": True, "error": None}
+FAILED = {
+    "malformed_model_output": "the provider gave the finish reason 'malformed_model_output': the model wrote a response that can't be read",
+    "malformed_tool_use": "the provider gave the finish reason 'malformed_tool_use': the model wrote a call that can't be read",
+}
+
+
+def stop_row(native: str, reason: str) -> Row:
+    body = message(call({"q": 1}) if native == "tool_use" else text(), stop=native)
+    if reason == "malformed_tool":  # a turn that failed
+        return Row(body, None, {"choices[0].stop_reason": None, "clean": False}, at={"message": FAILED[native]})
+    known = native != "novel"
+    return Row(
+        body,
+        None,
+        {"choices[0].stop_reason": reason, "choices[0].native_stop_reason": native},
+        at={"stopReason": native if known else "end_turn"},
+        losses={} if known else {"stop_reason": 1},
+    )
+
+
+def error_row(native: str) -> Row:
+    body = {"__type": native[0].upper() + native[1:], "message": "no", "originalStatusCode": 500}
+    kind, status = EXCEPTIONS[native]
+    error = ProviderFailed(kind, "no", native, None, status, body, "bedrock")
+    return Row(body, None, {"error": error, "clean": False}, written=body, losses={})
+
+
+ROWS = {
+    **rows("messages", MESSAGES, lambda body, parts: BEDROCK.kept(body, parts, said=WELL)),
+    **rows("stops", [*STOP_REASONS.items(), ("novel", "other")], stop_row),
+    "a stop sequence that was met": BEDROCK.kept(MET, None, said={"choices[0].stop_sequence": "END"}),
+    "counts and members beside the content": BEDROCK.kept(
+        COUNTED, None, said={"usage": UsageReported(9, 3, 1, 7, None, 16, COUNTED["usage"], "bedrock"), "extras": {"new": 1}}
+    ),
+    **rows("errors", list(EXCEPTIONS), error_row),
+    **rows("errors named elsewhere", ERRORS, lambda body, kind, native, words: Row(
+        body, None, {"error.type": kind, "error.native_type": native, "error.message": body.get("message", body.get("Message", f"an error without a message: {words}"))}
+    )),
+    **rows("of another kind", OTHERS, BEDROCK.refused),
+    **rows("mended", MENDED, lambda body, repairs, text: BEDROCK.mended(body, repairs, text=text)),
+    **rows("beside a block", BESIDE, lambda block, parts: Row(
+        message(block, stop="tool_use" if "toolUse" in block else "end_turn"), [*parts, *beside()]
+    )),
+    "an input that is no object": Row(
+        message({"toolUse": {"toolUseId": "i", "name": "f", "input": [1]}}, stop="tool_use"), None,
+        {"choices[0].parts[0].arguments": "[1]", "choices[0].parts[0].verdict.kind": "not_an_object"},
+    ),
+    "too many blocks": Row(message(text(), text(), text()), refused=(TooManyBlocks, ""), options={"limits": Limits(content_blocks=2)}),
+    "no stop reason": Row(message(text(), stop=None), None, {"clean": False, "text": "a", "choices[0].stop_reason": None}),
+    **rows("another dialect", FOREIGN, lambda parts, stop, content, reason, losses: BEDROCK.of_another(
+        BEDROCK.response(*parts, stop=stop), message(*content, stop=reason, metrics=UNTIMED), losses, withheld=losses.get("call_withheld", 0)
+    )),
+    "what is beside the content": BEDROCK.of_another(
+        evolve(
+            BEDROCK.foreign, extras={"system_fingerprint": "f"}, usage=UsageReported(None, None, None, 7, 3, None),
+            choices=[Choice(parts=[Text("a")], stop_reason="stop"), Choice(1, parts=[Text("b")], stop_reason="stop"), Choice(2)],
+        ),
+        message(text(), usage={"inputTokens": 0, "outputTokens": 7, "totalTokens": 7}, metrics=UNTIMED),
+        {"response_fields": 1, "extra_choice": 2, "usage_unknown": 1, "usage_detail": 1},
+    ),
+    "counts that nobody gave": BEDROCK.of_another(
+        BEDROCK.response(Text("a"), usage=None), message(text(), usage={"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}, metrics=UNTIMED),
+        {"usage_unknown": 1},
+    ),
+    "events that no body has": BEDROCK.of_another(
+        BEDROCK.response(
+            Text("a"), Aside("bedrock", "unknown_event", "event.novelty", {"x": 1}), Aside("bedrock", "metadata", "delta.x", 1), vendor="bedrock"
+        ),
+        message(text(), metrics=UNTIMED), [("unknown_event", "event.novelty"), ("metadata", "delta.x")],
+    ),
+    "a result of the provider in pieces": BEDROCK.of_another(
+        BEDROCK.response(
+            *RESULT[:2], RESULT[1], Aside("bedrock", "server_tool", "contentBlockDelta", {"contentBlockIndex": 0, "delta": {"image": {}}}),
+            RESULT[2], vendor="bedrock",
+        ),
+        message({"toolResult": {**SEARCHED, "content": [text("x"), text("x")]}}, metrics=UNTIMED), [("server_tool", "contentBlockDelta")],
+    ),
+    "a response that was cut": BEDROCK.of_another(
+        BEDROCK.response(Text("a"), CALL, clean=False), {"__type": "ModelErrorException", "message": "the response was cut before its end"},
+        {"answer_withheld": 1}, withheld=1,
+    ),
+    **rows("errors of another dialect", OTHER_ERRORS, lambda kind, name, losses: BEDROCK.of_another(
+        BEDROCK.response(error=ProviderFailed(kind, "no", "their_word", vendor="openai", raw={"message": "no"})), {"__type": name, "message": "no"}, losses
+    )),
+    **rows("they are read again", OTHER_ERRORS, lambda kind, name, losses: Row(
+        {"__type": name, "message": "no"}, None, {"error.type": "invalid_request" if losses else kind}
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_response(name):
+    BEDROCK.check(ROWS[name])

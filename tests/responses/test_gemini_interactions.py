@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 from attrs import evolve
 
@@ -15,19 +14,14 @@ from streamkit.events import Aside, Opaque, Verdict
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
+from tests.responses.rows import Dialect, Row, rows
 from tests.vectors.gemini_interactions import CITED, IMAGE, USAGE, VECTORS, interaction
 
 NAME = "gemini-interactions"
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def read(*steps: Any, status: str = "completed", **members: Any) -> Response:
-    return decode_response(orjson.dumps(interaction(status, steps=[*steps], **members)), NAME)
-
-
-def write(response: Response, to: str = NAME) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_response(response, to, report=report)), report
+INTERACTIONS = Dialect(NAME, Response("anthropic", vendor="anthropic", id="r", model="m", clean=True))
 
 
 def said(*texts: str, **members: Any) -> dict[str, Any]:
@@ -50,91 +44,73 @@ SAME: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_an_answer_comes_back_as_it_was(name):
-    report = StreamReport()
-    found = decode_response(orjson.dumps(SAME[name]), NAME, report=report)
-    written, lost = write(found)
-    assert written == SAME[name]
-    assert not lost.losses
-    assert not report.repairs
-
-
-def test_what_is_read():
-    found = read(
-        THOUGHT, said("Hi", "you"), CALL, status="requires_action", usage=USAGE, created="2026-05-15T18:52:03Z"
-    )
-    (choice,) = found.choices
-    assert (found.id, found.model, found.created, found.clean) == ("v1_7", "m-1", 1778871123, True)
-    assert (choice.stop_reason, choice.native_stop_reason) == ("tool_calls", "requires_action")
-    assert choice.parts == [
-        Reasoning("hm", "summary", Opaque("google", "c2ln")),
-        Text("Hiyou"),
-        ToolCall(0, "a", "f", '{"x":1.0}', verdict=Verdict("complete")),
-    ]
-    assert found.usage is not None
-    assert (found.usage.input_total, found.usage.output_total, found.usage.output_reasoning) == (9, 4, 1)
-
-
-def test_an_answer_of_before_the_steps_is_read():
-    outputs = [{"type": "thought", "signature": "c2ln"}, {"type": "text", "text": "Hi"}, CALL]
-    body = interaction("requires_action", outputs=outputs, role="model")
-    found = decode_response(orjson.dumps(body), NAME)
-    assert (found.text, [call.arguments for call in found.tool_calls]) == ("Hi", ['{"x":1.0}'])
-    assert found.extras == {"role": "model"}
-
-
-@pytest.mark.parametrize(
-    ("body", "message", "kind"),
-    [
-        ({"error": {"code": "not_found", "message": "no"}}, "no", "not_found"),
-        ({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}, "slow", "rate_limit"),
-        (interaction("failed", errors=[{"code": "api_error", "message": "gone"}]), "gone", "server"),
-        (interaction("failed", steps=[{"type": "model_output", "error": {"code": 503, "message": "busy"}}]), "busy", "unavailable"),
-        (interaction("cancelled"), "the provider gave the finish reason 'cancelled'", "server"),
-    ],
+ERRORS: list[tuple[Any, str, str]] = [
+    ({"error": {"code": "not_found", "message": "no"}}, "not_found", "no"),
+    ({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}, "rate_limit", "slow"),
+    (interaction("failed", errors=[{"code": "api_error", "message": "gone"}]), "server", "gone"),
+    (
+        interaction("failed", steps=[{"type": "model_output", "error": {"code": 503, "message": "busy"}}]),
+        "unavailable",
+        "busy",
+    ),
+    (interaction("cancelled"), "server", "the provider gave the finish reason 'cancelled'"),
+]
+OTHERS = [
+    Reasoning("hm", signature=Opaque("anthropic", "s")), RedactedReasoning(Opaque("anthropic", "r")), Text("Hi", block=1),
+    Media("image", "image/png", data="AA==", block=1),
+    ToolCall(0, "a", "f", '{"x":1.0}', verdict=Verdict("complete"), signature=Opaque("google", "c2ln")),
+    ToolCall(1, "b", "g", '{"x":', verdict=Verdict("truncated"), ended=False), Aside("anthropic", "server_tool", "x", {}),
+]  # fmt: skip
+OF_ANOTHER = evolve(INTERACTIONS.foreign, choices=[Choice(parts=OTHERS, stop_reason="tool_calls", stop_sequence="##")])
+BEFORE = interaction(
+    "requires_action", outputs=[{"type": "thought", "signature": "c2ln"}, {"type": "text", "text": "Hi"}, CALL], role="model"
 )  # fmt: skip
-def test_an_error_is_one(body, message, kind):
-    found = decode_response(orjson.dumps(body), NAME)
-    assert found.error is not None
-    assert (found.clean, found.error.message, found.error.type) == (False, message, kind)
-    written, _ = write(found)
-    assert written.keys() == {"error"}
-    assert written["error"]["message"] == message
+
+ROWS = {
+    **rows("same", SAME, lambda body: INTERACTIONS.kept(body, None)),
+    "what is read": Row(
+        interaction("requires_action", steps=[THOUGHT, said("Hi", "you"), CALL], usage=USAGE, created="2026-05-15T18:52:03Z"),
+        [
+            Reasoning("hm", "summary", Opaque("google", "c2ln")), Text("Hiyou"),
+            ToolCall(0, "a", "f", '{"x": 1.0}', verdict=Verdict("complete")),
+        ],
+        {
+            "id": "v1_7", "model": "m-1", "created": 1778871123, "clean": True, "choices[0].stop_reason": "tool_calls",
+            "choices[0].native_stop_reason": "requires_action", "usage.input_total": 9, "usage.output_total": 4, "usage.output_reasoning": 1,
+            "choices[1]": ...,
+        },
+    ),
+    "before the steps": Row(
+        BEFORE, None, {"text": "Hi", "tool_calls[0].arguments": '{"x": 1.0}', "tool_calls[1]": ..., "extras": {"role": "model"}}, None
+    ),
+    **rows("errors", ERRORS, lambda body, kind, message: INTERACTIONS.failed(
+        body, kind, message, None, at={"error.message": message, "steps": ..., "status": ...}
+    )),
+    **rows("goes on", ["in_progress", "queued", "idle"], lambda status: Row(
+        interaction(status, steps=[said("Hi")]), None, {"clean": False, "choices[0].stop_reason": None}, None
+    )),
+    "another body": INTERACTIONS.refused(b'{"choices":[]}', NotThisDialect),
+    "another vendor's": INTERACTIONS.of_another(
+        OF_ANOTHER, None, {"call_withheld": 1, "server_tool": 1, "stop_sequence": 1}, at={
+            "steps[0].type": "thought", "steps[1].type": "thought", "steps[2].content[0].type": "text", "steps[2].content[1].type": "image",
+            "steps[3]": {"type": "function_call", "id": "a", "name": "f", "arguments": {"x": 1.0}, "signature": "c2ln"},
+            "status": "requires_action",
+        },
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("status", ["in_progress", "queued", "idle"])
-def test_an_interaction_that_goes_on_is_no_answer(status):
-    found = read(said("Hi"), status=status)
-    assert (found.clean, found.choices[0].stop_reason) == (False, None)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_response(name):
+    INTERACTIONS.check(ROWS[name])
 
 
-def test_another_body_is_not_this_dialect():
-    with pytest.raises(NotThisDialect):
-        decode_response(b'{"choices":[]}', NAME)
-
-
-def test_what_is_written_of_another_vendors_answer():
-    parts = [
-        Reasoning("hm", signature=Opaque("anthropic", "s")),
+def test_what_another_vendor_signed_comes_back():
+    again = decode_response(encode_response(OF_ANOTHER, NAME), NAME)
+    assert again.choices[0].parts[:2] == [
+        Reasoning("hm", "summary", Opaque("anthropic", "s")),
         RedactedReasoning(Opaque("anthropic", "r")),
-        Text("Hi", block=1),
-        Media("image", "image/png", data="AA==", block=1),
-        ToolCall(0, "a", "f", '{"x":1.0}', verdict=Verdict("complete"), signature=Opaque("google", "c2ln")),
-        ToolCall(1, "b", "g", '{"x":', verdict=Verdict("truncated"), ended=False),
-        Aside("anthropic", "server_tool", "x", {}),
     ]
-    choice = Choice(parts=parts, stop_reason="tool_calls", stop_sequence="##")
-    written, report = write(Response("anthropic", vendor="anthropic", id="r", model="m", choices=[choice], clean=True))
-    steps = written["steps"]
-    assert [step["type"] for step in steps] == ["thought", "thought", "model_output", "function_call"]
-    assert [content["type"] for content in steps[2]["content"]] == ["text", "image"]
-    assert steps[3] == {"type": "function_call", "id": "a", "name": "f", "arguments": {"x": 1.0}, "signature": "c2ln"}
-    assert written["status"] == "requires_action"
-    assert report.losses == {"call_withheld": 1, "server_tool": 1, "stop_sequence": 1}
-    again = decode_response(orjson.dumps(written), NAME)
-    assert again.choices[0].parts[0] == Reasoning("hm", "summary", Opaque("anthropic", "s"))
-    assert again.choices[0].parts[1] == RedactedReasoning(Opaque("anthropic", "r"))
 
 
 @pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: one.name.replace(" ", "-"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from attrs import evolve
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
@@ -17,12 +18,12 @@ from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.errors import NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import STRICT
-from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.translation.bodies import encode_response
 from tests.clients.shapes import ASK
 from tests.laws.running import OURS, maker, recorded, translate
 from tests.laws.running import read as read_stream
+from tests.responses.rows import Dialect, Row, rows
 from tests.vectors.ollama import COUNTS, call
 
 TIME = "2025-01-01T00:00:00.000000Z"
@@ -37,21 +38,12 @@ def whole(
     return {**said, "done": True, **({} if reason is None else {"done_reason": reason}), **(beside or {})}
 
 
-def read(body: dict[str, Any] | bytes, **options: Any) -> Response:
-    body = body if isinstance(body, bytes) else orjson.dumps(body)
-    report = options.pop("report", None)
-    return decode_response(body, "ollama", ReadOptions(make_id=maker(), **options), report=report)
-
-
-def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:
-    report = StreamReport()
-    return orjson.loads(encode_response(response, "ollama", report=report, clock=lambda: 1.0, **options)), report
-
-
-def said(*parts: Any, stop: Any = "stop", native: str | None = None, **members: Any) -> Response:
-    choice = Choice(parts=list(parts), stop_reason=stop, native_stop_reason=native)
-    members = {"model": "m", "created": 1_735_689_600, "vendor": "openai", "clean": True, **members}
-    return Response("openai-chat", choices=[choice], **members)
+OLLAMA = Dialect(
+    "ollama",
+    Response("openai-chat", model="m", created=1_735_689_600, vendor="openai", clean=True),
+    reading=lambda: {"make_id": maker()},
+)
+said = OLLAMA.response
 
 
 # -- reading, and back -------------------------------------------------------------------------------------------------
@@ -64,124 +56,56 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
     "thinking": (whole("Hi", thinking="hm"), [Reasoning("hm"), Text("Hi")], "stop"),
     "calls": (
         whole("so", tool_calls=[call("f", {"x": 1}), call("f", {})]),
-        [Text("so"), ToolCall(0, "call_1", "f", '{"x":1}', verdict=COMPLETE), ToolCall(1, "call_2", "f", "{}", verdict=COMPLETE)],
+        [Text("so"), ToolCall(0, "call_1", "f", '{"x": 1}', verdict=COMPLETE), ToolCall(1, "call_2", "f", "{}", verdict=COMPLETE)],
         "tool_calls",
     ),
     "what only Ollama knows": (
         whole("Hi", mood="calm", beside={"logprobs": [{"token": "Hi", "logprob": -0.5}], "remote_model": "r"}),
         [
-            Text("Hi"),
-            Aside("ollama", "metadata", "message.mood", "calm"),
-            Aside("ollama", "logprobs", "logprobs", [{"token": "Hi", "logprob": -0.5}]),
-            Aside("ollama", "metadata", "remote_model", "r"),
+            Text("Hi"), Aside("ollama", "metadata", "message.mood", "calm"),
+            Aside("ollama", "logprobs", "logprobs", [{"token": "Hi", "logprob": -0.5}]), Aside("ollama", "metadata", "remote_model", "r"),
         ],
         "stop",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_messages_are_parts_and_come_back(name):
-    body, parts, stop = MESSAGES[name]
-    body |= COUNTS
-    response = read(body)
-    assert response.clean
-    assert (response.model, response.created) == ("m", 1_735_689_600)
-    assert response.choices[0].parts == parts
-    assert response.choices[0].stop_reason == stop
-    assert response.usage is not None
-    assert (response.usage.input_total, response.usage.output_total, response.usage.total) == (9, 4, 13)
-    assert not response.report.repairs
-    again, report = write(response)
-    assert again == body
-    assert not report.losses
-
-
 def test_ids_are_written_for_those_who_read_them():
     body = whole(tool_calls=[call("f", {}, id="a"), call("g", {}, id="b")])
-    response = read(body)
+    response = OLLAMA.read(body)
     assert [call.id for call in response.tool_calls] == ["a", "b"]
-    assert write(response, profile=IDS)[0] == body
-    without, report = write(response)
+    assert OLLAMA.write(response, profile=IDS)[0] == body
+    without, report = OLLAMA.write(response)
     assert [call.keys() for call in without["message"]["tool_calls"]] == [{"function"}, {"function"}]
     assert report.losses == {"call_id": 2}
-
-
-def test_arguments_keep_their_text():
-    text = b'{"x":1.0, "big": 18446744073709551616,"x" :1e21}'
-    body = orjson.dumps(whole(tool_calls=[call("f", {"x": "?"})])).replace(b'{"x":"?"}', text)
-    response = read(body)
-    assert response.tool_calls[0].arguments == text.decode()
-    assert b'"arguments":%b}' % text in encode_response(response, "ollama")
-
-
-def test_a_body_of_generate_is_read():
-    response = read(
-        {"model": "m", "created_at": TIME, "response": "Hi", "thinking": "hm", "done": True, "done_reason": "stop"}
-    )
-    assert response.text == "Hi"
-    assert response.choices[0].reasoning == "hm"
-    assert response.clean
 
 
 def test_a_body_over_many_lines_is_one_body():
     body = b"\n".join(
         orjson.dumps(whole("Hi", tool_calls=[call("f", {"x": 1})]), option=orjson.OPT_INDENT_2).splitlines()
     )
-    assert read(body).text == "Hi"
+    assert OLLAMA.read(body).text == "Hi"
 
 
-@pytest.mark.parametrize(
-    ("body", "repairs"),
-    [(whole(tool_calls=[call("f", '{"x":1}')]), {"arguments_not_object": 1}), (whole(content=3), {"field_invalid": 1})],
-)
-def test_what_providers_get_wrong_is_a_counted_repair(body, repairs):
-    response = read(body)
-    assert response.clean
-    assert response.report.repairs == repairs
-    with pytest.raises(NeedsRepair):
-        read(body, policy=STRICT)
+MENDED = [
+    (whole(tool_calls=[call("f", '{"x": 1}')]), {"arguments_not_object": 1}),
+    (whole(content=3), {"field_invalid": 1}),
+]
 
+ERRORS = [("no such model", "no such model", {}), ({"message": "out", "code": 503}, "out", {"error_shape": 1})]
 
-@pytest.mark.parametrize(
-    ("error", "message", "repairs"),
-    [("no such model", "no such model", {}), ({"message": "out", "code": 503}, "out", {"error_shape": 1})],
-)
-def test_an_error_body_is_no_exception(error, message, repairs):
-    response = read({"error": error})
-    assert not response.clean
-    assert response.error is not None
-    assert response.error.message == message
-    assert response.report.repairs == repairs
-    assert response.report.status == 4
-    assert write(response)[0] == {"error": message}
+CUT = [whole("Hi", reason=None), {**whole("Hi"), "done": False}]
 
-
-@pytest.mark.parametrize("body", [whole("Hi", reason=None), {**whole("Hi"), "done": False}])
-def test_a_body_that_is_not_done_is_cut(body):
-    response = read(body)
-    assert not response.clean
-    again, report = write(response)
-    assert again.keys() == {"error"}
-    assert report.losses == {"answer_withheld": 1}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>",
-        b"[]",
-        b'{"choices": []}',
-        b'{"type": "message", "content": []}',
-        b'{"model": "m", "done',
-        orjson.dumps(whole("Hi")) + b"\n" + orjson.dumps(whole("Hi")),
-        b'{"model":"m","message":{"content":' + b"[" * 300 + b"]" * 300 + b'},"done":true}',
-    ],
-)  # fmt: skip
-def test_a_body_of_another_kind_is_refused(body):
-    with pytest.raises(NotThisDialect):
-        read(body)
+OTHERS = [
+    b"",
+    b"<html>",
+    b"[]",
+    b'{"choices": []}',
+    b'{"type": "message", "content": []}',
+    b'{"model": "m", "done',
+    orjson.dumps(whole("Hi")) + b"\n" + orjson.dumps(whole("Hi")),
+    b'{"model":"m","message":{"content":' + b"[" * 300 + b"]" * 300 + b'},"done":true}',
+]  # fmt: skip
 
 
 # -- written for what other dialects said ------------------------------------------------------------------------------
@@ -201,15 +125,20 @@ LOSSES: dict[str, tuple[Response, dict[str, Any], dict[str, int]]] = {
         said(ToolCall(0, "a", "f", "", signature=Opaque("google", "s"), extras={"x": 1}), stop="tool_calls"),
         whole(tool_calls=[call("f", {})]), {"call_id": 1, "reasoning_signature": 1, "metadata": 1},
     ),
-    "a call whose id was made": (said(ToolCall(0, "a", "f", " { } ", id_made=True), stop="tool_calls"), whole(tool_calls=[call("f", {})]), {}),
+    "a call whose id was made": (
+        said(ToolCall(0, "a", "f", " { } ", id_made=True), stop="tool_calls"), whole(tool_calls=[call("f", {})]), {},
+    ),
     "a custom call": (
-        said(ToolCall(0, "a", "f", "1 + 1", "custom", id_made=True)), whole(tool_calls=[call("f", {"input": "1 + 1"})]), {"custom_tool_wrapped": 1},
+        said(ToolCall(0, "a", "f", "1 + 1", "custom", id_made=True)), whole(tool_calls=[call("f", {"input": "1 + 1"})]),
+        {"custom_tool_wrapped": 1},
     ),
     "no JSON": (
-        said(ToolCall(0, "a", "f", "oops", id_made=True)), whole(tool_calls=[call("f", {"_raw_arguments": "oops"})]), {"arguments_wrapped": 1},
+        said(ToolCall(0, "a", "f", "oops", id_made=True)), whole(tool_calls=[call("f", {"_raw_arguments": "oops"})]),
+        {"arguments_wrapped": 1},
     ),
     "no object": (
-        said(ToolCall(0, "a", "f", "[1]", id_made=True)), whole(tool_calls=[call("f", {"_raw_arguments": "[1]"})]), {"arguments_wrapped": 1},
+        said(ToolCall(0, "a", "f", "[1]", id_made=True)), whole(tool_calls=[call("f", {"_raw_arguments": "[1]"})]),
+        {"arguments_wrapped": 1},
     ),
     "a call that broke off": (said(ToolCall(0, "a", "f", '{"x":'), stop="length"), whole(reason="length"), {"call_withheld": 1}),
     "a call without a name": (said(ToolCall(0, "a", "", "{}")), whole(), {"call_withheld": 1}),
@@ -219,46 +148,12 @@ LOSSES: dict[str, tuple[Response, dict[str, Any], dict[str, int]]] = {
     "fields of the response": (said(Text("a"), extras={"system_fingerprint": "f"}), whole("a"), {"response_fields": 1}),
     "what only another knows": (said(Text("a"), Aside("openai", "citation", "annotation", {})), whole("a"), {"citation": 1}),
     "counts of another": (
-        said(Text("a"), usage=UsageReported(9, 3, None, 4, None, 13)), whole("a", beside={"prompt_eval_count": 9, "eval_count": 4}), {"usage_detail": 1},
+        said(Text("a"), usage=UsageReported(9, 3, None, 4, None, 13)), whole("a", beside={"prompt_eval_count": 9, "eval_count": 4}),
+        {"usage_detail": 1},
     ),
     "no time": (said(Text("a"), created=None), whole("a", beside={"created_at": "1970-01-01T00:00:01.000000Z"}), {}),
     "nothing": (said(), whole(), {}),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_what_a_message_cannot_say_is_a_counted_loss(name):
-    response, body, losses = LOSSES[name]
-    written, report = write(response)
-    assert written == body
-    assert report.losses == losses
-
-
-def test_a_withheld_call_is_in_the_report():
-    _, report = write(said(ToolCall(0, "a", "f", '{"x":')))
-    assert [(call.id, call.name, call.arguments) for call in report.withheld] == [("a", "f", '{"x":')]
-
-
-def test_a_stop_sequence_and_other_choices_are_lost():
-    response = said(Text("a"), stop="stop_sequence")
-    response.choices[0].stop_sequence = "X"
-    response.choices.append(Choice(1, parts=[Text("b")]))
-    written, report = write(response)
-    assert written["message"]["content"] == "a"
-    assert report.losses == {"stop_sequence": 1, "stop_reason": 1, "extra_choice": 1}
-
-
-def test_logprobs_that_came_in_pieces_are_one_list():
-    asides = [Aside("ollama", "logprobs", "logprobs", [{"token": token}]) for token in "ab"]
-    written, _ = write(said(Text("ab"), *asides, vendor="ollama"))
-    assert written["logprobs"] == [{"token": "a"}, {"token": "b"}]
-
-
-def test_an_error_of_another_dialect():
-    response = said(clean=False, error=ProviderFailed("rate_limit", "slow down", "rate_limit_error", vendor="openai"))
-    written, report = write(response)
-    assert written == {"error": "slow down"}
-    assert report.losses == {"error_detail": 1}
 
 
 # -- streams as whole bodies -------------------------------------------------------------------------------------------
@@ -292,7 +187,7 @@ def test_a_stream_as_a_whole_body_says_the_same_and_loses_the_same(source):
         report = StreamReport()
         body = encode_response(response, "ollama", report=report)
         lines, lost = translate(source, "ollama", [stream.body], passing=False)
-        assert facts(read(body)) == facts(collected("ollama", lines)), stream
+        assert facts(OLLAMA.read(body)) == facts(collected("ollama", lines)), stream
         unlike = {kind for kind in report.losses | lost.losses if report.losses[kind] != lost.losses[kind]}
         assert unlike <= order | ({"metadata"} if lost.losses["extra_choice"] else set()), stream
 
@@ -301,7 +196,7 @@ def test_a_stream_of_ollama_keeps_what_only_ollama_knows():
     for stream in streams("ollama"):
         response = collected("ollama", stream.body)
         if response.clean and response.error is None:
-            again = read(encode_response(response, "ollama", profile=IDS))
+            again = OLLAMA.read(encode_response(response, "ollama", profile=IDS))
             assert {aside.type for aside in again.choices[0].asides} == {
                 aside.type for aside in response.choices[0].asides
             }
@@ -311,7 +206,7 @@ def test_a_stream_of_ollama_keeps_what_only_ollama_knows():
 @pytest.mark.parametrize("name", [*MESSAGES, *LOSSES])
 def test_the_official_client_reads_it(client, replay, name):
     ollama = client("ollama")
-    body = MESSAGES[name][0] if name in MESSAGES else write(LOSSES[name][0], profile=IDS)[0]
+    body = MESSAGES[name][0] if name in MESSAGES else OLLAMA.write(LOSSES[name][0], profile=IDS)[0]
     answer = ollama.chat(model=replay.register(orjson.dumps(body)), messages=ASK)
     message = body["message"]
     assert answer.message.content == message["content"]
@@ -323,8 +218,54 @@ def test_the_official_client_reads_it(client, replay, name):
 
 def test_the_official_client_raises_an_error_body(client, replay):
     ollama = client("ollama")
-    body, _ = write(said(clean=False, error=ProviderFailed("server", "out of memory", vendor="ollama")))
+    body, _ = OLLAMA.write(said(clean=False, error=ProviderFailed("server", "out of memory", vendor="ollama")))
     name = replay.register(orjson.dumps(body))
     with pytest.raises(Exception, match="message") as caught:
         ollama.chat(model=name, messages=ASK)  # at HTTP 200 an error body is no response
     assert "ValidationError" in type(caught.value).__name__
+
+
+# -- all rows ----------------------------------------------------------------------------------------------------------
+
+GENERATED = {"model": "m", "created_at": TIME, "response": "Hi", "thinking": "hm", "done": True, "done_reason": "stop"}
+
+
+def message_row(body: dict[str, Any], parts: list[Any], stop: str) -> Row:
+    return OLLAMA.kept({**body, **COUNTS}, parts, said={
+        "clean": True, "model": "m", "created": 1_735_689_600, "choices[0].stop_reason": stop, "usage.input_total": 9, "usage.output_total": 4,
+        "usage.total": 13,
+    })  # fmt: skip
+
+
+ROWS = {
+    **rows("messages", MESSAGES, message_row),
+    "a body of generate": Row(GENERATED, [Reasoning("hm"), Text("Hi")], {"clean": True}),
+    **rows("mended", MENDED, OLLAMA.mended),
+    **rows("strict", MENDED, lambda body, _: Row(body, refused=(NeedsRepair, ""), options={"policy": STRICT})),
+    **rows("errors", ERRORS, lambda error, message, repairs: Row(
+        {"error": error}, None, {"clean": False, "error.message": message, "report.status": 4}, repairs, {"error": message}
+    )),
+    **rows("not done", CUT, lambda body: Row(
+        body, None, {"clean": False}, written={"error": "the response was cut before its end"}, losses={"answer_withheld": 1}
+    )),
+    **rows("of another kind", OTHERS, lambda body: OLLAMA.refused(body, NotThisDialect)),
+    **rows("another dialect", LOSSES, lambda response, body, losses: OLLAMA.of_another(response, body, losses, withheld=losses.get("call_withheld", 0))),
+    "a stop sequence and another choice": OLLAMA.of_another(
+        evolve(OLLAMA.foreign, choices=[
+            Choice(parts=[Text("a")], stop_reason="stop_sequence", stop_sequence="X"), Choice(1, parts=[Text("b")]),
+        ]),
+        whole("a"), {"stop_sequence": 1, "stop_reason": 1, "extra_choice": 1},
+    ),
+    "logprobs in pieces": OLLAMA.of_another(
+        said(Text("ab"), *[Aside("ollama", "logprobs", "logprobs", [{"token": token}]) for token in "ab"], vendor="ollama"),
+        whole("ab", beside={"logprobs": [{"token": "a"}, {"token": "b"}]}), None,
+    ),
+    "an error of another dialect": OLLAMA.of_another(
+        said(clean=False, error=ProviderFailed("rate_limit", "slow down", "rate_limit_error", vendor="openai")), {"error": "slow down"}, {"error_detail": 1}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_response(name):
+    OLLAMA.check(ROWS[name])

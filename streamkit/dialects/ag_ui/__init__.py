@@ -8,8 +8,7 @@ from streamkit.dialects.ag_ui.errors import ERRORS
 from streamkit.dialects.ag_ui.http import HTTP_HALF
 from streamkit.dialects.ag_ui.lint import AgUiLinter
 from streamkit.dialects.ag_ui.quirks import QUIRKS
-from streamkit.dialects.ag_ui.request_in import AgUiRequestReader
-from streamkit.dialects.ag_ui.request_out import capabilities, write
+from streamkit.dialects.ag_ui.requests import AgUiRequestReader, capabilities, write
 from streamkit.dialects.ag_ui.wire import TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.framing.sse import KEEP_ALIVE

@@ -8,8 +8,7 @@ from streamkit.dialects.ai_sdk.errors import ERRORS
 from streamkit.dialects.ai_sdk.http import HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.dialects.ai_sdk.quirks import QUIRKS
-from streamkit.dialects.ai_sdk.request_in import AISDKRequestReader
-from streamkit.dialects.ai_sdk.request_out import capabilities, write
+from streamkit.dialects.ai_sdk.requests import AISDKRequestReader, capabilities, write
 from streamkit.dialects.ai_sdk.sources import CITATIONS, SEARCHES
 from streamkit.dialects.ai_sdk.wire import CLIENTS, TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect

@@ -9,8 +9,7 @@ from streamkit.dialects.anthropic.errors import ERRORS
 from streamkit.dialects.anthropic.http import HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.quirks import QUIRKS
-from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
-from streamkit.dialects.anthropic.request_out import capabilities, features_of, write
+from streamkit.dialects.anthropic.requests import AnthropicRequestReader, capabilities, features_of, write
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace

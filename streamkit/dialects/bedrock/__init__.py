@@ -10,8 +10,7 @@ from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.quirks import QUIRKS
-from streamkit.dialects.bedrock.request_in import BedrockRequestReader
-from streamkit.dialects.bedrock.request_out import capabilities, write
+from streamkit.dialects.bedrock.requests import BedrockRequestReader, capabilities, write
 from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
 from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser

@@ -20,8 +20,8 @@ from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bedrock.decode import SERVER
 from streamkit.dialects.bedrock.wire import VENDOR
 from streamkit.dialects.bodies.block_list import Block, BlockList
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import details_of, has_value, objects_in
 from streamkit.dialects.streams.event_encoder import wrapped_arguments

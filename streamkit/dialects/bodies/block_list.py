@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 

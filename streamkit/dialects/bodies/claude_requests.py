@@ -1,37 +1,47 @@
-"""Requests to Claude, as far as each of its providers takes them alike: how to think, tools, the form of an answer.
+"""Requests to Claude, as far as each of its providers takes them alike: blocks, how to think, tools, the form of an answer.
+
+None of its dialects signs calls or text. What another vendor made of them stands in a block of its own, sealed; the reader
+gives it back to the part that it belongs to.
 
 How to think stands in the member ``thinking``, and in the effort beside it. An effort alone asks Claude for effort only, while
 in other dialects it asks the model to think: then ``adaptive`` is written with it. Claude takes that since 4.6, and a budget
 up to 4.6 (``vocabulary/models.py``): an effort becomes a budget for an older one, a budget an effort for a newer one. An
 unknown model gets either, as the request has it.
 
-Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
+Source: dialects.md §3.2, §3.3, §6.1, §7.4; quirks.md R14; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
 
 from attrs import evolve
 
 from streamkit.conversation.messages import (
     CacheMark,
+    Extras,
+    Part,
     Reasoning,
     RedactedReasoning,
     Request,
+    Text,
     Thinking,
     Tool,
+    ToolCall,
     ToolResult,
     Turn,
 )
 from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.lowering import Lowering
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.lowering import Lowering, of_tools
+from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, COMMON, below, budget_of, effort_of
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import BadRequest
+from streamkit.events import Opaque
+from streamkit.text.quoting import quoted
 
 #: Whether thinking is shown, and our words for it.
 DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
@@ -54,6 +64,70 @@ THINKS: Final = frozenset({"enabled", "adaptive"})
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
 #: Marks on the prompt that a request may have.
 MOST_MARKS: Final = 4
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def role_of(message: Fields) -> Literal["system", "user", "assistant"]:
+    """The role of a message. Raises BadRequest for an unknown one."""
+    role = message.needed("role")
+    if role not in {"system", "user", "assistant"}:
+        raise message.wrong(f"there is no role {quoted(role)}", "role")
+    return cast("Literal['system', 'user', 'assistant']", role)
+
+
+def call_of(use: Fields, id_member: str) -> ToolCall:
+    """A call, whose input must be an object. Raises BadRequest."""
+    call_id, name = use.needed(id_member), use.needed("name")
+    if not isinstance(use.peek("input"), dict):
+        raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
+    return ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
+
+
+class BlockParts:
+    """The parts of one message as its blocks are read, each labelled by its place."""
+
+    def __init__(self, signer: str) -> None:
+        self.parts: list[Part] = []
+        self.last_text: Text | None = None
+        self._signer = signer
+        self._calls = 0
+        self._signature: Opaque | None = None  # of the next call
+
+    def signature(self, blob: str | None) -> Opaque | None:
+        """The signature of a block of reasoning: the signer's, or another's that was sealed."""
+        return unsealed(blob, self._signer) if blob else None
+
+    def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
+        """A block that only its vendor can read: the signer, or another whose text was sealed."""
+        sealed = unseal(data)
+        if sealed is None:
+            self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
+            return
+        opaque = sealed.opaque
+        if sealed.kind == "call":
+            self._signature = opaque
+        elif sealed.kind == "opaque":
+            self.parts.append(RedactedReasoning(opaque, block=number))
+        elif sealed.kind == "reasoning":
+            self.parts.append(Reasoning("", signature=opaque, block=number))
+        elif sealed.kind == "text" and self.last_text is not None:
+            self.last_text.signature = opaque
+        else:
+            self.parts.append(Text("", opaque, block=number))
+
+    def call(self, call: ToolCall) -> None:
+        """Add a call, which gets its number here, and the signature that stood before it."""
+        call.index = self._calls
+        self._calls += 1
+        call.signature, self._signature = self._signature, None
+        self.parts.append(call)
+
+    def finish(self) -> list[Part]:
+        if self._signature is not None:  # the call that it signed is gone
+            self.parts.append(RedactedReasoning(self._signature))
+        return self.parts
 
 
 def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
@@ -168,7 +242,7 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """No tool that must be called while Claude thinks (§3.2). Raises BadRequest if the target does not imitate it."""
+    """No tool that must be called while Claude thinks (dialects.md §3.2). Raises BadRequest if the target does not imitate it."""
     choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
         return
@@ -190,7 +264,7 @@ def sampling_fits(request: Request, to: Lowering) -> None:
 def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
     """Whether several calls may come, said only where it is forbidden."""
     choice = request.tool_choice
-    if choice is None or (choice.parallel is False and choice.mode != "none"):
+    if choice is None or choice.parallel is None or (choice.parallel is False and choice.mode != "none"):
         return
     request.tool_choice = evolve(choice, parallel=None)
 
@@ -230,12 +304,9 @@ def form_has_schema(request: Request, to: Lowering) -> None:
         to.lose("parameter", "output.strict")
 
 
-def schemas_given(request: Request, to: Lowering) -> None:
+@of_tools
+def schemas_given(tool: Tool, to: Lowering) -> Tool:
     """Functions with a schema, which the server demands."""
-    request.tools = [_with_schema(tool, to) for tool in request.tools]
-
-
-def _with_schema(tool: Tool, to: Lowering) -> Tool:
     if tool.kind == "server":
         return tool
     empty = tool.parameters is None or (tool.parameters == {} and not to.own)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
-from streamkit.dialects.lowering import Lowering, Place, each_part, each_turn
+from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult, Turn
+from streamkit.dialects.lowering import Lowering, Place, has_part, of_turns
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
@@ -20,27 +20,15 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
     return None
 
 
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the names of the tools that were called."""
-    called = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
-
-    def named(part: Part, _place: Place, to: Lowering) -> Part:
-        if not isinstance(part, ToolResult):
-            return part
-        return evolve(part, name=(to.own and part.name) or called.get(part.call_id, part.name))
-
-    each_part(request, to, named)
-
-
 def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> None:
     """The media of results behind all results of their turn, for a model that takes none in a result.
 
     ``kinds``: the losses name their kinds.
     """
 
-    def apart(parts: list[Part]) -> list[Part]:
+    def apart(turn: Turn, to: Lowering) -> Turn:
         made, moved, last = list[Part](), list[Part](), 0
-        for part in parts:
+        for part in turn.parts:
             made.append(part)
             if isinstance(part, ToolResult):
                 media = [inner for inner in part.parts if isinstance(inner, Media)]
@@ -49,10 +37,10 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
                 made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
                 moved += media
                 last = len(made)
-        return [*made[:last], *moved, *made[last:]]
+        return evolve(turn, parts=[*made[:last], *moved, *made[last:]])
 
-    if not to.takes.model.media_in_results:
-        each_turn(request, apart)
+    if not to.takes.model.media_in_results and has_part(request.turns, ToolResult):
+        of_turns(apart)(request, to)
 
 
 def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
@@ -73,7 +61,7 @@ def schemas_anew(request: Request, _to: Lowering) -> None:
 
 
 def _anew(tool: Tool) -> Tool:
-    if tool.kind == "server":
+    if tool.kind == "server" or (tool.parameters and tool.native_parameters is None):
         return tool
     return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
 

@@ -27,6 +27,12 @@ def without_none(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
+def members_of(value: object, names: Mapping[str, str]) -> dict[str, Any]:
+    """What a value says under our ``names``, as an object by the dialect's."""
+    said = {theirs: getattr(value, ours) for ours, theirs in names.items()}
+    return {name: each for name, each in said.items() if each is not None and each != ()}
+
+
 def plain_or_list(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """A content as text where it is one plain text, or nothing; else as the list of its parts."""
     if len(content) == 1 and content[0].keys() == PLAIN_TEXT:

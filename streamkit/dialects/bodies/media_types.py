@@ -1,7 +1,8 @@
-"""The types of media by their first bytes, for media that came without a type (Ollama's images) or with a wrong one."""
+"""Media: their types by their first bytes, where they came without one (Ollama's images) or with a wrong one; their text."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Final
 
@@ -55,3 +56,11 @@ def image_type(media: Media) -> str | None:
     if found is not None and found.startswith("image/"):
         return found
     return _SAME_IMAGES.get(media.media_type or "", media.media_type)
+
+
+def decoded_text(data: str) -> str | None:
+    """The text that is in base64; None if it is none."""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except ValueError:
+        return None

@@ -1,23 +1,42 @@
 """Reading request bodies: the order in which each member is taken, and the parts that dialects say alike.
 
-What is read is taken (``members/fields.py``), and what nobody took at the end is the dialect's own.
+What is read is taken (``members/fields.py``), and what nobody took at the end is the dialect's own. Where the result of a tool
+is a message of its own (role ``tool``), those that stand together are one turn of the user (``TurnReader``).
 
-Source: dialects.md §7.3, §7.4.
+In some histories calls need no ids. Such a call is given one by the reader, made of its place. A result without one, or with
+one that no call has, answers the first call that waits under its tool's name, or the first that waits at all (``Waiting``).
+
+Source: dialects.md §7.3, §7.4; quirks.md 35.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
-from streamkit.conversation.messages import Media, Options, Part, Request, Text, Tool, ToolCall, ToolChoice, Turn
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    Part,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 P = TypeVar("P", bound=Part)
+#: How the blocks of content that a reader does not know are named.
+CONTENT: Final = "content."
+#: The key of the calls that wait, whatever their names.
+_ANY: Final = ""
 #: How the value of each option that is one field is read, by our names.
 READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     **dict.fromkeys(("max_tokens", "top_k", "seed", "choices", "top_logprobs"), Fields.integer),
@@ -83,9 +102,98 @@ class RequestReader:
         request.tool_choice = self.tool_choice(fields)
         request.options = self.options(fields)
         request.stream_usage = self.stream_usage(fields, request.stream)
-        request.extras = {name: value for name, value in fields.rest().items() if name not in self.exchange}
+        request.extras = fields.rest()
+        for name in self.exchange:
+            request.extras.pop(name, None)
         request.stored, request.unreadable = self.references, self.unreadable
         return request
+
+
+class TurnReader(RequestReader):
+    """Reads the messages of a request into ``turns``. A dialect's own reader of requests says what is in a message."""
+
+    _results: Turn | None = None  #: the turn that further results join
+
+    def content(self, message: Fields, /) -> Sequence[Part]:
+        """The parts of a message of the system or the user."""
+        raise NotImplementedError
+
+    def assistant(self, message: Fields, /) -> Turn:
+        raise NotImplementedError
+
+    def result(self, message: Fields, /) -> ToolResult:
+        """A message of role ``tool``."""
+        raise NotImplementedError
+
+    def role(self, message: Fields) -> str:
+        """The role of a message. Overridden where the server takes it in more than one spelling."""
+        return message.needed("role")
+
+    def read_turns(self, fields: Fields) -> None:
+        """Read the messages. Raises BadRequest."""
+        for message in fields.needed_each("messages"):
+            role = self.role(message)
+            if (result := self.answer(message, role)) is not None:
+                result.extras = message.rest() or None
+                self.join(result)
+                continue
+            self._results = None
+            turn = self.turn(message, role)
+            turn.extras = message.rest() or None
+            self.turns.append(turn)
+
+    def answer(self, message: Fields, role: str) -> ToolResult | None:
+        """The result that a message of ``role`` is; None for any other."""
+        return self.result(message) if role == "tool" else None
+
+    def join(self, result: ToolResult) -> None:
+        """Let a result join those that it stands with."""
+        if self._results is None:
+            self._results = Turn("user")
+            self.turns.append(self._results)
+        self._results.parts.append(result)
+
+    def turn(self, message: Fields, role: str) -> Turn:
+        """The turn that a message of ``role`` is. Raises BadRequest."""
+        match role:
+            case "system" | "user":
+                return Turn(role, [*self.content(message)])
+            case "assistant":
+                return self.assistant(message)
+        raise message.wrong(f"there is no role {quoted(role)}", "role")
+
+
+class Waiting:
+    """The calls of one turn, and which of them have a result."""
+
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._waiting: dict[str, deque[ToolCall]] = {}
+        self._given: dict[str, int] = {}  #: the ids that came with their calls
+        self._answered: set[int] = set()
+        for call in calls:
+            self.add(call)
+
+    def add(self, call: ToolCall) -> None:
+        if not call.id_made:
+            self._given[call.id] = call.index
+        for key in (call.name, _ANY):
+            self._waiting.setdefault(key, deque()).append(call)
+
+    def answer(self, call_id: str, name: str | None) -> str:
+        """The id of the call that a result answers; the result's own where there is no such call."""
+        if call_id in self._given:
+            self._answered.add(self._given[call_id])
+            return call_id
+        waiting = self._waiting.get(name or _ANY, deque())
+        while waiting and waiting[0].index in self._answered:
+            waiting.popleft()
+        if not waiting or (call_id and not waiting[0].id_made):
+            return call_id
+        call = waiting.popleft()
+        self._answered.add(call.index)
+        if call_id:  # the result has kept what the call has not
+            call.id, call.id_made = call_id, False
+        return call.id
 
 
 def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Options:

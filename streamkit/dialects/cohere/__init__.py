@@ -9,8 +9,7 @@ from streamkit.dialects.cohere.errors import ERRORS
 from streamkit.dialects.cohere.http import HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
 from streamkit.dialects.cohere.quirks import QUIRKS
-from streamkit.dialects.cohere.request_in import CohereRequestReader
-from streamkit.dialects.cohere.request_out import capabilities, write
+from streamkit.dialects.cohere.requests import CohereRequestReader, capabilities, write
 from streamkit.dialects.cohere.response import CohereResponseWriter
 from streamkit.dialects.cohere.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE

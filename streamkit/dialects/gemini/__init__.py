@@ -11,8 +11,7 @@ from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.quirks import QUIRKS
-from streamkit.dialects.gemini.request_in import GeminiRequestReader
-from streamkit.dialects.gemini.request_out import capabilities, write
+from streamkit.dialects.gemini.requests import GeminiRequestReader, capabilities, write
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile, Provider

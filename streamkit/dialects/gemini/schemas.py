@@ -9,14 +9,16 @@ Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``wire.py`` f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from streamkit.conversation.tool_definitions import MANY, NAMED, ONE
 from streamkit.dialects.gemini.wire import TOOLS, camel_case
+from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
-from streamkit.text.quoting import STEP_CHARS, shortened
 
+#: The path steps to a schema, for messages.
+Path: TypeAlias = tuple[str | int, ...]
 #: OpenAPI's names, and those of JSON schema.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
 #: Counts, which JSON of the protocol may contain as text.
@@ -42,7 +44,7 @@ def json_schema(schema: Any) -> Any:
         elif keyword in COUNTS and isinstance(value, str) and value.isdecimal():
             read[keyword] = int(value)
         elif keyword != "nullable":
-            read[keyword] = _inner(keyword, value, "", lambda inner, _path: json_schema(inner))
+            read[keyword] = _inner(keyword, value, (), lambda inner, _path: json_schema(inner))
     return _nullable(read) if schema.get("nullable") is True else read
 
 
@@ -57,38 +59,37 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _inner(keyword: str, value: Any, path: str, read: Callable[[Any, str], Any]) -> Any:
+def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any]) -> Any:
     """Return the value of a keyword with ``read`` applied to each schema in it. ``path`` is the place of the value."""
     if keyword in NAMED and isinstance(value, Mapping):
-        return {name: read(inner, f"{path}.{shortened(name, STEP_CHARS)}") for name, inner in value.items()}
+        return {name: read(inner, (*path, name)) for name, inner in value.items()}
     if keyword in MANY and isinstance(value, list):
-        return [read(inner, f"{path}[{number}]") for number, inner in enumerate(value)]
+        return [read(inner, (*path, number)) for number, inner in enumerate(value)]
     return read(value, path) if keyword in ONE else value
 
 
-def cut_schema(schema: Any, path: str, lose: Callable[[str], None], depth: int = 1) -> Any:
-    """Return a JSON schema with only the keywords that Gemini accepts. ``lose`` is called with the path of each other
-    keyword.
+def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int = 1) -> Any:
+    """Return a JSON schema with only the keywords that Gemini accepts. ``lose`` gets the path of each other keyword.
 
     Raises BadRequest if the schema is nested too deeply.
     """
     if depth > DEPTH:
-        raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+        raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
     if not isinstance(schema, Mapping):
         return schema
 
-    def cut(inner: Any, where: str) -> Any:
+    def cut(inner: Any, where: Path) -> Any:
         return cut_schema(inner, where, lose, depth + 1)
 
     kept: dict[str, Any] = {}
     for keyword, value in schema.items():
-        where = f"{path}.{shortened(keyword, STEP_CHARS)}"
+        where = (*path, keyword)
         if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
             kept["enum"] = [value]
         elif keyword == "definitions":  # an older name
             kept["$defs"] = _inner("$defs", value, where, cut)
         elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
-            lose(where)  # next to a reference, no other keyword is allowed
+            lose(shown(where))  # next to a reference, no other keyword is allowed
         elif keyword == "$ref" and isinstance(value, str):
             kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
         else:

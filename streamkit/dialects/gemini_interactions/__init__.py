@@ -10,8 +10,7 @@ from streamkit.dialects.gemini_interactions.errors import ERRORS
 from streamkit.dialects.gemini_interactions.http import HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
-from streamkit.dialects.gemini_interactions.request_in import InteractionsRequestReader
-from streamkit.dialects.gemini_interactions.request_out import capabilities, write
+from streamkit.dialects.gemini_interactions.requests import InteractionsRequestReader, capabilities, write
 from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
 from streamkit.dialects.gemini_interactions.wire import TOOLS
 from streamkit.dialects.vocabulary.google import is_own_uri

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.gemini_interactions.request_in import STORED
+from streamkit.dialects.gemini_interactions.requests import STORED
 from streamkit.dialects.http import HTTP, STATELESS, Address, Endpoint, RequestLine, Surface, model_in_body
 from streamkit.errors import BadRequest
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final, TypeAlias, TypeVar, get_origin
 
 import orjson
 
@@ -65,6 +65,19 @@ class Body:
             if _LONG_NUMBER.search(own) is not None:
                 return plain_text(own.decode())
         return orjson.dumps(value).decode()
+
+
+def _of_type(kind: type[T]) -> Callable[[Fields, str], T | None]:
+    """Return a method that takes a member of this type."""
+    exact = get_origin(kind) or kind
+
+    def taken(self: Fields, name: str) -> T | None:
+        value = self._members.pop(name, None)
+        if value is None or type(value) is exact:
+            return value
+        raise self._wrong(name, value, exact)
+
+    return taken
 
 
 class Fields:
@@ -125,16 +138,20 @@ class Fields:
     def take(self, name: str) -> Any:
         return self._members.pop(name, None)
 
+    #: Take a text, a boolean, or an object as it is.
+    string, boolean, mapping = _of_type(str), _of_type(bool), _of_type(dict[str, Any])
+    _list = _of_type(list[Any])
+
     def replace(self, name: str, value: Any) -> None:
         """Put another value in place of a member, such as the unread rest of a value."""
         self._members[name] = value
 
-    def string(self, name: str) -> str | None:
-        return self._typed(name, str)
-
     def needed(self, name: str) -> str:
         """Take a string. Raises BadRequest if it is missing."""
-        return self._there(name, self.string(name), str)
+        value = self.string(name)
+        if value is None:
+            raise self._absent(name, str)
+        return value
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
@@ -147,16 +164,13 @@ class Fields:
         return int(value)
 
     def number(self, name: str) -> float | None:
-        value = self.take(name)
+        value = self._members.pop(name, None)
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
             return value
         raise self._wrong(name, value, float)
 
-    def boolean(self, name: str) -> bool | None:
-        return self._typed(name, bool)
-
     def listed(self, name: str) -> list[Any]:
-        return self._typed(name, list) or []
+        return self._list(name) or []
 
     def strings(self, name: str) -> tuple[str, ...]:
         """Take a list of strings."""
@@ -165,10 +179,6 @@ class Fields:
             if not isinstance(value, str):
                 raise BadRequest(f"{self.at(name)}[{number}]", f"text is needed, not {kind_of(value)}")
         return tuple(values)
-
-    def mapping(self, name: str) -> dict[str, Any] | None:
-        """Take an object as it is."""
-        return self._typed(name, dict)
 
     def fields(self, name: str) -> Fields | None:
         """Take an object to read its members. Members that are not taken from it are in the ``rest`` of this object."""
@@ -180,7 +190,10 @@ class Fields:
 
     def needed_fields(self, name: str) -> Fields:
         """Take an object to read its members. Raises BadRequest if it is missing."""
-        return self._there(name, self.fields(name), dict)
+        opened = self.fields(name)
+        if opened is None:
+            raise self._absent(name, dict)
+        return opened
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
         """Take an object if its ``type``, if any, is among ``types``. Others belong to the dialect, and stay."""
@@ -188,21 +201,27 @@ class Fields:
         kind = value.get("type") if isinstance(value, dict) else None
         return None if isinstance(kind, str) and kind not in types else self.fields(name)
 
-    def each(self, name: str) -> Iterator[Fields]:
+    def each(self, name: str) -> list[Fields]:
         """Take the objects of a list."""
-        for number, value in enumerate(self.listed(name)):
-            if not isinstance(value, dict):
-                raise BadRequest(f"{self.at(name)}[{number}]", f"an object is needed, not {kind_of(value)}")
-            yield Fields(value, (*self._path_of(name), number), self.body, self._spell)
+        values = self._list(name)
+        if not values:
+            return []
+        opened, path = list[Fields](), self._path_of(name)
+        for value in values:
+            if type(value) is not dict:
+                raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"an object is needed, not {kind_of(value)}")
+            opened.append(Fields(value, (*path, len(opened)), self.body, self._spell))
+        return opened
 
-    def needed_each(self, name: str) -> Iterator[Fields]:
+    def needed_each(self, name: str) -> list[Fields]:
         """Take the objects of a list. Raises BadRequest if it is missing."""
-        self._there(name, self.peek(name), list)
+        if self._members.get(name) is None:
+            raise self._absent(name, list)
         return self.each(name)
 
     def text_or_each(self, name: str) -> str | list[Fields]:
         """Take a text, or the objects of a list, for content that may have both forms. ``""`` if it is missing."""
-        return list(self.each(name)) if isinstance(self.peek(name), list) else self.string(name) or ""
+        return self.each(name) if type(self._members.get(name)) is list else self.string(name) or ""
 
     def text_of(self, name: str) -> str:
         """Take the JSON text of a member."""
@@ -215,8 +234,9 @@ class Fields:
 
     def rest(self) -> dict[str, Any]:
         """Take all members that are left, in this object and in those that were opened with ``fields``."""
-        rest = {name: value for name, value in self._members.items() if value is not None}
-        self._members.clear()
+        rest, self._members = self._members, {}
+        if None in rest.values():
+            rest = {name: value for name, value in rest.items() if value is not None}
         for name, opened in self._opened.items():
             if left := opened.rest():
                 rest[name] = left
@@ -229,16 +249,8 @@ class Fields:
     def _path_of(self, name: str) -> tuple[str | int, ...]:
         return (*self.path, self._came_as.get(name, name))
 
-    def _there(self, name: str, value: T | None, kind: type) -> T:
-        if value is None:
-            raise BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
-        return value
-
-    def _typed(self, name: str, kind: type[T]) -> T | None:
-        value = self.take(name)
-        if value is None or type(value) is kind:
-            return value
-        raise self._wrong(name, value, kind)
+    def _absent(self, name: str, kind: type) -> BadRequest:
+        return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
 
     def _wrong(self, name: str, value: Any, kind: type) -> BadRequest:
         return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, not {kind_of(value)}")

@@ -9,8 +9,7 @@ from streamkit.dialects.mistral.errors import ERRORS
 from streamkit.dialects.mistral.http import HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
 from streamkit.dialects.mistral.quirks import QUIRKS
-from streamkit.dialects.mistral.request_in import MistralRequestReader
-from streamkit.dialects.mistral.request_out import capabilities, write
+from streamkit.dialects.mistral.requests import MistralRequestReader, capabilities, write
 from streamkit.dialects.mistral.response import MistralResponseWriter
 from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises

@@ -9,8 +9,7 @@ from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.quirks import QUIRKS
-from streamkit.dialects.ollama.request_in import OllamaRequestReader
-from streamkit.dialects.ollama.request_out import capabilities, write
+from streamkit.dialects.ollama.requests import OllamaRequestReader, capabilities, write
 from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import IMAGES, TOOLS, OllamaClient
 from streamkit.dialects.profiles import Prefill

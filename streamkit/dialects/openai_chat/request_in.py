@@ -32,9 +32,10 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import (
+    CONTENT,
+    TurnReader,
     content_of,
     function_tool,
     image_of,
@@ -43,7 +44,6 @@ from streamkit.dialects.bodies.request_reader import (
     server_tool,
     unknown_part,
 )
-from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_chat.images import IMAGES, read_images

@@ -37,37 +37,28 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies import openai_requests as openai
 from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.bodies.openai_passes import (
-    IDS,
-    USERS,
-    effort_alone,
-    named_file,
-    shared_members,
-    takes_marks,
-    write_form,
+from streamkit.dialects.lowering import (
+    ANYBODY,
+    Capabilities,
+    Lowering,
+    Place,
+    each_part,
+    model_for,
+    of_parts,
+    of_tools,
+    of_turns,
 )
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
-from streamkit.dialects.openai_chat.wire import (
-    AUDIO_FORMATS,
-    FORMATS,
-    OPTIONS,
-    SERVICE_TIERS,
-    VENDOR,
-    encrypted,
-    extra_content,
-    reasoning_detail,
-    tool_call,
-)
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
@@ -101,7 +92,7 @@ def has_form(media: Media, to: Lowering) -> bool:
             linked = media.url is not None and (to.own or media.url.startswith(("data:", "http:", "https:")))
             return media.data is not None or linked
         case "audio":
-            known = media.media_type in AUDIO_FORMATS or (to.own and media.media_type is not None)
+            known = media.media_type in wire.AUDIO_FORMATS or (to.own and media.media_type is not None)
             return media.data is not None and known
         case "file":
             return media.data is not None or (media.file_id is not None and to.source in RELATIVES)
@@ -115,25 +106,23 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
         return None
     if media.kind != "file" or media.data is None:
         return media
-    return named_file(evolve(media, media_type=media_type_of(media)), to)
+    return openai.named_file(evolve(media, media_type=media_type_of(media)), to)
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Media as they came; of the assistant's only those that a model made behind this dialect."""
     native = media.native
-    if native is not None and native.vendor == VENDOR if place == "assistant" else native or has_form(media, to):
+    if native is not None and native.vendor == wire.VENDOR if place == "assistant" else native or has_form(media, to):
         return media
     to.lose("media", media.kind)
     return None
 
 
-def media_behind_results(request: Request, to: Lowering) -> None:
+@of_turns
+def media_behind_results(turn: Turn, to: Lowering) -> Turn:
     """Media of results as the user's, in front of what the user says: a ``tool`` message is text."""
-    if not (as_it_came(to)):
-        request.turns = [_media_behind(turn, to) for turn in request.turns]
-
-
-def _media_behind(turn: Turn, to: Lowering) -> Turn:
+    if ToolResult not in map(type, turn.parts) or as_it_came(to):
+        return turn
     parts, moved = list[Part](), list[Part]()
     for part in turn.parts:
         found = part.parts if isinstance(part, ToolResult) else ()
@@ -186,20 +175,16 @@ def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
 
-def tools_unmarked(request: Request, to: Lowering) -> None:
+@of_tools
+def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
     """Tools without marks, which have no place there."""
-    for tool in request.tools:
-        if tool.cache is not None:
-            to.lose("cache_mark", tool.name)
-    request.tools = [evolve(tool, cache=None) if tool.cache else tool for tool in request.tools]
+    if tool.cache is None:
+        return tool
+    to.lose("cache_mark", tool.name)
+    return evolve(tool, cache=None)
 
 
-def parts_in_words(request: Request, to: Lowering) -> None:
-    """Parts with their marks as members, and results without the tool's name, but those that came with one."""
-    each_part(request, to, _mark_in_words, _nameless)
-
-
-def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
+def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     """A part with its mark as a member, in the provider's words."""
     if (
         not isinstance(part, Text | Media | ToolCall | ToolResult)
@@ -214,18 +199,18 @@ def _mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     return evolve(part, cache=None, extras={**mark, **(part.extras or {})} if words else part.extras)
 
 
-def _nameless(part: Part, _place: Place, to: Lowering) -> Part:
-    as_read = to.own and isinstance(part, ToolResult) and part.place
-    return evolve(part, name=None) if isinstance(part, ToolResult) and part.name is not None and not as_read else part
+def nameless(part: Part, _place: Place, to: Lowering) -> Part:
+    """A result without the tool's name, but one that came with it."""
+    if not isinstance(part, ToolResult) or part.name is None or (to.own and part.place):
+        return part
+    return evolve(part, name=None)
 
 
-def reasoning_placed(request: Request, to: Lowering) -> None:
-    """Reasoning in the field of its message that takes it back, and signatures that their vendors get back."""
-    request.turns = [_placed(turn, to) if turn.role == "assistant" else turn for turn in request.turns]
-
-
-def _placed(turn: Turn, to: Lowering) -> Turn:
-    """A turn of the assistant with the field of its reasoning, and without what that field does not carry."""
+@of_turns
+def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
+    """Reasoning in the field of its message that takes it back, and without what that field does not carry."""
+    if turn.role != "assistant":
+        return turn
     provider = provider_of(to.target.provider)
     visible = [part for part in turn.parts if isinstance(part, Reasoning)]
     field = provider.reasoning_history
@@ -283,29 +268,12 @@ def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowerin
 
 def _is_known(opaque: Opaque, to: Lowering) -> bool:
     """Whether OpenRouter knows the vendor who can read this."""
-    return to.own or opaque.vendor in FORMATS
+    return to.own or opaque.vendor in wire.FORMATS
 
 
 def _goes_back(signature: Opaque, to: Lowering) -> bool:
     """Whether ``extra_content`` takes a signature."""
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
-
-
-def calls_vouched(request: Request, to: Lowering) -> None:
-    """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-    if provider_of(to.target.provider).signatures != "google" or not to.takes.model.signatures:
-        return
-    request.turns = [_vouched(turn, to) for turn in request.turns]
-
-
-def _vouched(turn: Turn, to: Lowering) -> Turn:
-    place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
-    call = None if place is None else turn.parts[place]
-    if place is None or not isinstance(call, ToolCall) or call.signature is not None:
-        return turn
-    to.report.repair("signature_excused")
-    excused = evolve(call, signature=Opaque("google", NO_SIGNATURE))
-    return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])
 
 
 def answers_said(request: Request, to: Lowering) -> None:
@@ -354,7 +322,7 @@ def options_in_fields(request: Request, to: Lowering) -> None:
         bound = options.native_max_tokens or bound
         field = (thinking and thinking.native) or field
     if thinking is not None and field == "reasoning_effort":
-        thinking = Thinking(effort_alone(thinking, to, "budget_tokens", "summary"), native=field)
+        thinking = Thinking(openai.effort_alone(thinking, to, "budget_tokens", "summary"), native=field)
     elif thinking is not None:
         thinking = _in_object(thinking, field, to)
     options.native_max_tokens = bound
@@ -375,11 +343,11 @@ def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:
 
 FOREIGN: Final = Capabilities(
     dialect="openai-chat",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Chat",
-    ids=IDS,
+    ids=openai.IDS,
     names=TOOLS.names,
-    users=USERS,
+    users=openai.USERS,
     text_files=False,
     turn_names=True,
     result_errors=False,
@@ -396,10 +364,10 @@ FOREIGN: Final = Capabilities(
     can_search=_can_search,
     search=search,
     needs_properties=True,
-    options=frozenset({*OPTIONS, "max_tokens", "thinking", "output"}),
-    service_tiers=SERVICE_TIERS,
+    options=frozenset({*wire.OPTIONS, "max_tokens", "thinking", "output"}),
+    service_tiers=wire.SERVICE_TIERS,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(parts_in_words, calls_vouched, answers_said),
+    said=(of_parts(mark_in_words, nameless), answers_said),
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
@@ -414,7 +382,7 @@ OWN: Final = evolve(
     options=FOREIGN.options | {"top_k"},
     service_tiers=None,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed),
-    said=(parts_in_words,),
+    said=(of_parts(mark_in_words, nameless),),
 )
 
 
@@ -427,7 +395,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     if own:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
-    most_marks = MOST_MARKS if words == "anthropic" or takes_marks(model, related=source in RELATIVES) else 0
+    most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
     related = provider is not None and words == "openai" and source in RELATIVES
     return evolve(
         FOREIGN,
@@ -436,9 +404,10 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         same_marks=same_marks,
         most_marks=most_marks if words else None,
         custom_tools=words == "openai",
+        excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
         most_stops=4 if chat.name in FOUR_STOPS else None,
-        request_extras=partial(shared_members, verbosity_in_text=False) if related else None,
+        request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )
 
 
@@ -448,7 +417,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     messages = Messages(report, one_text=provider_of(target.provider).text_only)
-    return write_body(request, messages, OPTIONS)
+    return write_body(request, messages, wire.OPTIONS)
 
 
 def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -> dict[str, Any]:
@@ -466,7 +435,7 @@ def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -
     if thinking is not None:
         body |= _thinking(thinking)
     body |= without_none(
-        response_format=write_form(options.output, nested=True),
+        response_format=openai.write_form(options.output, nested=True),
         stream=request.stream,
         top_k=options.top_k,
         stream_options=None if request.stream_usage is None else {"include_usage": request.stream_usage},
@@ -589,7 +558,7 @@ class Messages:
                 return {"type": "image_url", "image_url": without_none(url=url, detail=media.detail)}
             case "audio":
                 kind = media.media_type or ""
-                form = AUDIO_FORMATS.get(kind) or kind.removeprefix("audio/")
+                form = wire.AUDIO_FORMATS.get(kind) or kind.removeprefix("audio/")
                 return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
         bare = media.data is None or media.media_type is None
         data = media.data if bare else data_uri(media)
@@ -634,7 +603,7 @@ class Messages:
             text = message["content"]
             message["content"] = [*parts, *([{"type": "text", "text": text}] if isinstance(text, str) else text or [])]
         signed = [part.signature for part in content if isinstance(part, Text) and part.signature is not None]
-        message |= reasoning | without_none(extra_content=extra_content(signed[-1]) if signed else None)
+        message |= reasoning | without_none(extra_content=wire.extra_content(signed[-1]) if signed else None)
         return named(message | without_none(tool_calls=written or None), turn)
 
     def _aside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
@@ -693,7 +662,7 @@ def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, A
     """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
     details = list[dict[str, Any]]()
     for part in parts:
-        detail = dict(part.raw) if isinstance(part, Aside) else reasoning_detail(part)
+        detail = dict(part.raw) if isinstance(part, Aside) else wire.reasoning_detail(part)
         if isinstance(part, Aside) or detail:
             detail.update({} if isinstance(part, Aside) else part.extras or {})
             detail.setdefault("index", len(details))
@@ -703,9 +672,9 @@ def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, A
 
 def write_call(call: ToolCall, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """One call. Its signature is in it, or among the ``details`` of the message's reasoning if it has any."""
-    written, signature = tool_call(call, call.id, call.name), call.signature
+    written, signature = wire.tool_call(call, call.id, call.name), call.signature
     if signature is not None and details is not None:
-        details.append({**encrypted(signature), "id": call.id, "index": len(details)})
+        details.append({**wire.encrypted(signature), "id": call.id, "index": len(details)})
     elif signature is not None:
-        written["extra_content"] = extra_content(signature)
+        written["extra_content"] = wire.extra_content(signature)
     return add_missing(written, call.extras)

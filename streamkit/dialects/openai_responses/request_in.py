@@ -41,23 +41,12 @@ from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import objects_in
+from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import is_made
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
-from streamkit.dialects.openai_responses.wire import (
-    CALL_INPUTS,
-    ITEM,
-    LOGPROBS,
-    MANAGEMENT,
-    OPAQUE_VENDOR,
-    OPTIONS,
-    OUTPUTS,
-    THRESHOLD,
-    TRIGGER,
-    VENDOR,
-)
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
 from streamkit.dialects.vocabulary.openai import (
@@ -76,7 +65,7 @@ from streamkit.text.quoting import quoted
 
 #: Items that are the program's, beside messages.
 PROGRAMS: Final = frozenset(
-    {"additional_tools", "configuration_update", TRIGGER, *(ANSWERS.keys() - LOADING), *OUTPUTS.values()}
+    {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
 #: Items that stand for what was said before, and that only the vendor can read.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
@@ -136,20 +125,20 @@ class ResponsesRequestReader(RequestReader):
     def options(self, fields: Fields) -> Options:
         options = read_options(
             fields,
-            {**OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},
+            {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},
             thinking=self._thinking(fields),
             compaction=self._compaction(fields),
             output=self._format(fields),
         )
         include = fields.strings("include")
-        if LOGPROBS in include:
+        if wire.LOGPROBS in include:
             options.logprobs = True
-        fields.replace("include", [name for name in include if name != LOGPROBS] or None)
+        fields.replace("include", [name for name in include if name != wire.LOGPROBS] or None)
         return options
 
     def _compaction(self, fields: Fields) -> Compaction | None:
         """What the trigger at the end of the input, and ``context_management``, ask for. Entries of other kinds stay there."""
-        entries = fields.peek(MANAGEMENT)
+        entries = fields.peek(wire.MANAGEMENT)
         entry = next(filter(_compacts, entries), None) if isinstance(entries, list) else None
         if self.trigger is None and entry is None:
             return None
@@ -157,9 +146,11 @@ class ResponsesRequestReader(RequestReader):
         if entry is None:
             return Compaction(now=True, native=native)
         rest = [other for other in entries if other is not entry]
-        rest += [{**entry, THRESHOLD: None}] if entry.keys() - {"type", THRESHOLD} else []
-        fields.replace(MANAGEMENT, rest or None)
-        return Compaction(self.trigger is not None, entry.get(THRESHOLD), native={**native, MANAGEMENT: entries})
+        rest += [{**entry, wire.THRESHOLD: None}] if entry.keys() - {"type", wire.THRESHOLD} else []
+        fields.replace(wire.MANAGEMENT, rest or None)
+        return Compaction(
+            self.trigger is not None, entry.get(wire.THRESHOLD), native={**native, wire.MANAGEMENT: entries}
+        )
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         reasoning = fields.fields("reasoning")
@@ -233,7 +224,7 @@ class ResponsesRequestReader(RequestReader):
             return
         self._answered = answered(fields.peek("input"))
         items = list(fields.each("input"))
-        if items and items[-1].peek("type") == TRIGGER:  # elsewhere the server refuses it
+        if items and items[-1].peek("type") == wire.TRIGGER:  # elsewhere the server refuses it
             self.trigger = items.pop().rest()
         for item in items:
             self._item(item)
@@ -265,7 +256,7 @@ class ResponsesRequestReader(RequestReader):
                 self._programs().append(result)
             case _:
                 if kind in COMPACTIONS:
-                    self.unreadable.append((item.place, INSTEAD, VENDOR))
+                    self.unreadable.append((item.place, INSTEAD, wire.VENDOR))
                 if kind == "item_reference":
                     self.stored = True
                     self.references.append((item.place, f"send the item itself, and store: false ({SETTINGS})"))
@@ -312,8 +303,8 @@ class ResponsesRequestReader(RequestReader):
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         users = kind in PROGRAMS
-        vendor = MADE if is_made(raw) else VENDOR
-        aside = Aside(vendor, aside_kind(kind, raw), f"{ITEM}{kind}", raw)
+        vendor = MADE if is_made(raw) else wire.VENDOR
+        aside = Aside(vendor, aside_kind(kind, raw), f"{wire.ITEM}{kind}", raw)
         image = read_image(raw, aside)
         what = aside if image is None else part_of(image)
         if users and self.turns and self.turns[-1].role == "user":
@@ -344,7 +335,7 @@ class ResponsesRequestReader(RequestReader):
             self._sealed(sealed.kind, sealed.opaque, parts)
             return
         last = next((part for part in reversed(parts) if part.text), None)
-        opaque = Opaque(OPAQUE_VENDOR, blob) if blob else None
+        opaque = Opaque(wire.OPAQUE_VENDOR, blob) if blob else None
         if opaque is not None and last is None:
             self._assistants().append(RedactedReasoning(opaque, _with_item(None, of_item, first=True)))
             return
@@ -372,7 +363,7 @@ class ResponsesRequestReader(RequestReader):
     def _call(self, item: Fields, kind: str) -> None:
         parts = self._assistants()
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
-        call = ToolCall(self._said_calls, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
+        call = ToolCall(self._said_calls, call_id, name, item.string(wire.CALL_INPUTS[kind]) or "", place=item.place)
         if namespace is not None:
             call.qualified = QualifiedName(namespace, name)
             call.name = self.names.flat(call.qualified)
@@ -395,7 +386,7 @@ class ResponsesRequestReader(RequestReader):
 
     def _result(self, item: Fields, kind: str) -> None:
         result = ToolResult(item.string("call_id") or "", name=item.string("name"), place=item.place)
-        result.kind = "custom" if kind == OUTPUTS["custom"] else "function"
+        result.kind = "custom" if kind == wire.OUTPUTS["custom"] else "function"
         result.parts = only_of_tools(self.content(item, "output"), item, "output")
         result.extras = members(item)
         self._programs().append(result)
@@ -423,14 +414,14 @@ class ResponsesRequestReader(RequestReader):
             case "input_audio":
                 return [finished_media(read_audio(part), part)]
             case kind:
-                return [unknown_part(VENDOR, kind, part)]
+                return [unknown_part(wire.VENDOR, kind, part)]
 
     def _output_text(self, part: Fields) -> list[Part]:
         self._labels = label = self._labels + 1
         text = part.needed("text")
-        beside = [Aside(VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
+        beside = [Aside(wire.VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
         if logprobs := part.listed("logprobs"):
-            beside.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=label))
+            beside.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=label))
         return [Text(text, block=label, extras=part.rest() or None), *beside]
 
 
@@ -438,7 +429,7 @@ def _compacts(entry: Any) -> bool:
     """Whether an entry of ``context_management`` asks for compaction in words that are known."""
     if not isinstance(entry, dict) or entry.get("type") != COMPACTION:
         return False
-    return entry.get(THRESHOLD) is None or type(entry[THRESHOLD]) is int
+    return entry.get(wire.THRESHOLD) is None or type(entry[wire.THRESHOLD]) is int
 
 
 def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:

@@ -45,33 +45,14 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies import openai_requests as openai
 from streamkit.dialects.bodies.claude_requests import MOST_MARKS
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.bodies.openai_passes import (
-    IDS,
-    USERS,
-    effort_alone,
-    named_file,
-    shared_members,
-    takes_marks,
-    write_form,
-)
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
+from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
-from streamkit.dialects.openai_responses.wire import (
-    CONTENT,
-    LEAST_TOKENS,
-    LOGPROBS,
-    MANAGEMENT,
-    OPAQUE_VENDOR,
-    OPTIONS,
-    OUTPUTS,
-    SERVICE_TIERS,
-    TRIGGER,
-    VENDOR,
-)
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.dialects.vocabulary.models import UNKNOWN
@@ -99,7 +80,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
         to.lose("media", media.kind)
     elif media.kind == "file" and not to.own:
         kind = None if media.data is None else media_type_of(media)
-        fit = evolve(fit, media_type=kind, name=named_file(media, to).name, detail=to.closeness(media.detail))
+        fit = evolve(fit, media_type=kind, name=openai.named_file(media, to).name, detail=to.closeness(media.detail))
     return fit
 
 
@@ -109,7 +90,7 @@ def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
     Of the dialect's own clients also a sound, and what the assistant made, which is an item.
     """
     if place == "assistant":
-        return media if to.own and media.native is not None and media.native.vendor == VENDOR else None
+        return media if to.own and media.native is not None and media.native.vendor == wire.VENDOR else None
     if media.kind == "audio" and to.own:
         return None if media.data is None else media
     fit = media
@@ -132,12 +113,9 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     return {}, extras
 
 
-def parts_placed(request: Request, to: Lowering) -> None:
+@of_parts
+def placed(part: Part, place: Place, to: Lowering) -> Part:
     """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
-    each_part(request, to, _placed)
-
-
-def _placed(part: Part, place: Place, to: Lowering) -> Part:
     match part:
         case Refusal() if place != "assistant":
             to.lose("refusal_as_text")
@@ -177,7 +155,7 @@ def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
             said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
             return to.own and (said or of_item(run[0]) is not None)
         case Reasoning(signature=Opaque(vendor=vendor)):
-            return vendor == OPAQUE_VENDOR
+            return vendor == wire.OPAQUE_VENDOR
         case Text(text="", signature=signature):  # one that is signed was there for the signature alone
             return to.own and signature is None
     return True
@@ -199,7 +177,7 @@ def messages_kept(request: Request, to: Lowering) -> None:
 
     def is_lost(part: Part) -> bool:
         if isinstance(part, Aside):
-            return not to.own or part.vendor != VENDOR
+            return not to.own or part.vendor != wire.VENDOR
         return isinstance(part, Media) and _taken(part, "user", to) is None
 
     turns = []
@@ -252,12 +230,9 @@ def _is_item_of_reasoning(part: Part) -> bool:
     return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
 
 
-def tools_said(request: Request, to: Lowering) -> None:
+@of_tools
+def tools_said(tool: Tool, to: Lowering) -> Tool:
     """Tools in the form of this dialect alone: functions with a schema, and whether it is strict."""
-    request.tools = [_tool_said(tool, to) for tool in request.tools]
-
-
-def _tool_said(tool: Tool, to: Lowering) -> Tool:
     if tool.kind == "server":
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
@@ -282,7 +257,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
     thinking = request.options.thinking
     if thinking is None:
         return
-    said = Thinking(effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
+    said = Thinking(openai.effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
     request.options.thinking = said
 
 
@@ -301,28 +276,28 @@ def compaction_fits(request: Request, to: Lowering) -> None:
 def bound_fits(request: Request, to: Lowering) -> None:
     """A bound on the answer that is not below the server's least."""
     bound = request.options.max_tokens
-    if bound is None or not 0 < bound < LEAST_TOKENS:
+    if bound is None or not 0 < bound < wire.LEAST_TOKENS:
         return
     to.lose("parameter", "max_tokens")
-    request.options.max_tokens = LEAST_TOKENS
+    request.options.max_tokens = wire.LEAST_TOKENS
 
 
 def input_and_sources(request: Request, to: Lowering) -> None:
     """An input even where it is empty, and the pages that a search found."""
-    include = [LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
+    include = [wire.LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
     extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
     request.extras = extras
 
 
 FOREIGN: Final = Capabilities(
     dialect="openai-responses",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Responses",
-    ids=IDS,
+    ids=openai.IDS,
     names=TOOLS.names,
-    users=USERS,
+    users=openai.USERS,
     result_errors=False,
-    signs_reasoning=OPAQUE_VENDOR,
+    signs_reasoning=wire.OPAQUE_VENDOR,
     opaque_vendors=frozenset({OPENAIS}),
     unsigned_reasoning=True,  # of an item that is encrypted: see ``answers_said``
     refusals=True,
@@ -337,9 +312,9 @@ FOREIGN: Final = Capabilities(
     search=search,
     choice_extras="tool_choice",
     needs_properties=True,
-    options=frozenset({*OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
-    service_tiers=SERVICE_TIERS,
-    first=(instructions_found, with_items_again, parts_placed, answers_said, messages_kept, compaction_fits),
+    options=frozenset({*wire.OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
+    service_tiers=wire.SERVICE_TIERS,
+    first=(instructions_found, with_items_again, placed, answers_said, messages_kept, compaction_fits),
     arranged=(reasoning_followed, tools_said),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
@@ -349,7 +324,7 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     service_tiers=None,
-    first=(parts_placed, answers_said, messages_kept, compaction_fits),
+    first=(placed, answers_said, messages_kept, compaction_fits),
     arranged=(),
     last=(thinking_fits,),
 )
@@ -361,11 +336,11 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         return OWN
     model = model_for(name, provider, UNKNOWN, None)
     takes = evolve(
-        FOREIGN, model=model, most_marks=MOST_MARKS if takes_marks(model, related=source in RELATIVES) else 0
+        FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=source in RELATIVES) else 0
     )
     if source not in RELATIVES:
         return takes
-    return evolve(takes, part_extras=same_extras, request_extras=partial(shared_members, verbosity_in_text=True))
+    return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -379,10 +354,10 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
     for turn in request.turns[instructions is not None :]:
         items += _answer(turn, report) if turn.role == "assistant" else _messages(turn, report)
     if compaction is not None and compaction.now:
-        items.append((compaction.native or {}).get("input") or {"type": TRIGGER})
+        items.append((compaction.native or {}).get("input") or {"type": wire.TRIGGER})
     extras = dict(request.extras)
     include = list(extras.pop("include", ()))
-    include += [LOGPROBS] if options.logprobs and LOGPROBS not in include else []
+    include += [wire.LOGPROBS] if options.logprobs and wire.LOGPROBS not in include else []
     body = without_none(
         model=request.model,
         instructions=instructions,
@@ -391,12 +366,12 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         **_choice(request.tool_choice, request.tools),
         max_output_tokens=options.max_tokens,
         reasoning=_reasoning(options.thinking),
-        text=without_none(format=write_form(options.output, nested=False)) or None,
+        text=without_none(format=openai.write_form(options.output, nested=False)) or None,
         service_tier=options.service_tier,
         stream=request.stream,
     )
     body |= {} if compaction is None else _management(compaction)
-    body |= without_none(**{name: getattr(options, ours) for ours, name in OPTIONS.items()})
+    body |= members_of(options, wire.OPTIONS)
     return add_missing(body, extras | without_none(include=include or None))
 
 
@@ -410,10 +385,10 @@ def _reasoning(thinking: Thinking | None) -> dict[str, Any] | None:
 def _management(compaction: Compaction) -> dict[str, Any]:
     """The member that asks for compaction where the conversation is long."""
     if compaction.native is not None:
-        return {name: value for name, value in compaction.native.items() if name == MANAGEMENT}
+        return {name: value for name, value in compaction.native.items() if name == wire.MANAGEMENT}
     if compaction.now and compaction.threshold is None:
         return {}
-    return {MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
+    return {wire.MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------
@@ -510,7 +485,7 @@ def _messages(turn: Turn, report: StreamReport) -> list[Item]:
 
 
 def _is_content(part: Part) -> bool:
-    return not isinstance(part, ToolResult) and not (isinstance(part, Aside) and not part.type.startswith(CONTENT))
+    return not isinstance(part, ToolResult) and not (isinstance(part, Aside) and not part.type.startswith(wire.CONTENT))
 
 
 def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
@@ -522,7 +497,7 @@ def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
 def _result(result: ToolResult) -> Item:
     if result.item is not None:
         return dict(result.item)
-    item = {"type": OUTPUTS[result.kind], "call_id": result.call_id, "output": _contents(result.parts)}
+    item = {"type": wire.OUTPUTS[result.kind], "call_id": result.call_id, "output": _contents(result.parts)}
     return add_missing(item | without_none(name=result.name), result.extras)
 
 

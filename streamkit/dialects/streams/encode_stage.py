@@ -120,8 +120,8 @@ async def _drive(
             raise chain.fault
     except StreamError as error:  # the input is wrong: written to the client in its dialect, and to the report
         output = _failed(chain, encoder, error)
-        if report.clean and encoder.ended:  # the stream was complete before the error
-            report.repair("fault_after_end")
+        if encoder.ended:
+            report.interrupted(error)
         else:
             report.failed(error)
         if output:

@@ -8,7 +8,7 @@ Source: observe.md O33, F52 to F55.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, get_args
 
@@ -37,12 +37,13 @@ from streamkit.lab.doctor.findings import (
     shown,
 )
 from streamkit.lab.doctor.probes import Probe
-from streamkit.lab.recording import Read, Recording
+from streamkit.lab.recording import Recording
 from streamkit.lint import Check
 from streamkit.policy import TOLERANT, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import Status, StreamReport, describe
+from streamkit.testing.drive import source_of
 from streamkit.translation.bodies import decode_response
 
 #: From best to worst: one answer that is broken outweighs all that would be repaired.
@@ -151,7 +152,7 @@ async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str)
     response: Response | None = None
     try:
         if content_type_of(exchange) == named.media_type:
-            response = await collect(_bodies(exchange.recording.reads), dialect, report=report)
+            response = await collect(source_of([exchange.recording.body]), dialect, report=report)
             report.repair("stream_for_body")
         else:
             response = decode_response(exchange.recording.body, dialect, report=report)
@@ -205,7 +206,7 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
             "name the dialect that the server speaks",
         )
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
-    response = await collect(_bodies(recording.reads), dialect)
+    response = await collect(source_of([recording.body]), dialect)
     findings += of_end(exchange, whole=response.clean)
     if response.error is not None:  # which may be well said, so that no rule is broken
         status = Status.FAILED
@@ -238,13 +239,8 @@ async def _in_text(probe: Probe, recording: Recording, dialect: str) -> list[str
     """The kinds of repair of a reader that looks for thinking and calls in the text, which others take for what was said."""
     options = ReadOptions(policy=_LOOKING, tools=probe.request.tools or None)
     report = StreamReport()
-    await collect(_bodies(recording.reads), dialect, options, report=report)
+    await collect(source_of([recording.body]), dialect, options, report=report)
     return [kind for kind in IN_TEXT if report.repairs[kind]]
-
-
-async def _bodies(reads: Sequence[Read]) -> AsyncIterator[bytes]:
-    for read in reads:
-        yield read.data
 
 
 # -- the verdict ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from attrs import fields, has
 
 from streamkit.dialects import client_named, source_named
 from streamkit.lab.inspector.captures import Capture, Captures, Step
-from streamkit.lab.inspector.reading import Found, Reading
+from streamkit.observer import Observer, Seen
 from streamkit.report import LOSSES, REPAIRS, describe
 from streamkit.text.quoting import shortened
 from streamkit.web.source import Beginning
@@ -78,7 +78,7 @@ class Playback:
         self._capture = capture
         self._next = 0  # of the steps
         self._attempt = -1
-        self._reading: Reading | None = None
+        self._observer: Observer | None = None
         self._read = self._written = 0  # bytes, the former of this attempt
         self._ended = False
 
@@ -112,33 +112,33 @@ class Playback:
         if client is not None and not self._capture.encodes:
             passes = client_named(client)[0] is source_named(attempt.dialect)[0]
             client = None if passes else client  # what passes byte for byte loses nothing
-        self._reading, self._read = Reading(attempt.dialect, attempt.options, client, whole=attempt.whole), 0
+        self._observer, self._read = Observer(attempt.dialect, attempt.options, client=client, whole=attempt.whole), 0
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
 
     def _came(self, step: Step) -> Iterator[dict[str, Any]]:
-        found = Found() if self._reading is None else self._reading.feed(step.data)
+        found: list[Seen] = []
+        if self._observer is not None and self._observer.fault is None:
+            found = _up_to_fault(self._observer.feed(step.data))
         yield {
             "type": "read",
             "at": round(step.at, 5),
             "attempt": self._attempt,
             "offset": self._read,
             **self._shown_bytes(step.data),
-            "alive": not found.events and not Beginning().feed(step.data),
+            "alive": not any(seen.events for seen in found) and not Beginning().feed(step.data),
             **self._found(found),
         }
         self._read += len(step.data)
-        if found.encoded and self._capture.encodes:
-            yield self._write(step.at, found.encoded)
+        yield from self._written_of(found, step.at)
 
     def _finish(self, at: float) -> Iterator[dict[str, Any]]:
         """The end of what an upstream said, if it said anything; of what was not kept of it nothing is told."""
-        if self._reading is None or not self._read:
+        if self._observer is None or not self._read:
             return
-        reading, self._reading = self._reading, None
-        is_whole = not self._capture.left_out
-        found = reading.finish() if is_whole else Found()
-        report = reading.report
+        observer, self._observer = self._observer, None
+        is_whole, report = not self._capture.left_out, observer.report
+        found = _up_to_fault(observer.finish()) if is_whole and observer.fault is None else []
         yield {
             "type": "end",
             "at": round(at, 5),
@@ -148,8 +148,13 @@ class Playback:
             "error": None if report.error is None else self._text(describe(report.error)),
             **self._found(found),
         }
-        if found.encoded and self._capture.encodes:
-            yield self._write(at, found.encoded)
+        yield from self._written_of(found, at)
+
+    def _written_of(self, found: list[Seen], at: float) -> Iterator[dict[str, Any]]:
+        """What was written of what was read, where nothing else wrote it."""
+        written = b"".join(seen.written for seen in found)
+        if written and self._capture.encodes:
+            yield self._write(at, written)
 
     def _write(self, at: float, data: bytes, kind: str = "write") -> dict[str, Any]:
         offset, self._written = self._written, self._written + len(data)
@@ -165,11 +170,15 @@ class Playback:
     def _text(self, text: str) -> str:
         return self._capture.hide(text[:TEXT_CHARS])
 
-    def _found(self, found: Found) -> dict[str, Any]:
+    def _found(self, found: list[Seen]) -> dict[str, Any]:
         return {
-            "events": [{"at": at, "type": type(event).__name__, **self._members(event)} for at, event in found.events],
-            "repairs": [_counted(REPAIRS, *each) for each in found.repairs],
-            "losses": [_counted(LOSSES, *each) for each in found.losses],
+            "events": [
+                {"at": seen.offset, "type": type(event).__name__, **self._members(event)}
+                for seen in found
+                for event in seen.events
+            ],
+            "repairs": [each for seen in found for each in _counted(REPAIRS, seen.offset, seen.repairs)],
+            "losses": [each for seen in found for each in _counted(LOSSES, seen.offset, seen.losses)],
         }
 
     def _members(self, value: Any) -> dict[str, Any]:
@@ -191,5 +200,11 @@ class Playback:
         return shortened(self._text(json.dumps(value, default=str, ensure_ascii=False)), VALUE_CHARS)
 
 
-def _counted(meanings: Mapping[str, str], offset: int, kind: str, times: int) -> dict[str, Any]:
-    return {"at": offset, "kind": kind, "times": times, "meaning": meanings[kind]}
+def _up_to_fault(found: list[Seen]) -> list[Seen]:
+    """Nothing after a fault is shown."""
+    return found[: next((number for number, seen in enumerate(found, 1) if seen.fault is not None), None)]
+
+
+def _counted(meanings: Mapping[str, str], offset: int, counts: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    for kind, times in counts.items():
+        yield {"at": offset, "kind": kind, "times": times, "meaning": meanings[kind]}

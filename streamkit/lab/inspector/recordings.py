@@ -11,8 +11,8 @@ from typing import Final
 from streamkit.dialects import source_named
 from streamkit.errors import SourceFailed
 from streamkit.lab.inspector.captures import Capture
-from streamkit.lab.inspector.reading import Reading
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.observer import Observer
 from streamkit.pipeline import close_each
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status, StreamReport
@@ -42,20 +42,20 @@ async def follow(
 
     The source is closed. Raises what it raises, unless the stream was whole before, and UsageError for an unknown name.
     """
-    reading = Reading(dialect, options, whole=whole)
+    observer = Observer(dialect, options, whole=whole)
     capture.attempt(upstream or capture.about.get("file", ""), dialect, options, whole=whole)
     chunks = source if capture.timed or whole else frames(source, dialect)
     try:
         try:
             async for chunk in chunks:
                 capture.read(chunk)
-                reading.feed(chunk)
+                observer.feed(chunk)
         except SourceFailed as error:
-            if not reading.report.terminated:
+            if not observer.report.terminated:
                 capture.end({"ending": ENDINGS[Status.FAILED], "error": str(error)})
                 raise
-        reading.finish()
-        capture.end({"ending": ENDINGS[reading.report.status]})
+        observer.finish()
+        capture.end({"ending": ENDINGS[observer.report.status]})
     finally:
         if capture.ended is None:
             capture.end({"ending": ENDINGS[Status.FAILED]})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from itertools import count, pairwise
+from itertools import count
 from typing import Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
@@ -27,8 +27,9 @@ from streamkit.errors import UsageError
 from streamkit.events import TextDelta
 from streamkit.lab.mock.answer import Answer
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.recipes import reading_machine
+from streamkit.observer import Observer
 from streamkit.report import STREAM_REPAIRS, StreamReport
+from streamkit.testing.cuts import cut_at
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.bodies import decode_response, encode_response
 
@@ -205,17 +206,15 @@ def _as_stream(answer: Answer) -> Answer:
     encoder = named.encoder(encoding, StreamReport())
     written = [encoder.feed([event]) for event in replay(whole)]
     body = b"".join([*written, encoder.finish()])
-    parser = named.parser(DEFAULT_LIMITS, StreamReport())
-    places = [frame.offset for frame in [*parser.feed(body), *parser.finish()]]
-    frames = tuple(body[begin:end] for begin, end in pairwise([*places, len(body)]))
-    return evolve(answer, frames=frames, content_type=named.media_type, streamed=True)
+    places = [frame.offset for frame in named.parser(DEFAULT_LIMITS, StreamReport()).feed(body)]
+    return evolve(answer, frames=tuple(cut_at(body, places[1:])), content_type=named.media_type, streamed=True)
 
 
 def _cut_in_text(answer: Answer) -> Answer:
     """The stream up to its first text, where the connection closes."""
-    reading = reading_machine(answer.dialect)
+    observer = Observer(answer.dialect)
     for number, frame in enumerate(answer.frames if answer.streamed else (), 1):
-        if any(isinstance(event, TextDelta) for event in reading.feed(frame)):
+        if any(isinstance(event, TextDelta) for seen in observer.feed(frame) for event in seen.events):
             return evolve(answer, frames=answer.frames[:number], end="cut")
     return answer
 
@@ -226,10 +225,10 @@ def _reset_behind_end(answer: Answer) -> Answer:
 
 
 def _read(answer: Answer) -> Response:
-    collector = Collector(answer.dialect, StreamReport())
-    reading = reading_machine(answer.dialect)
-    for events in reading.feed(answer.body), reading.finish():
-        collector.feed(events)
+    observer = Observer(answer.dialect)
+    collector = Collector(answer.dialect, observer.report)
+    for seen in *observer.feed(answer.body), *observer.finish():
+        collector.feed(seen.events)
     return collector.finish()
 
 

@@ -18,16 +18,12 @@ from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request, ToolCall, ToolResult
 from streamkit.conversation.messages import Turn as Message
-from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed, TextDelta, ToolCallFinished, ToolCallStarted
 from streamkit.http_errors import is_retryable
 from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.script import answers_in, first_said, text_of
 from streamkit.lab.mock.writing import Written
-from streamkit.machines import Chain
-from streamkit.recipes import reading_stages
-from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_response
+from streamkit.observer import Observer
 
 FaultKind: TypeAlias = Literal[
     "truncated_stream_accepted",
@@ -122,11 +118,10 @@ class ReadAnswer:
 
 def read_answer(answer: Answer) -> ReadAnswer | None:
     """What an answer says, by the machines that read any provider; None for a body that can't be read."""
-    report = StreamReport()
-    if not answer.streamed:
-        return _read_whole(answer, report)
-    reading = Chain(*(stage.make(report) for stage in reading_stages(answer.dialect)))
-    events = [*reading.feed(answer.body), *reading.finish()]
+    observer = Observer(answer.dialect, whole=not answer.streamed)
+    events = [event for seen in (*observer.feed(answer.body), *observer.finish()) for event in seen.events]
+    if not answer.streamed and observer.fault is not None:
+        return None
     ended = {event.id for event in events if isinstance(event, ToolCallFinished) and event.ended}
     return ReadAnswer(
         text="".join(event.text for event in events if isinstance(event, TextDelta)),
@@ -135,17 +130,8 @@ def read_answer(answer: Answer) -> ReadAnswer | None:
             for event in events
             if isinstance(event, ToolCallStarted)
         ),
-        whole=report.clean is True and reading.fault is None,
+        whole=observer.report.clean is True,
     )
-
-
-def _read_whole(answer: Answer, report: StreamReport) -> ReadAnswer | None:
-    try:
-        response = decode_response(answer.body, answer.dialect, report=report)
-    except StreamError:
-        return None
-    calls = tuple(ReadCall(call.id, call.name, call.ended, call.id_made) for call in response.tool_calls)
-    return ReadAnswer(text=response.text, calls=calls, whole=response.clean)
 
 
 @define(kw_only=True)

@@ -15,7 +15,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 from attrs import evolve, field, frozen
@@ -59,11 +58,10 @@ from streamkit.lab.mock.steps import (
     not_negative,
 )
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.machines import Chain
 from streamkit.report import StreamReport
+from streamkit.testing.cuts import cut_at
 from streamkit.text.identifiers import BASE62
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.check import JSONChecker
 from streamkit.translation.bodies import encode_response
 from streamkit.web.refusals import with_status
 
@@ -128,9 +126,7 @@ class Writer:
         self._headers = {} if surface is None or surface.chat is None else surface.chat.headers
         self._array = None if array is None else array.writer(DEFAULT_LIMITS)
         self._report = StreamReport()
-        self._reading = Chain(
-            ToolCallAccumulator(report=self._report, make_id=self.make_id), JSONChecker(report=self._report)
-        )
+        self._reading = ToolCallAccumulator(report=self._report, make_id=self.make_id, check=True)
         self._encoding = self._how_to_write()
         self._encoder = self._dialect.encoder(self._encoding, self._report)
         self._collector = Collector(self._dialect.name, self._report)
@@ -334,9 +330,7 @@ class Writer:
     def _put_stream(self, chunk: bytes) -> None:
         """Whole frames, as the encoder wrote them, one by one."""
         frames = self._dialect.parser(DEFAULT_LIMITS, StreamReport()).feed(chunk)
-        starts = [0, *(frame.offset for frame in frames[1:]), len(chunk)]
-        for start, end in pairwise(starts):
-            frame = chunk[start:end]
+        for frame in cut_at(chunk, [frame.offset for frame in frames[1:]]):
             self._put(frame if self._array is None else self._array.feed(frame))
 
     def _put(self, data: bytes) -> None:

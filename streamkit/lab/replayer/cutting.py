@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from streamkit.detect import Detector
+from streamkit.detect import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, UsageError
 from streamkit.lab.recording import Read, Recording
@@ -57,8 +57,9 @@ def cut_reads(recording: Recording, cut: Cut) -> list[Read]:
     body = recording.body
     ends = list(accumulate(len(read.data) for read in reads))
     if cut.kind == "events":
-        dialect = recording.dialect or _detected(body)
-        if dialect is None:
+        try:
+            dialect = recording.dialect or dialect_of(body)
+        except NotThisDialect:
             return reads
         places = _event_ends(body, dialect)
     else:
@@ -91,11 +92,3 @@ def _event_ends(body: bytes, dialect: str) -> list[int]:
         if parser.fault is not None:
             break
     return sorted(place for place in places if 0 < place < len(body) and body[place] not in b"\r\n")
-
-
-def _detected(body: bytes) -> str | None:
-    detector = Detector()
-    try:
-        return detector.feed(body) or detector.finish()
-    except NotThisDialect:
-        return None

@@ -1,19 +1,19 @@
 """From what one dialect says in a request to what another can say.
 
-A request is read into the neutral conversation and lowered for the dialect that it goes to: ``FOREIGN`` is what happens to it,
-pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What the
-servers take is data: ``Capabilities``, which each dialect has for a model and a provider. In one dialect only ``OWN`` runs,
-for what a server refuses from its own clients, too.
+A request is read into the neutral conversation and lowered for the dialect that it goes to: ``foreign`` is what happens to
+it, pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What
+the servers take is data: ``Capabilities``, which each dialect has for a model and a provider; passes that they do not need
+(``when``) are left out. In one dialect only ``own`` runs, for what a server refuses from its own clients, too.
 
 Source: dialects.md §7.3, §7.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 from attrs import fields
 
@@ -28,7 +28,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, TellsCapabilities, each_part_by_type
+from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Pass, TellsCapabilities, needed_by
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -36,140 +36,121 @@ from streamkit.translation.lowering import options, parts, tools, turns
 
 #: The members of a request and of its options, in the order in which these are made of them: the copy that is lowered.
 _members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
-Steps: TypeAlias = Mapping[type, Sequence[PartPass]]
-#: What is done to the parts of a request of another dialect, by their types, before empty texts are left out, and after.
-KNOWN: Final[Steps] = {
-    Text: (parts.signature,),
-    Refusal: (parts.refusal_as_text,),
-    Reasoning: (parts.signature,),
-    RedactedReasoning: (parts.signature,),
-    Media: (parts.media,),
-    ToolCall: (parts.signature,),
-    ToolResult: (parts.error_in_words,),
-    Aside: (parts.aside,),
-}
-WORDS: Final[Steps] = {
-    **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
-    **dict.fromkeys((Text, Media), (parts.extras, parts.cache_mark)),
-    ToolCall: (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words),
-    ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
-}
-#: The same of a request of the dialect itself: what its servers would refuse from its own clients, too.
-OWN_PARTS: Final[Steps] = {
-    **KNOWN,
-    ToolCall: (parts.signature, parts.arguments, parts.portable_words),
-    ToolResult: (parts.error_in_words, parts.portable_words),
-}
-
-
-def native_forms_lost(request: Request, to: Lowering) -> None:
-    """Leave out the forms that parts had in another dialect."""
-    each_part_by_type(request, to, dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
-
-
-def known_parts(request: Request, to: Lowering) -> None:
-    """Leave out parts that the dialect has not, and signatures that don't go back to their vendors."""
-    each_part_by_type(request, to, KNOWN)
-
-
-def known_words(request: Request, to: Lowering) -> None:
-    """Leave out of parts the members, marks, ids and names that the servers don't take."""
-    each_part_by_type(request, to, WORDS)
-
-
-def own_parts(request: Request, to: Lowering) -> None:
-    """Leave out of parts what the servers would refuse from the dialect's own clients, too."""
-    each_part_by_type(request, to, OWN_PARTS)
-
-
-def _slot(name: str) -> Pass:
-    """The pass that runs those that the dialect has of its own in this place."""
-    passes = attrgetter(name)
-    return lambda request, to: _all(passes(to.takes), request, to)
-
-
-first, said, arranged, last = map(_slot, ("first", "said", "arranged", "last"))
-OWN: Final[tuple[Pass, ...]] = (
-    options.one_choice,
-    options.marks_counted,
-    tools.only_callable_offered,
-    tools.no_strict_tools,
-    tools.no_custom_tools,
-    first,
-    tools.choice_narrowed,
-    turns.turns_counted,
-    own_parts,
-    turns.no_made_ids,
-    turns.no_blank_texts,
-    said,
-    turns.no_empty_turns,
-    turns.neighbours_joined,
-    turns.results_placed,
-    arranged,
-    tools.called_tools_defined,
-    options.options_with_place,
-    last,
+#: The forms that parts had in another dialect are left out.
+NATIVE_FORMS_LOST: Final = OfParts(dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
+#: Parts that the dialect has not, and signatures that don't go back to their vendors, are left out.
+KNOWN_PARTS: Final = OfParts(
+    {
+        **dict.fromkeys((Text, Reasoning, RedactedReasoning, ToolCall), (parts.signature,)),
+        Refusal: (parts.refusal_as_text,),
+        Media: (parts.media,),
+        ToolResult: (parts.error_in_words,),
+        Aside: (parts.aside,),
+    }
 )
-FOREIGN: Final[tuple[Pass, ...]] = (
-    tools.namespaces_lost,
-    tools.search_found,
-    # what is said
-    turns.readable,
-    turns.telling,
-    turns.no_silent_turns,
-    turns.answerable,
-    turns.continuable,
-    tools.choice_feasible,
-    options.options_fit,
-    options.form_or_tools,
-    options.marks_counted,
-    native_forms_lost,
-    first,
-    options.one_choice,
-    tools.only_callable_offered,
-    tools.no_strict_tools,
-    tools.choice_narrowed,
-    turns.turns_counted,
-    known_parts,
-    turns.no_blank_texts,
-    turns.no_extras,
-    turns.no_native_roles,
-    known_words,
-    said,
-    # in which order
-    turns.no_empty_answers,
-    turns.no_empty_turns,
-    turns.system_in_place,
-    turns.user_speaks,
-    turns.neighbours_joined,
-    turns.results_placed,
-    turns.user_speaks_first,
-    arranged,
-    # with which tools and options
-    tools.tools_fit,
-    tools.called_tools_defined,
-    tools.schemas_with_properties,
-    tools.no_choice_among_none,
-    options.options_with_place,
-    options.no_members_of_others,
-    last,
+#: Members, marks, ids and names of parts that the servers don't take are left out, or said otherwise.
+KNOWN_WORDS: Final = OfParts(
+    {
+        **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
+        **dict.fromkeys((Text, Media), (parts.extras, parts.cache_mark)),
+        ToolCall: (parts.extras, parts.arguments, parts.cache_mark, parts.portable_words),
+        ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
+    }
 )
+#: What of that the servers would refuse from the dialect's own clients, too.
+OWN_WORDS: Final = OfParts({ToolCall: (parts.arguments, parts.portable_words), ToolResult: (parts.portable_words,)})
+
+
+def own(takes: Capabilities) -> Sequence[Pass]:
+    """What happens to a request of the dialect itself."""
+    return (
+        options.one_choice,
+        options.marks_counted,
+        tools.only_callable_offered,
+        tools.no_strict_tools,
+        tools.no_custom_tools,
+        *takes.first,
+        tools.choice_narrowed,
+        turns.turns_counted,
+        KNOWN_PARTS,
+        OWN_WORDS,
+        turns.no_made_ids,
+        turns.no_blank_texts,
+        *takes.said,
+        turns.no_empty_turns,
+        turns.neighbours_joined,
+        turns.results_placed,
+        *takes.arranged,
+        tools.called_tools_defined,
+        options.options_with_place,
+        *takes.last,
+    )
+
+
+def foreign(takes: Capabilities) -> Sequence[Pass]:
+    """What happens to a request of another dialect."""
+    return (
+        tools.namespaces_lost,
+        tools.search_found,
+        # what is said
+        turns.readable,
+        turns.telling,
+        turns.no_silent_turns,
+        turns.answerable,
+        turns.continuable,
+        tools.choice_feasible,
+        options.options_fit,
+        options.form_or_tools,
+        options.marks_counted,
+        NATIVE_FORMS_LOST,
+        *takes.first,
+        options.one_choice,
+        tools.only_callable_offered,
+        tools.no_strict_tools,
+        tools.choice_narrowed,
+        turns.turns_counted,
+        turns.no_extras,
+        turns.no_native_roles,
+        KNOWN_PARTS,
+        turns.no_blank_texts,
+        KNOWN_WORDS,
+        *takes.said,
+        # in which order
+        turns.no_empty_answers,
+        turns.no_empty_turns,
+        turns.system_in_place,
+        turns.user_speaks,
+        turns.neighbours_joined,
+        turns.results_placed,
+        turns.user_speaks_first,
+        turns.calls_excused,
+        *takes.arranged,
+        # with which tools and options
+        tools.tools_fit,
+        tools.called_tools_defined,
+        tools.schemas_with_properties,
+        tools.no_choice_among_none,
+        options.options_with_place,
+        options.no_members_of_others,
+        *takes.last,
+    )
 
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """The request with nothing but what the dialect can say. Raises BadRequest for what it can't do without."""
-    to = Lowering(_capabilities(tell, request.dialect, request.model, target.provider), target, report, request.dialect)
+    takes, passes = _planned(tell, request.dialect, request.model, target.provider)
+    to = Lowering(takes, target, report, request.dialect)
     lowered = Request(*_members(request))
     lowered.options = Options(*_options(request.options))
-    _all(OWN if to.own else FOREIGN, lowered, to)
+    for each in passes:
+        each(lowered, to)
     return lowered
 
 
-def _all(passes: Sequence[Pass], request: Request, to: Lowering) -> None:
-    for each in passes:
-        each(request, to)
-
-
 @lru_cache(1024)
-def _capabilities(tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None) -> Capabilities:
-    return tell(source, model, provider)
+def _planned(
+    tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None
+) -> tuple[Capabilities, Sequence[Pass]]:
+    """What the servers take of such a request, and the passes that it needs."""
+    takes = tell(source, model, provider)
+    return takes, needed_by(takes, own(takes) if source == takes.dialect else foreign(takes))

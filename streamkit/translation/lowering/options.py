@@ -25,7 +25,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
 )
-from streamkit.dialects.lowering import Lowering
+from streamkit.dialects.lowering import Capabilities, Lowering, when
 from streamkit.dialects.members.values import has_value
 from streamkit.errors import BadRequest
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
@@ -93,11 +93,11 @@ def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | Non
     return evolve(output, name=to.rewrite(output.name, portable_name(output.name, PORTABLE_IDS), "name_rewritten"))
 
 
+@when(lambda takes: not _form_with_tools(takes))
 def form_or_tools(request: Request, to: Lowering) -> None:
     """Tools alone, or an answer in JSON alone, for a model that does not take both."""
-    output, choice, both = request.options.output, request.tool_choice, to.takes.form_with_tools
-    both = to.takes.model.form_with_tools if both is None else both
-    if output is None or output.kind == "text" or both:
+    output, choice = request.options.output, request.tool_choice
+    if output is None or output.kind == "text":
         return
     if choice is not None and choice.mode == "none":
         to.lose("tool_choice", "none")
@@ -110,11 +110,14 @@ def form_or_tools(request: Request, to: Lowering) -> None:
     request.options.output = None
 
 
+def _form_with_tools(takes: Capabilities) -> bool:
+    return takes.model.form_with_tools if takes.form_with_tools is None else takes.form_with_tools
+
+
+@when(lambda takes: takes.most_marks is not None)
 def marks_counted(request: Request, to: Lowering) -> None:
     """The latest marks on the prompt, as many as the server takes; each other mark is a loss."""
-    most = to.takes.most_marks
-    if most is None:
-        return
+    most = to.takes.most_marks or 0
     turns = sorted(request.turns, key=lambda turn: turn.role != "system")
     parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
     tools = [tool for tool in request.tools if tool.cache is not None]
@@ -146,10 +149,11 @@ def _unmarked(part: Part, dropped: set[int]) -> Part:
     return evolve(part, cache=None) if drops and isinstance(part, Text | Media | ToolCall) else part
 
 
+@when(lambda takes: "choices" not in takes.options)
 def one_choice(request: Request, to: Lowering) -> None:
     """Raises BadRequest where several choices are asked for, and the API gives one."""
     choices = request.options.choices
-    if "choices" not in to.takes.options and choices is not None and choices > 1:
+    if choices is not None and choices > 1:
         raise BadRequest("n", f"{to.takes.title} gives one choice, and {choices} are asked for")
 
 

@@ -191,7 +191,8 @@ def _as_text(value: str | bytes) -> str:
 
 def cache_mark(part: Part, _place: Place, to: Lowering) -> Part:
     """A mark where the dialect has one; its spans are not another vendor's, so each is a loss."""
-    return cast("Part", with_mark(part, to)) if isinstance(part, Text | Media | ToolCall | ToolResult) else part
+    made: Part = part if getattr(part, "cache", None) is None else with_mark(part, to)
+    return made
 
 
 def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:

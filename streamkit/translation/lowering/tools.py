@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import evolve, fields
 
 from streamkit.conversation.messages import Request, Tool, ToolCall, ToolChoice, WebSearch
-from streamkit.dialects.lowering import Lowering, chosen_of
+from streamkit.dialects.lowering import Lowering, chosen_of, has_part, of_tools, when
 from streamkit.errors import BadRequest
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
@@ -30,16 +30,21 @@ INPUT_SCHEMA: Final[Mapping[str, Any]] = {
 
 def namespaces_lost(request: Request, to: Lowering) -> None:
     """Count the groups of tools, which only Responses has."""
-    for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
-        to.lose("tool_namespace", name)
+    counted = set[str]()
+    for tool in request.tools:
+        if tool.namespace is not None and tool.namespace.name not in counted:
+            counted.add(tool.namespace.name)
+            to.lose("tool_namespace", tool.namespace.name)
 
 
+@when(lambda takes: takes.can_search)
 def search_found(request: Request, to: Lowering) -> None:
     """Find the search of the web that this dialect's provider can run, too."""
     can_search = to.takes.can_search
-    if can_search is not None:
-        searches = [tool for tool in request.tools if tool.search is not None and not tool.search.stored_only]
-        to.search = searches[0] if searches and can_search(request) else None
+    for tool in request.tools:
+        if can_search and tool.search is not None and not tool.search.stored_only:
+            to.search = tool if can_search(request) else None
+            return
 
 
 def defines(tool: Tool, to: Lowering) -> bool:
@@ -78,6 +83,7 @@ def choice_feasible(request: Request, to: Lowering) -> None:
     request.tool_choice = choice
 
 
+@when(lambda takes: not takes.some_tools)
 def choice_narrowed(request: Request, to: Lowering) -> None:
     """A choice of some of the tools as one among those alone, for a dialect that can name one tool or none.
 
@@ -85,7 +91,7 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
     """
     choice = request.tool_choice
     named = choice is not None and choice.mode == "required" and len(choice.names) == 1
-    if to.takes.some_tools or choice is None or not choice.names or named or choice.mode == "none":
+    if choice is None or not choice.names or named or choice.mode == "none":
         return
     if not to.target.emulate:
         raise BadRequest("tool_choice", f"{to.takes.title} can't be told to choose among some of the tools only")
@@ -94,13 +100,14 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
     request.tool_choice = evolve(choice, names=())
 
 
+@when(lambda takes: takes.offered_to)
 def only_callable_offered(request: Request, to: Lowering) -> None:
     """Only the tools that may be called, and no choice, for a dialect where nothing else says which.
 
     Raises BadRequest where a tool must be called, if the target does not imitate it.
     """
     choice, asked = request.tool_choice, to.takes.offered_to
-    if choice is None or not asked:
+    if choice is None:
         return
     choice = without_extras(choice, to, to.takes.choice_extras)
     if choice.mode == "required":
@@ -114,14 +121,13 @@ def only_callable_offered(request: Request, to: Lowering) -> None:
     request.tool_choice = None
 
 
-def no_strict_tools(request: Request, to: Lowering) -> None:
+@when(lambda takes: not takes.strict_tools)
+@of_tools
+def no_strict_tools(tool: Tool, to: Lowering) -> Tool:
     """No tool whose schema must be followed, where no member says so."""
-    if to.takes.strict_tools:
-        return
-    for tool in request.tools:
-        if tool.strict:
-            to.lose("tool_strict", tool.name)
-    request.tools = [evolve(tool, strict=None) for tool in request.tools]
+    if tool.strict:
+        to.lose("tool_strict", tool.name)
+    return evolve(tool, strict=None)
 
 
 def tools_fit(request: Request, to: Lowering) -> None:
@@ -152,16 +158,15 @@ def _function(tool: Tool, to: Lowering) -> Tool:
     return tool if name == tool.name else evolve(tool, name=name)
 
 
-def no_custom_tools(request: Request, to: Lowering) -> None:
-    """Functions that take their input as text in place of custom tools."""
-    request.tools = [_not_custom(tool, to) for tool in request.tools]
-
-
 def _not_custom(tool: Tool, to: Lowering) -> Tool:
+    """A function that takes its input as text in place of a custom tool."""
     if tool.kind != "custom" or to.takes.custom_tools:
         return tool
     to.lose("custom_tool_wrapped", tool.name)
     return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+no_custom_tools: Final = when(lambda takes: not takes.custom_tools)(of_tools(_not_custom))
 
 
 def _hosted(tool: Tool, to: Lowering) -> Tool | None:
@@ -179,14 +184,13 @@ def _hosted(tool: Tool, to: Lowering) -> Tool | None:
     return evolve(tool, name=raw.get("name", tool.name), raw=raw)
 
 
+@when(lambda takes: takes.declares_called)
 def called_tools_defined(request: Request, to: Lowering) -> None:
     """Definitions of the tools that the history calls, which some servers demand though none is offered."""
-    if request.tools or not to.takes.declares_called:
+    if request.tools or not has_part(request.turns, ToolCall):
         return
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     names = dict.fromkeys(call.name for call in calls)
-    if not names:
-        return
     for _ in names:
         to.report.repair("tool_declared")
     tools = [Tool(name, parameters={"type": "object"}) for name in names]
@@ -194,14 +198,10 @@ def called_tools_defined(request: Request, to: Lowering) -> None:
     request.tool_choice = ToolChoice("none")
 
 
-def schemas_with_properties(request: Request, to: Lowering) -> None:
+@when(lambda takes: takes.needs_properties)
+@of_tools
+def schemas_with_properties(tool: Tool, to: Lowering) -> Tool:
     """Schemas of objects with ``properties``, for servers that refuse them without."""
-    if not to.takes.needs_properties:
-        return
-    request.tools = [_with_properties(tool, to) for tool in request.tools]
-
-
-def _with_properties(tool: Tool, to: Lowering) -> Tool:
     schema = tool.parameters
     is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
     if tool.kind == "server" or not is_object or schema.get("properties") is not None:

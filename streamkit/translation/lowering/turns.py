@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, takewhile
+from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 
 from attrs import evolve
 
 from streamkit.conversation.messages import Media, Part, Refusal, Request, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.media_types import image_type, type_by_beginning
-from streamkit.dialects.lowering import Lowering, Place, each_part
+from streamkit.dialects.lowering import Lowering, Place, each_part, has_part, leading_of, of_turns, when
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
 from streamkit.errors import BadRequest
-from streamkit.events import Aside
+from streamkit.events import Aside, Opaque
 from streamkit.text.quoting import quoted
+from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of_file
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
 
 P = TypeVar("P", bound=Part)
+#: Parts that only one dialect may have a form for, and what has such parts.
+FORMED: Final = frozenset({Aside, Media, ToolResult})
+_role, _extras = attrgetter("role"), attrgetter("extras")
 #: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
 OPENING: Final = "(The assistant speaks first.)"
 #: The user's turn after an assistant's text, for a model that does not continue that text.
@@ -30,16 +35,13 @@ CLOSING: Final = "(Go on from where your last message ends, without repeating it
 # -- what is said ------------------------------------------------------------------------------------------------------
 
 
-def readable(request: Request, to: Lowering) -> None:
+@of_turns
+def readable(turn: Turn, to: Lowering) -> Turn:
     """Text for parts of the user and the system that only one dialect has a form for, though they have text.
 
     Raises BadRequest for an unknown part of theirs: without it the model would answer something else.
     """
-    request.turns = [_readable(turn, to) for turn in request.turns]
-
-
-def _readable(turn: Turn, to: Lowering) -> Turn:
-    if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
+    if turn.role == "assistant" or FORMED.isdisjoint(map(type, turn.parts)):
         return turn
     parts = [_as_text(part, to) for part in turn.parts]
     for part in parts:
@@ -108,8 +110,8 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
     """
     silent, kept = list[Turn](), list[Turn]()
     for turn in request.turns:
-        (silent if all(isinstance(part, Aside) for part in turn.parts) else kept).append(turn)
-    if all(turn.role == "system" for turn in kept):
+        (silent if {Aside}.issuperset(map(type, turn.parts)) else kept).append(turn)
+    if not silent or {"system"}.issuperset(map(_role, kept)):
         return
     for turn in silent:
         without_extras(turn, to)
@@ -126,19 +128,18 @@ def turns_counted(request: Request, to: Lowering) -> None:
     for turn in request.turns:
         if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
-    if to.takes.turn_names or all(turn.name is None for turn in request.turns):
-        return
-    for turn in request.turns:
-        if turn.name is not None:
+        if turn.name is not None and not to.takes.turn_names:
             to.lose("turn_name", turn.name)
-    request.turns = [evolve(turn, name=None) for turn in request.turns]
+    if not to.takes.turn_names:
+        request.turns = [turn if turn.name is None else evolve(turn, name=None) for turn in request.turns]
 
 
+@when(lambda takes: not takes.needs_ids)
 def no_made_ids(request: Request, to: Lowering) -> None:
     """Calls and their results without the ids that the dialect's own reader made, where calls need none."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id for call in calls if call.id_made}
-    if to.takes.needs_ids or not made:
+    if not made:
         return
 
     def unmade(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -152,19 +153,23 @@ def no_made_ids(request: Request, to: Lowering) -> None:
     each_part(request, to, unmade)
 
 
+@when(lambda takes: takes.blank_texts != "all")
 def no_blank_texts(request: Request, to: Lowering) -> None:
     """No texts that the server refuses as blank."""
-    if to.takes.blank_texts == "all":
-        return
     request.turns = [
         evolve(turn, parts=without_blank_texts(turn.parts, to)) if _has_blank(turn) else turn for turn in request.turns
     ]
 
 
 def _has_blank(turn: Turn) -> bool:
-    return any(is_blank(inner) for part in turn.parts for inner in (part, *getattr(part, "parts", ())))
+    for part in turn.parts:
+        for each in (part, *getattr(part, "parts", ())):
+            if is_blank(each):
+                return True
+    return False
 
 
+@when(lambda takes: not takes.model.prefill)
 def answerable(request: Request, to: Lowering) -> None:
     """A turn of the user after an assistant's text, for a model that does not continue that text.
 
@@ -172,7 +177,7 @@ def answerable(request: Request, to: Lowering) -> None:
     """
     turns = request.turns
     last = next((turn for turn in reversed(turns) if turn.role != "system"), None)
-    if to.takes.model.prefill or last is None or last.role != "assistant":
+    if last is None or last.role != "assistant":
         return
     if any(isinstance(part, ToolCall) for part in last.parts) or not any(map(_has_text, last.parts)):
         return
@@ -190,11 +195,12 @@ def _has_text(part: Part) -> bool:
     return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 
+@when(lambda takes: takes.is_claude)
 def continuable(request: Request, to: Lowering) -> None:
     """No white space at the end of an assistant's text that Claude is to go on with: it refuses that."""
     turns = request.turns
     last = turns[-1].parts[-1] if turns and turns[-1].parts else None
-    if not to.takes.is_claude or not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
+    if not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
         return
     text = last.text.rstrip()
     if text == last.text:
@@ -205,14 +211,15 @@ def continuable(request: Request, to: Lowering) -> None:
 
 def no_extras(request: Request, to: Lowering) -> None:
     """No members of turns that only another dialect knows."""
-    request.turns = [without_extras(turn, to) for turn in request.turns]
+    if any(map(_extras, request.turns)):
+        request.turns = [without_extras(turn, to) for turn in request.turns]
 
 
-def no_native_roles(request: Request, to: Lowering) -> None:
+@when(lambda takes: not takes.native_roles)
+@of_turns
+def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
     """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
-    if to.takes.native_roles:
-        return
-    request.turns = [evolve(turn, native_role=None, native_ids=()) for turn in request.turns]
+    return evolve(turn, native_role=None, native_ids=())
 
 
 # -- their order -------------------------------------------------------------------------------------------------------
@@ -223,29 +230,30 @@ def is_result(part: Part) -> bool:
     return isinstance(part, ToolResult)
 
 
+@when(lambda takes: not takes.empty_answers)
 def no_empty_answers(request: Request, to: Lowering) -> None:
     """No turns of the assistant of which nothing is left, where those of others are messages."""
-    if to.takes.empty_answers:
-        return
     kept = [turn for turn in request.turns if turn.parts or turn.role != "assistant"]
     for _ in range(len(request.turns) - len(kept)):
         to.report.repair("turn_empty")
     request.turns = kept
 
 
-def no_empty_turns(request: Request, to: Lowering) -> None:
+@when(lambda takes: not takes.empty_turns)
+def no_empty_turns(request: Request, _to: Lowering) -> None:
     """No turns of which nothing is left."""
-    if not (to.takes.empty_turns):
-        request.turns = [turn for turn in request.turns if turn.parts]
+    request.turns = [turn for turn in request.turns if turn.parts]
 
 
+@when(lambda takes: takes.system != "anywhere")
 def system_in_place(request: Request, to: Lowering) -> None:
     """The system's words where the server takes them; others of the system go to those in front."""
-    if to.takes.system == "anywhere":
+    first = leading_of(request.turns)
+    leading, rest = request.turns[:first], request.turns[first:]
+    if "system" not in map(_role, rest):
         return
-    leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     placed: list[Turn] = []
-    for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role == "assistant"):
+    for _, run in groupby(rest, key=lambda turn: turn.role == "assistant"):
         turns = [*run]
         others = [turn for turn in turns if turn.role != "system"]
         behind: list[Turn] = []
@@ -259,13 +267,12 @@ def system_in_place(request: Request, to: Lowering) -> None:
     request.turns = [*leading, *placed]
 
 
+@when(lambda takes: takes.alternate)
 def neighbours_joined(request: Request, to: Lowering) -> None:
     """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
-    if not to.takes.alternate:
-        return
-    leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
-    turns = []
-    for _, run in groupby(request.turns[len(leading) :], key=lambda turn: turn.role):
+    first = leading_of(request.turns)
+    turns = request.turns[:first]
+    for _, run in groupby(request.turns[first:], key=_role):
         same = [*run]
         if len(same) == 1 or (same[0].role == "user" and not to.takes.joins_users):
             turns += same
@@ -275,27 +282,25 @@ def neighbours_joined(request: Request, to: Lowering) -> None:
         members = {name: value for turn in same for name, value in (turn.extras or {}).items()}
         parts = [part for turn in same for part in turn.parts]
         turns.append(evolve(same[0], parts=parts, extras=members or None))
-    request.turns = [*leading, *turns]
+    request.turns = turns
 
 
+@when(lambda takes: takes.results != "anywhere")
 def results_placed(request: Request, to: Lowering) -> None:
     """The results of tools where the server wants them."""
+    if not has_part(request.turns, ToolResult):
+        return
     match to.takes.results:
-        case "anywhere":
-            return
         case "first":
             _results_first(request, to)
-            return
         case "apart":
             request.turns = [apart for turn in request.turns for apart in _results_apart(turn, to)]
-            return
-    _results_behind_calls(request, to)
+        case _:
+            _results_behind_calls(request, to)
 
 
 def _results_first(request: Request, to: Lowering) -> None:
     """All results between two turns of the assistant in front of the first turn of the user."""
-    if not any(is_result(part) for turn in request.turns for part in turn.parts):
-        return
     turns: list[Turn] = []
     for is_answer, run in groupby(request.turns, key=lambda turn: turn.role == "assistant"):
         between = [*run]
@@ -341,13 +346,14 @@ def _results_behind_calls(request: Request, to: Lowering) -> None:
     request.turns = placed + others
 
 
+@when(lambda takes: takes.needs_user)
 def user_speaks(request: Request, to: Lowering) -> None:
     """A turn of the user's where the server needs one: the system's words, where nobody else speaks.
 
     Raises BadRequest where there are none, or where the target wants such a request refused.
     """
     member, title = to.takes.needs_user, to.takes.title
-    if not member or any(turn.role != "system" for turn in request.turns):
+    if not {"system"}.issuperset(map(_role, request.turns)):
         return
     if not to.target.emulate or not request.turns:
         word = to.takes.needs_word or member.removesuffix("s")
@@ -356,18 +362,35 @@ def user_speaks(request: Request, to: Lowering) -> None:
     request.turns = [Turn("user", [part for turn in request.turns for part in turn.parts])]
 
 
+@when(lambda takes: takes.user_first)
 def user_speaks_first(request: Request, to: Lowering) -> None:
     """A short turn of the user's in front of an assistant who speaks first, for a dialect that wants the user to.
 
     Raises BadRequest if the target refuses such a history.
     """
-    number = next((number for number, turn in enumerate(request.turns) if turn.role != "system"), None)
-    if not to.takes.user_first or number is None or request.turns[number].role != "assistant":
+    turns, number = request.turns, leading_of(request.turns)
+    if number == len(turns) or turns[number].role != "assistant":
         return
     if to.target.assistant_first == "refuse":
         raise BadRequest(
             to.takes.needs_user, "the user must speak first; assistant_first = 'bridge' puts a turn in front"
         )
     to.report.repair("turn_added")
-    turns = request.turns
     request.turns = [*turns[:number], Turn("user", [Text(OPENING)]), *turns[number:]]
+
+
+@when(lambda takes: takes.excuses_unsigned and takes.model.signatures)
+@of_turns
+def calls_excused(turn: Turn, to: Lowering) -> Turn:
+    """Calls of other models, or whose signature a client did not keep, with a word that they have none.
+
+    Since Gemini 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word for
+    one (ai.google.dev, "Thought signatures", questions).
+    """
+    place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
+    call = None if place is None else turn.parts[place]
+    if place is None or not isinstance(call, ToolCall) or call.signature is not None:
+        return turn
+    to.report.repair("signature_excused")
+    excused = evolve(call, signature=Opaque("google", NO_SIGNATURE))
+    return evolve(turn, parts=[*turn.parts[:place], excused, *turn.parts[place + 1 :]])

@@ -126,7 +126,7 @@ CASES = (
                 to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", usage=KNOWN, lacks=(b'"type":"text"',)), "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
             ),
         ),
-        beside="tests/requests/test_anthropic.py::test_what_the_server_refuses_is_mended_and_counted",
+        beside="tests/requests/test_anthropic.py::test_a_request",
     ),
     Case(
         number=82, refs="big-AGI#917",

@@ -137,6 +137,6 @@ CASES = (
                 to={"anthropic": messages(Thinking("A", "c2ln"), Thinking("BC", "c2lo"), Text("Hi"))},
             ),
         ),
-        beside="tests/responses/test_openai_chat.py::test_blocks_of_litellm_are_blocks",
+        beside="tests/responses/test_openai_chat.py::test_a_response",
     ),
 )  # fmt: skip

@@ -249,7 +249,7 @@ CASES = (
         number=212, refs="syncless-issue#13; neon-pkgs#367; vercel/ai#9119; maximhq/bifrost#6382; openai-agents-python#1603",
         cause="`item_reference`, `previous_response_id` or `conversation` towards a server that keeps nothing: a 404 or 502, or half a conversation",
         does="A 400 with the path and the client's own setting (AI SDK: `providerOptions.openai.store = false`); so for Gemini's `cachedContent`.",
-        covered_by="tests/requests/test_openai_responses.py::test_a_reference_to_a_store_is_refused_elsewhere_with_what_to_send_instead",
+        covered_by="tests/requests/test_openai_responses.py::test_a_request",
     ),
     Elsewhere(
         number=213, refs="cline#230, #247; QwenLM/qwen-code#2318; BerriAI/litellm#6642; tailcallhq/forgecode#2008; openclaude#774",
@@ -537,7 +537,7 @@ CASES = (
         number=329, refs="HKUDS/nanobot#1555; zeroclaw-labs/zeroclaw#2136; ericc-ch/copilot-api#81",
         cause="a whole response of Copilot has its text in one choice and its calls in another, both with the reason `tool_calls`, and the calls are lost",
         does="Choices that all end for calls, one of them without any, are one message, counted; alternatives stay alternatives.",
-        covered_by="tests/responses/test_openai_chat.py::test_text_and_calls_in_several_choices_are_one_message",
+        covered_by="tests/responses/test_openai_chat.py::test_a_response",
     ),
     Elsewhere(
         number=335, refs="NousResearch/hermes-agent#93014, #100441; vercel/ai#14369; router-for-me/CLIProxyAPI#6065",
@@ -669,13 +669,13 @@ CASES = (
         number=362, refs="mathworks/matlab-proxy#94; aio-libs/aiohttp#3862, #833; Comfy-Org/ComfyUI#5699",
         cause="a request with a long key or many cookies gets a page of plain text that repeats a piece of the value",
         does="Lines of 64 KiB are read; beyond it the dialect of the path says so, with 431 or 414 and without the value.",
-        covered_by="tests/gateway/test_client_http.py::test_what_can_not_be_read_is_told_in_the_dialect_of_its_path",
+        covered_by="tests/web/test_client_http.py::test_what_can_not_be_read_is_told_in_the_dialect_of_its_path",
     ),
     Elsewhere(
         number=363, refs="googleapis/python-genai#2309; socketry/protocol-http#103",
         cause="a client sends `User-Agent` twice, and its requests are refused",
         does="A repeated header that says nothing of where a request ends or whom it is for is accepted.",
-        covered_by="tests/gateway/test_client_http.py::test_every_user_agent_is_known_and_the_next_request_of_the_connection_too",
+        covered_by="tests/web/test_client_http.py::test_every_user_agent_is_known_and_the_next_request_of_the_connection_too",
     ),
     Elsewhere(
         number=364, refs="Karasiq/proxyutils#5; orkunkaraduman/go-httpproxy#21; siropkin/budi#281",
@@ -735,7 +735,7 @@ CASES = (
         number=373, refs="streamkit itself",
         cause="a body whose chunks break is waited for until its handler gives up",
         does="It is refused at once in the client's dialect, and the connection is closed.",
-        covered_by="tests/gateway/test_client_http.py::test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_connection",
+        covered_by="tests/web/test_client_http.py::test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_connection",
     ),
     Elsewhere(
         number=374, refs="streamkit itself",

@@ -96,7 +96,7 @@ CASES = (
                 text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm", seal("reasoning", "google", "c2ln")), Text("Hi"), lacks=(b'"c2ln"',))},
             ),
         ),
-        beside="tests/requests/test_anthropic.py::test_what_the_server_refuses_is_mended_and_counted",
+        beside="tests/requests/test_anthropic.py::test_a_request",
     ),
     Case(
         number=88, refs="openclaw#92201",

@@ -52,7 +52,7 @@ CASES = (
                 },
             ),
         ),
-        beside="tests/requests/test_anthropic.py::test_turns_of_another_dialect",
+        beside="tests/requests/test_anthropic.py::test_a_request",
     ),
     Case(
         number=11, refs="BerriAI/litellm#21331, #21337",

@@ -1,4 +1,8 @@
-"""The neutral conversation to Ollama's chat requests.
+"""Ollama's chat requests to the neutral conversation and back.
+
+Ids of calls are optional here, and making them is no repair: ``Waiting`` (``bodies/request_reader.py``) says which call a
+result without one answers. A request that does not say ``stream`` is one for a stream, which ends with token counts. Images
+have no place within the text; the server puts them in front of it, and so does the reader.
 
 What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
 says what the servers take, and the passes below are Ollama's own. A turn is one message, and each result of a tool a ``tool``
@@ -10,13 +14,13 @@ No request can make Ollama call a tool: such a choice is refused, or imitated if
 tools. What its types for schemas do not know is dropped by the server, and a counted loss here. It streams where ``stream``
 is absent, so that is always written.
 
-Source: dialects.md §4.1, §4.3, §7.3, §7.4.
+Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -24,6 +28,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
+    Options,
     OutputFormat,
     Part,
     Reasoning,
@@ -35,20 +40,138 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, without_none
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
+from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, members_of, without_none
+from streamkit.dialects.bodies.request_reader import TurnReader, Waiting, function_tool, read_options, server_tool
+from streamkit.dialects.lowering import (
+    Capabilities,
+    Lowering,
+    Place,
+    chosen_of,
+    leading_of,
+    of_parts,
+    results_named,
+    told_by,
+)
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
-from streamkit.text.quoting import STEP_CHARS, shortened
+from streamkit.text.quoting import STEP_CHARS, quoted, shortened
 
 #: How the types of asides begin that are members of a message.
 MESSAGE: Final = "message."
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class OllamaRequestReader(TurnReader):
+    """Reads one request."""
+
+    dialect = "ollama"
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._waiting = Waiting()  #: the calls of the latest turn
+
+    def begun(self, fields: Fields) -> Request:
+        if "messages" not in fields and "prompt" in fields:
+            raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
+        stream = fields.boolean("stream") is not False
+        return Request(self.dialect, fields.needed("model"), stream=stream)
+
+    def options(self, fields: Fields) -> Options:
+        others: dict[str, Any] = {
+            "logprobs": fields.boolean("logprobs"),
+            "top_logprobs": fields.integer("top_logprobs"),
+            "thinking": self._thinking(fields),
+            "output": self._output(fields),
+        }
+        model = fields.fields("options")
+        if model is None:
+            return Options(**others)
+        bound = model.peek("num_predict")
+        if isinstance(bound, int | float) and bound < 0:  # no bound, or the rest of the context: Ollama's own
+            others["max_tokens"] = None
+        return read_options(model, OPTIONS, **others)
+
+    def _thinking(self, fields: Fields) -> Thinking | None:
+        match fields.take("think"):
+            case None:
+                return None
+            case True:
+                return Thinking(enabled=True)
+            case False:
+                return Thinking("none")
+            case str(level) if level in THINK_LEVELS:
+                return Thinking(level)
+            case think:
+                shown = quoted(think) if isinstance(think, str) else kind_of(think)
+                raise fields.wrong(f"true, false or one of {', '.join(THINK_LEVELS)} is needed, not {shown}", "think")
+
+    def _output(self, fields: Fields) -> OutputFormat | None:
+        match fields.take("format"):
+            case None | "":
+                return None
+            case "json":
+                return OutputFormat("json")
+            case dict(schema):
+                return OutputFormat("schema", schema)
+            case form:
+                shown = quoted(form) if isinstance(form, str) else kind_of(form)
+                raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
+
+    def tool(self, tool: Fields) -> Tool:
+        kind = tool.string("type") or "function"
+        if kind != "function":
+            return server_tool(kind, tool)
+        return function_tool(tool.needed_fields("function"), tool)
+
+    def role(self, message: Fields) -> str:
+        """The role, which the server takes in capitals, too."""
+        return super().role(message).lower()
+
+    def content(self, message: Fields) -> list[Text | Media]:
+        """The images of a message, and its text behind them."""
+        images: list[Text | Media] = [
+            Media("image", data=base64_of(image, f"{message.at('images')}[{number}]"))
+            for number, image in enumerate(message.strings("images"))
+        ]
+        content = message.string("content")
+        return [*images, Text(content)] if content else images
+
+    def assistant(self, message: Fields) -> Turn:
+        parts: list[Part] = []
+        if thinking := message.string("thinking"):
+            parts.append(Reasoning(thinking))
+        parts += self.content(message)
+        calls = [self._call(call, number, message) for number, call in enumerate(message.each("tool_calls"))]
+        self._waiting = Waiting(calls)
+        return Turn("assistant", [*parts, *calls])
+
+    def _call(self, call: Fields, number: int, message: Fields) -> ToolCall:
+        function = call.needed_fields("function")
+        text = function.object_text("arguments") or ""
+        read = ToolCall(number, call.string("id") or "", function.needed("name"), text, place=call.place)
+        if not read.id:
+            read.id, read.id_made = f"call_{message.path[-1]}_{number}", True
+        if function.peek("index") == number:
+            function.take("index")
+        if call.peek("type") == "function":
+            call.take("type")
+        read.extras = call.rest() or None
+        return read
+
+    def result(self, message: Fields) -> ToolResult:
+        """A result, with the id of the call that it answers."""
+        call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
+        return ToolResult(self._waiting.answer(call_id, name), [*self.content(message)], name, place=message.place)
+
 
 # -- what the servers take ---------------------------------------------------------------------------------------------
 
@@ -72,26 +195,17 @@ def own_aside(aside: Aside, place: Place) -> bool:
     return place == "assistant" and aside.type.startswith(MESSAGE)
 
 
-def results_named(request: Request, to: Lowering) -> None:
-    """Results with the name of the tool, which is all that older servers go by."""
-    calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
-    called = {call.id: call.name for call in calls}
-
-    def named(part: Part, _place: Place, to: Lowering) -> Part:
-        if not isinstance(part, ToolResult):
-            return part
-        name, parts = called.get(part.call_id), part.parts
-        if part.is_error and not any(isinstance(inner, Text) for inner in parts):
-            parts = [*parts, Text("")]  # the place for the word that it is an error, after any images
-        return evolve(part, parts=parts, name=part.name or name if to.own else name or part.name)
-
-    each_part(request, to, named)
+def room_for_error(part: Part, _place: Place, _to: Lowering) -> Part:
+    """A result with a text, which the word that it is an error goes to, behind any images."""
+    if not isinstance(part, ToolResult) or not part.is_error or any(isinstance(inner, Text) for inner in part.parts):
+        return part
+    return evolve(part, parts=[*part.parts, Text("")])
 
 
 def one_system(request: Request, to: Lowering) -> None:
     """All that the system says as one message in front."""
     systems = [turn for turn in request.turns if turn.role == "system"]
-    leading = len([*takewhile(lambda turn: turn.role == "system", request.turns)])
+    leading = leading_of(request.turns)
     for _ in systems[1:leading]:
         to.report.repair("turns_joined")
     for _ in systems[leading:]:
@@ -207,17 +321,13 @@ FOREIGN: Final = Capabilities(
     offered_to="Ollama",
     strict_tools=False,
     options=frozenset({*OPTIONS, "logprobs", "top_logprobs", "thinking", "output"}),
-    first=(results_named, schemas_fit),
+    first=(partial(results_named, unnamed=False), of_parts(room_for_error), schemas_fit),
     said=(one_system, silent_answers_empty),
     last=(thinking_in_levels, form_unnamed),
 )
 #: Of requests of the dialect itself, in which calls may lack ids.
-OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=(results_named,), said=())
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    return OWN if source == OWN.dialect else evolve(FOREIGN, model=model_for(name, provider))
+OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -226,12 +336,11 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     options = request.options
-    said = {word: getattr(options, name) for name, word in OPTIONS.items()}
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
-        options={word: value for word, value in said.items() if value is not None and value != ()} or None,
+        options=members_of(options, OPTIONS) or None,
         format=_form(options.output),
         think=_think(options.thinking),
         logprobs=options.logprobs,

@@ -10,16 +10,14 @@ Source: dialects.md §3.2, §6.1; Anthropic, "Search results", "Tool search tool
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from streamkit.conversation.messages import Media, Text
+from streamkit.dialects.bodies.media_types import decoded_text
+from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.members.values import text_of
 from streamkit.events import Aside
-
-#: How the blocks of content that a reader does not know are named.
-CONTENT: Final = "content."
 
 
 def text_of_block(aside: Aside) -> Text | None:
@@ -66,14 +64,6 @@ def text_of_file(media: Media) -> Text | None:
         return None
     said = decoded_text(media.data)
     return None if said is None else Text(f"{media.name}\n\n{said}" if media.name else said, cache=media.cache)
-
-
-def decoded_text(data: str) -> str | None:
-    """The text that is in base64; None if it is none."""
-    try:
-        return base64.b64decode(data, validate=True).decode()
-    except ValueError:
-        return None
 
 
 def _texts(content: Any) -> Iterator[str]:

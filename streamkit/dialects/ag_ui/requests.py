@@ -1,4 +1,11 @@
-"""The neutral conversation to AG-UI's request, ``RunAgentInput``.
+"""AG-UI's request, ``RunAgentInput``, to the neutral conversation and back.
+
+No member names a model, so it is the one of ``forwardedProps``, or of the route. The answer is always a stream. What the
+application says in ``context`` is read as a system message in front of the others; its state and its answers to interrupts are
+for agents, and no model's.
+
+A reasoning message is a part of the assistant's turn behind it. A message of an activity is what a user interface shows, and
+no part of the conversation: it is dropped and counted.
 
 What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
 says what agents take, and the passes below are AG-UI's own. The ids of the exchange and of its messages are the client's own,
@@ -11,14 +18,15 @@ Source: ui-protocols.md §2.6; @ag-ui/core 1.0.0, ``RunAgentInputSchema``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, dropwhile
-from typing import Any, Final, TypeAlias, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
+    Options,
     Part,
     Reasoning,
     RedactedReasoning,
@@ -29,23 +37,191 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
-from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, each_part, model_for
-from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.bodies.request_reader import (
+    CONTENT,
+    TurnReader,
+    content_of,
+    function_call,
+    function_tool,
+    unknown_part,
+)
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
+from streamkit.dialects.members.fields import Fields, base64_of, is_data_uri, media_of
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
+from streamkit.text.quoting import quoted
 
+#: The kinds of media, by the types of parts.
+MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "document": "file",
+}
 Message: TypeAlias = dict[str, Any]
 Thought: TypeAlias = Reasoning | RedactedReasoning | Text
 #: The types of parts, by the kinds of media.
 TYPES: Final = {"image": "image", "audio": "audio", "video": "video", "file": "document"}
 #: The ``error`` of a tool that failed without a word.
 FAILED: Final = "Error"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class AgUiRequestReader(TurnReader):
+    """Reads one request."""
+
+    dialect = VENDOR
+    exchange = EXCHANGE
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._thoughts: list[Part] = []  # for the assistant's turn that comes next
+        self._ids: list[str] = []  # of the messages that they came in
+
+    def begun(self, fields: Fields) -> Request:
+        props = fields.fields("forwardedProps") if isinstance(fields.peek("forwardedProps"), dict) else None
+        return Request(self.dialect, props.string("model") if props is not None else None, stream=True)
+
+    def options(self, _fields: Fields) -> Options:
+        return Options()
+
+    def tool(self, tool: Fields) -> Tool:
+        return function_tool(tool, tool)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        if context := [f"{entry.needed('description')}: {entry.needed('value')}" for entry in fields.each(CONTEXT)]:
+            self.turns.append(Turn("system", [Text(text) for text in context], native_role=CONTEXT))
+        for message in fields.needed_each("messages"):
+            self._read(message, message.needed("role"))
+        self._end_thoughts()
+
+    def _read(self, message: Fields, role: str) -> None:
+        message_id = message.string("id") or ""
+        if role == "reasoning":
+            self._results = None
+            self._ids.append(message_id)
+            self._thoughts.append(self._thought(message))
+            return
+        if role == "activity":
+            self.report.lose("metadata", what=role)
+            return
+        if role != "assistant":
+            self._end_thoughts()
+        if role == "tool":
+            result = self.result(message)
+            # one that was made for a call that was not run
+            result.is_error = result.is_error or message_id.startswith(NOT_RUN_ID)
+            result.native_id, result.extras = message_id, message.rest() or None
+            self.join(result)
+            return
+        self._results = None
+        turn = self.turn(message, role)
+        turn.parts[:0] = self._thoughts
+        turn.native_ids = (*self._ids, message_id)
+        turn.name, turn.extras = message.string("name"), message.rest() or None
+        self.turns.append(turn)
+        self._thoughts, self._ids = [], []
+
+    def _end_thoughts(self) -> None:
+        """Reasoning that no message of the assistant's follows is a turn of its own."""
+        if self._thoughts:
+            self.turns.append(Turn("assistant", self._thoughts, native_ids=tuple(self._ids)))
+            self._thoughts, self._ids = [], []
+
+    def _thought(self, message: Fields) -> Part:
+        """A reasoning message: thinking, or what only a vendor can read."""
+        text, value = message.string("content") or "", message.string("encryptedValue")
+        extras = message.rest() or None
+        if not value:
+            return Reasoning(text, extras=extras)
+        sealed, opaque = unseal(value), unsealed(value, VENDOR)
+        if sealed is not None and not text and sealed.kind == "opaque":
+            return RedactedReasoning(opaque, extras=extras)
+        if sealed is not None and not text and sealed.kind in {"text", "part"}:
+            return Text("", opaque, extras=extras)
+        return Reasoning(text, signature=opaque, extras=extras)
+
+    def turn(self, message: Fields, role: str) -> Turn:
+        if role != "developer":
+            return super().turn(message, role)
+        return Turn("system", [*self.content(message)], native_role=role)
+
+    def content(self, message: Fields) -> Sequence[Part]:
+        return content_of(message, self._part)
+
+    def _part(self, part: Fields) -> Text | Media | Aside:
+        kind = part.needed("type")
+        if kind == "text":
+            return Text(part.needed("text"), extras=part.rest() or None)
+        if kind == "binary" and "mimeType" in part:
+            return self._binary(part)
+        if kind not in MEDIA:
+            return unknown_part(VENDOR, kind, part)
+        source = part.needed_fields("source")
+        media = Media(MEDIA[kind], source.string("mimeType"), place=part.place)
+        value, at = source.needed("value"), source.at("value")
+        match source.needed("type"):
+            case "data":
+                media.data = base64_of(value, at)
+            case "url" if is_data_uri(value):
+                media.media_type, media.data = media_of(value, at)
+            case "url":
+                media.url = value
+            case "file":
+                media.file_id = value
+            case other:
+                raise source.wrong(f"there is no source of type {quoted(other)}", "type")
+        media.extras = part.rest() or None
+        return media
+
+    def _binary(self, part: Fields) -> Media:
+        """Media of version 0, whose type says what they are."""
+        media_type = part.needed("mimeType")
+        kind = MEDIA.get(media_type.partition("/")[0], "file")
+        media = Media(kind, media_type, part.string("data"), part.string("url"), part.string("id"), place=part.place)
+        media.name, media.extras = part.string("filename"), part.rest() or None
+        if media.data is not None:
+            base64_of(media.data, part.at("data"))
+        elif media.url is None and media.file_id is None:
+            raise part.wrong("data, a url or an id is needed, and there is none")
+        return media
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def assistant(self, message: Fields) -> Turn:
+        parts: list[Part] = []
+        content, value = message.string("content"), message.string("encryptedValue")
+        if content or value:
+            parts.append(Text(content or "", unsealed(value, VENDOR) if value else None))
+        parts += [self._call(call, number) for number, call in enumerate(message.each("toolCalls"))]
+        return Turn("assistant", parts)
+
+    def _call(self, call: Fields, number: int) -> ToolCall:
+        read = function_call(call, number)
+        if value := call.string("encryptedValue"):
+            read.signature = unsealed(value, VENDOR)
+        read.extras = call.rest() or None
+        return read
+
+    def result(self, message: Fields) -> ToolResult:
+        """A result: what the tool said, or why it failed."""
+        result = ToolResult(message.string("toolCallId") or "", place=message.place)
+        result.parts = content_of(message, self._part)
+        error = message.string("error")
+        if error and error not in result.text:
+            result.parts.append(Text(error))
+        result.is_error = error is not None
+        return result
 
 
 # -- what agents take --------------------------------------------------------------------------------------------------
@@ -65,19 +241,12 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
     if place in {"system", "assistant"} or (media.data or media.url or media.file_id) is None:
         to.lose("media", media.kind)
         return None
-    if media.detail not in {None, "auto"}:
-        to.lose("metadata", "detail")
-    if media.name is not None:
-        to.lose("metadata", "name")
+    to.lose_look(media, "name")
     return media
 
 
-def parts_fit(request: Request, to: Lowering) -> None:
+def fit(part: Part, place: Place, to: Lowering) -> Part | None:
     """Parts that the messages have a place for."""
-    each_part(request, to, _fit)
-
-
-def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
     match part:
         case Text(signature=Opaque() as signed) if place != "assistant":
             to.lose("reasoning_signature", signed.vendor)
@@ -88,12 +257,8 @@ def _fit(part: Part, place: Place, to: Lowering) -> Part | None:
     return part
 
 
-def parts_as_text(request: Request, to: Lowering) -> None:
+def as_text(part: Part, place: Place, to: Lowering) -> Part | None:
     """Results of one text, calls with arguments, and no texts without one."""
-    each_part(request, to, _fit, _as_text)
-
-
-def _as_text(part: Part, place: Place, to: Lowering) -> Part | None:
     match part:
         case ToolResult() if len(part.parts) > 1:
             return evolve(part, parts=[Text(_joined([cast("Text", inner).text for inner in part.parts], to.report))])
@@ -122,14 +287,10 @@ FOREIGN: Final = Capabilities(
     some_tools=True,
     offered_to="an AG-UI agent",
     strict_tools=False,
-    said=(parts_as_text,),
+    said=(of_parts(fit, as_text),),
 )
-OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, results="apart", said=(parts_fit,))
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What an agent takes of a request of the dialect ``source`` for the model of that ``name``."""
-    return OWN if source == VENDOR else evolve(FOREIGN, model=model_for(name, provider))
+OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, results="apart", said=(of_parts(fit),))
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""The neutral conversation to Cohere's v2 chat requests.
+"""Cohere's v2 chat requests to the neutral conversation and back.
+
+The tool plan is a summary of reasoning in front of the content, as the decoder of streams reads it. A document that a tool
+returned is text: the words of its data, or their JSON. A stream ends with token counts without being asked.
 
 What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
 says what the servers take, and the passes below are Cohere's own. A turn is one message, and each result of a tool a ``tool``
@@ -9,19 +12,20 @@ The server refuses fields that it does not know. A tool can't be named: such a c
 then be called, and counted; a choice of some is one of all that are offered. One member says for all tools whether calls must
 fit their schemas. Numbers that other dialects take and this one does not become the nearest that it takes.
 
-Source: dialects.md §6.2, §7.3, §7.4; the documentation in the client of cohere 7.3.1.
+Source: dialects.md §6.2, §7.3, §7.4; the request types of cohere 7.3.1, and the documentation in its client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
 
 import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
+    Options,
     OutputFormat,
     Part,
     Reasoning,
@@ -34,16 +38,141 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, each_part, model_for
-from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.streams.event_encoder import function_call
+from streamkit.dialects.bodies.request_reader import (
+    TurnReader,
+    content_of,
+    function_call,
+    function_tool,
+    image_of,
+    read_options,
+    server_tool,
+    unknown_part,
+)
+from streamkit.dialects.cohere import wire
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, of_parts, told_by
+from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams import event_encoder
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
+from streamkit.text.quoting import quoted
+
+THINKING: Final = {"enabled": True, "disabled": False}
+OUTPUTS: Final = frozenset({"text", "json_object"})
+CHOICES: Final[Mapping[str, Literal["required", "none"]]] = {"REQUIRED": "required", "NONE": "none"}
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class CohereRequestReader(TurnReader):
+    """Reads one request."""
+
+    dialect = "cohere"
+
+    def options(self, fields: Fields) -> Options:
+        return read_options(fields, wire.OPTIONS, thinking=self._thinking(fields), output=self._output(fields))
+
+    def _thinking(self, fields: Fields) -> Thinking | None:
+        thinking = fields.fields_of_type("thinking", THINKING)
+        if thinking is None:
+            return None
+        return Thinking(enabled=THINKING[thinking.needed("type")], budget_tokens=thinking.integer("token_budget"))
+
+    def _output(self, fields: Fields) -> OutputFormat | None:
+        output = fields.fields_of_type("response_format", OUTPUTS)
+        if output is None:
+            return None
+        if output.needed("type") == "text":
+            return OutputFormat("text")
+        schema = output.mapping("json_schema")
+        return OutputFormat("json") if schema is None else OutputFormat("schema", schema)
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        tools = super().tools(fields)
+        if any(tool.kind == "function" for tool in tools):
+            strict = fields.boolean("strict_tools")
+            for tool in tools:
+                tool.strict = strict
+        return tools
+
+    def tool(self, tool: Fields) -> Tool:
+        kind = tool.string("type") or "function"
+        if kind != "function":
+            return server_tool(kind, tool, kind)
+        return function_tool(tool.needed_fields("function"), tool)
+
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
+        choice = fields.string("tool_choice")
+        if choice is None:
+            return None
+        if choice not in CHOICES:
+            raise fields.wrong(f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}", "tool_choice")
+        return ToolChoice(CHOICES[choice])
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def content(self, message: Fields) -> list[Part]:
+        return content_of(message, self._part)
+
+    def _part(self, part: Fields) -> Part:
+        match part.needed("type"):
+            case "text":
+                return Text(part.needed("text"), extras=part.rest() or None)
+            case "image_url":
+                media = image_of(part)
+                media.extras = part.rest() or None
+                return media
+            case kind:
+                return unknown_part(wire.VENDOR, kind, part)
+
+    def assistant(self, message: Fields) -> Turn:
+        parts: list[Part] = []
+        if plan := message.string("tool_plan"):
+            parts.append(Reasoning(plan, "summary"))
+        parts += content_of(message, self._assistant_part)
+        parts += [self._call(call, number) for number, call in enumerate(message.each("tool_calls"))]
+        parts += [Aside(wire.VENDOR, "citation", wire.CITATION, raw) for raw in message.listed("citations")]
+        return Turn("assistant", parts)
+
+    def _assistant_part(self, part: Fields) -> Part:
+        if part.peek("type") != "thinking":
+            return self._part(part)
+        part.take("type")
+        return Reasoning(part.needed("thinking"), extras=part.rest() or None)
+
+    def _call(self, call: Fields, number: int) -> ToolCall:
+        read = function_call(call, number)
+        read.extras = call.rest() or None
+        return read
+
+    def result(self, message: Fields) -> ToolResult:
+        """A result: text, documents and images."""
+        call_id, parts = message.string("tool_call_id") or "", content_of(message, self._result_part)
+        return ToolResult(call_id, parts, place=message.place)
+
+    def _result_part(self, part: Fields) -> Text | Media | Aside:
+        """A part of a result. The extras of a document have its data empty, as text or as an object, which it was."""
+        if part.peek("type") != "document":
+            return cast("Text | Media | Aside", self._part(part))
+        part.take("type")
+        document = part.needed_fields("document")
+        data = document.peek("data")
+        empty: Any = "" if isinstance(data, str) else {}
+        if isinstance(data, str):
+            text = document.needed("data")
+        elif isinstance(data, dict):
+            text = document.text_of("data")
+        else:
+            raise document.wrong(f"an object or text is needed, not {kind_of(data)}", "data")
+        return Text(text, extras={"document": {"data": empty, **document.rest()}, **part.rest()})
+
 
 # -- what the servers take ---------------------------------------------------------------------------------------------
 
@@ -69,7 +198,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 def own_aside(aside: Aside, place: Place) -> bool:
     """Whether an aside is a part of a content, or a citation of the assistant's."""
-    return content_of(aside) is not None or (aside.type == CITATION and place == "assistant")
+    return wire.content_of(aside) is not None or (aside.type == wire.CITATION and place == "assistant")
 
 
 def chosen_offered(request: Request, _to: Lowering) -> None:
@@ -88,12 +217,9 @@ def strict_together(request: Request, to: Lowering) -> None:
     request.tools = [evolve(tool, strict=None) for tool in request.tools]
 
 
-def content_said(request: Request, to: Lowering) -> None:
+@of_parts
+def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
     """Parts that say anything, and thinking in place of another dialect's summary of it."""
-    each_part(request, to, _said)
-
-
-def _said(part: Part, _place: Place, to: Lowering) -> Part | None:
     match part:
         case Reasoning(text=""):
             return None
@@ -119,10 +245,10 @@ def choice_unnamed(request: Request, to: Lowering) -> None:
 def numbers_in_range(request: Request, to: Lowering) -> None:
     """Options within the ranges that the server takes."""
     changes: dict[str, Any] = {}
-    for name, (least, most) in RANGES.items():
+    for name, (least, most) in wire.RANGES.items():
         value = getattr(request.options, name)
         if value is not None and not least <= value <= most:
-            to.lose("parameter", OPTIONS[name])
+            to.lose("parameter", wire.OPTIONS[name])
             changes[name] = min(max(value, least), most)
     if changes:
         request.options = evolve(request.options, **changes)
@@ -163,7 +289,7 @@ def form_unnamed(request: Request, to: Lowering) -> None:
 
 FOREIGN: Final = Capabilities(
     dialect="cohere",
-    vendor=VENDOR,
+    vendor=wire.VENDOR,
     title="Cohere",
     text_files=False,
     result_errors=False,
@@ -176,10 +302,10 @@ FOREIGN: Final = Capabilities(
     results="behind calls",
     some_tools=True,
     form_with_tools=False,
-    options=frozenset({*OPTIONS, "output", "thinking"}),
+    options=frozenset({*wire.OPTIONS, "output", "thinking"}),
     most_stops=5,
     first=(chosen_offered, strict_together),
-    said=(content_said,),
+    said=(saying,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: Of requests of the dialect itself.
@@ -190,14 +316,7 @@ OWN: Final = evolve(
     results="apart",
     last=(choice_unnamed, thinking_in_tokens, form_unnamed),
 )
-
-
-def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
-    if source == FOREIGN.dialect:
-        return OWN
-    most_stops = FOREIGN.most_stops if provider is None else None
-    return evolve(FOREIGN, model=model_for(name, provider), most_stops=most_stops)
+capabilities: Final = told_by(OWN, FOREIGN)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -206,14 +325,13 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """The body of a request that has nothing but what the dialect can say, as JSON values."""
     options, choice = request.options, request.tool_choice
-    said = {word: getattr(options, name) for name, word in OPTIONS.items()}
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
         strict_tools=next((tool.strict for tool in request.tools if tool.strict is not None), None),
         tool_choice=None if choice is None or choice.mode == "auto" else choice.mode.upper(),
-        **{word: value for word, value in said.items() if value != ()},
+        **members_of(options, wire.OPTIONS),
         thinking=_thinking(options.thinking),
         response_format=_output(options.output),
         stream=request.stream,
@@ -258,8 +376,8 @@ def _assistant(parts: Sequence[Part], report: StreamReport) -> dict[str, Any]:
         late = False
         match part:
             case ToolCall():
-                calls.append(add_missing(function_call(part, part.id, part.name), part.extras))
-            case Aside(type=name, raw=raw) if name == CITATION:
+                calls.append(add_missing(event_encoder.function_call(part, part.id, part.name), part.extras))
+            case Aside(type=name, raw=raw) if name == wire.CITATION:
                 citations.append(raw)
             case Reasoning(kind="summary", extras=None):
                 late = bool(content or calls)
@@ -293,7 +411,7 @@ def _part(part: Part) -> dict[str, Any]:
             url = data_uri(part) if part.data is not None else part.url
             image = without_none(url=url, detail=part.detail)
             return add_missing({"type": "image_url", "image_url": image}, part.extras)
-        case Aside() if (content := content_of(part)) is not None:
+        case Aside() if (content := wire.content_of(part)) is not None:
             return content
     raise TypeError(f"content has no {type(part).__name__}")
 

@@ -1,0 +1,500 @@
+"""The AI SDK's request, a list of ``UIMessage``, to the neutral conversation and back.
+
+A message of the assistant's may hold several steps, each of which is a turn, and the results of its calls the user's turn
+behind it. Model, system message and tools are the application's own: they stand in further members where assistant-ui or a
+program writes them. A call whose input was still streaming was cut, and is dropped and counted: no path of the SDK runs or
+converts it.
+
+What a user interface alone shows (sources, data, metadata) is kept for this dialect, and a counted loss elsewhere. Whether a
+text was still streaming (``state``) is passed over.
+
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what a route of the AI SDK takes. A result is in the part of its call, so the turns from a question to the next are one
+message of the assistant's, each a step of it. The model, and the tools by name, are members of the body next to the messages,
+as assistant-ui writes them, and a route may ignore them. The route chooses its options by itself, and which tools it may call
+is said by offering no others.
+
+Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``, ``validateUIMessages``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import orjson
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    Extras,
+    Media,
+    Options,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.ai_sdk import wire
+from streamkit.dialects.ai_sdk.media import kind_of
+from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata, write_metadata
+from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind
+from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import random_id
+from streamkit.text.quoting import quoted
+from streamkit.tool_calls.check import check_arguments
+
+#: The states of a call that has no outcome yet, the least of them first.
+STATES: Final = ("input-streaming", "input-available", "approval-requested", wire.RESPONDED)
+#: The beginnings of types of parts of a user's message that are only for a user interface: the AI SDK sends none of them.
+SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
+Message: TypeAlias = dict[str, Any]
+#: What a client's own words for a call that nobody ran stand in.
+_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
+#: The ``errorText`` of a tool that failed without a word.
+FAILED: Final = "Error"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class AISDKRequestReader(RequestReader):
+    """Reads one request."""
+
+    dialect = wire.VENDOR
+    exchange = wire.EXCHANGE
+    _calls = 0  # of the step at hand
+
+    def begun(self, fields: Fields) -> Request:
+        return Request(self.dialect, fields.string("model"), stream=True)
+
+    def options(self, fields: Fields) -> Options:
+        settings = fields.fields("callSettings") if isinstance(fields.peek("callSettings"), dict) else None
+        return Options() if settings is None else read_options(settings, wire.OPTIONS)
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        """The tools by name, as assistant-ui has them; a list of anything else is the application's own."""
+        tools = fields.fields("tools") if isinstance(fields.peek("tools"), dict) else None
+        return [] if tools is None else [self._tool(name, tools.needed_fields(name)) for name in tools.names]
+
+    def _tool(self, name: str, tool: Fields) -> Tool:
+        return Tool(name, tool.string("description"), tool.mapping("parameters"), extras=tool.rest() or None)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        if system := fields.string(wire.SYSTEM):
+            self.turns.append(Turn("system", [Text(system)], native_role=wire.SYSTEM))
+        for message in fields.needed_each("messages"):
+            role, name = message.needed("role"), message.string("id") or ""
+            begin = len(self.turns)
+            if role == "assistant":
+                self._assistant(message, name)
+            elif role in {"system", "user"}:
+                parts = [self._part(part, part.needed("type")) for part in message.needed_each("parts")]
+                self.turns.append(Turn("system" if role == "system" else "user", [*parts], native_ids=(name,)))
+            else:
+                raise message.wrong(f"there is no role {quoted(role)}", "role")
+            self.turns[begin].extras = message.rest() or None
+
+    def _assistant(self, message: Fields, name: str) -> None:
+        """The steps of a message: what the model said, and the results of its calls."""
+        begin = len(self.turns)
+        answer: list[Part] = []
+        results: list[Part] = []
+        parts = list(message.needed_each("parts"))
+        for part in self._latest_states(parts):
+            kind = part.needed("type")
+            if kind in {wire.STEP_START, wire.STEERING}:
+                self._end_step(answer, results, name)
+                answer, results = [], []
+            if kind == wire.STEERING:
+                steering = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
+                ids = (name, part.string("id") or "")
+                self.turns.append(Turn("user", [*steering], native_role=wire.STEERING, native_ids=ids))
+            elif kind == wire.DYNAMIC_TOOL or kind.startswith(wire.TOOL):
+                self._call(part, kind, answer, results)
+            elif kind == "reasoning":
+                answer += self._reasoning(part)
+            elif kind != wire.STEP_START:
+                answer.append(self._part(part, kind))
+        self._end_step(answer, results, name)
+        if len(self.turns) == begin:
+            self.turns.append(Turn("assistant", native_ids=(name,)))
+
+    def _latest_states(self, parts: Sequence[Fields]) -> list[Fields]:
+        """Return the parts of a message without older states of a call.
+
+        A client that answers an approval, or that runs a tool, may add a part instead of changing the one that is there. Two
+        parts with an outcome each, of different inputs, are two calls of a provider that gives an id twice.
+        """
+        latest: dict[tuple[str, str], int] = {}
+        older: set[int] = set()
+        for number, part in enumerate(parts):
+            kind, call_id = part.peek("type"), part.peek("toolCallId")
+            name = part.peek("toolName") if kind == wire.DYNAMIC_TOOL else kind
+            if not (isinstance(name, str) and isinstance(call_id, str)):
+                continue
+            key = (call_id, name.removeprefix(wire.TOOL))
+            before = latest.get(key)
+            if before is None:
+                latest[key] = number
+                continue
+            progress, rank = _progress(part), _progress(parts[before])
+            if progress == rank == len(STATES) and part.peek("input") != parts[before].peek("input"):
+                latest[key] = number
+                continue
+            self.report.repair("said_twice")
+            older.add(before if progress >= rank else number)
+            latest[key] = number if progress >= rank else before
+        return [part for number, part in enumerate(parts) if number not in older]
+
+    def _end_step(self, answer: list[Part], results: list[Part], name: str) -> None:
+        self._calls = 0
+        if answer:
+            self.turns.append(Turn("assistant", answer, native_ids=(name,)))
+        if results:
+            self.turns.append(Turn("user", results, native_ids=(name,)))
+
+    def _part(self, part: Fields, kind: str) -> Text | Media | Aside:
+        if kind == "text":
+            text, read = part.needed("text"), self._metadata(part, "providerMetadata", is_empty=False)
+            part.take("state")
+            signature = read.signatures[0] if read.signatures else None
+            return Text(text, signature, extras=part.rest() or None)
+        if kind == wire.FILE:
+            return self._file(part)
+        unknown = unknown_part(wire.VENDOR, kind, part)
+        return evolve(unknown, place="") if kind.startswith(SHOWN) else unknown
+
+    def _file(self, part: Fields) -> Media:
+        """A file at a URL, which may hold it, or by its id at a provider."""
+        media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
+        media = Media(kind_of(media_type), media_type, name=part.string("filename"), place=part.place)
+        if (
+            isinstance(reference, dict)
+            and len(reference) == 1
+            and isinstance(each := next(iter(reference.values())), str)
+        ):
+            media.file_id = each
+        elif url is None:
+            raise part.wrong("text is needed, and there is none", "url")
+        elif is_data_uri(url):
+            declared, media.data = media_of(url, part.at("url"))
+            media.media_type = media_type if media_type and "/" in media_type else declared
+        else:
+            media.url = url
+        media.extras = part.rest() or None
+        return media
+
+    def _reasoning(self, part: Fields) -> list[Part]:
+        """Thinking, and what only a vendor can read of it."""
+        text = part.string("text") or ""
+        read = self._metadata(part, "providerMetadata", is_empty=not text)
+        part.take("state")
+        extras = part.rest() or None
+        parts: list[Part] = [RedactedReasoning(opaque) for opaque in read.redacted]
+        if text or read.signatures or not parts:
+            parts.insert(0, Reasoning(text, signature=read.signatures[0] if read.signatures else None))
+        first = parts[0]
+        if isinstance(first, Reasoning | RedactedReasoning):
+            first.extras = extras
+        return parts
+
+    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
+        """What only a vendor can read; all else stays where it is."""
+        metadata = part.mapping(name)
+        read = read_metadata(metadata or {}, is_empty=is_empty)
+        for _ in read.signatures[1:]:  # a part has one place
+            self.report.lose("reasoning_signature")
+        if read.others:
+            part.replace(name, read.others)
+        return read
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
+        """A call, and the result that its part has."""
+        if part.peek("providerExecuted") is True:
+            answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
+            return
+        state = part.needed("state")
+        name = part.needed("toolName") if kind == wire.DYNAMIC_TOOL else kind.removeprefix(wire.TOOL)
+        if state == "input-streaming":
+            self.report.lose("call_withheld", what=name)
+            part.rest()
+            return
+        call = ToolCall(self._calls, part.needed("toolCallId"), name, "")
+        call.place = part.place
+        result = self._result(part, call, state)
+        self._input(part, call, state)
+        signatures = self._metadata(part, "callProviderMetadata", is_empty=False).signatures
+        call.signature = signatures[0] if signatures else None
+        call.extras = ({"type": kind} if kind == wire.DYNAMIC_TOOL else {}) | part.rest() or None
+        answer.append(call)
+        self._calls += 1
+        if result is not None:
+            results.append(result)
+
+    def _input(self, part: Fields, call: ToolCall, state: str) -> None:
+        """The arguments: the text of the input as it stands, or a text that is the input."""
+        name = "rawInput" if state == "output-error" and "input" not in part and "rawInput" in part else "input"
+        value = part.peek(name)
+        if isinstance(value, str):
+            call.arguments = str(part.take(name))
+            call.kind = "function" if state == "output-error" else "custom"
+        elif value is not None:
+            call.arguments = part.text_of(name)
+
+    def _result(self, part: Fields, call: ToolCall, state: str) -> ToolResult | None:
+        """What the tool said, or why it did not; None for a call that waits."""
+        approval = part.peek("approval")
+        refused = isinstance(approval, dict) and approval.get("approved") is False
+        result = ToolResult(call.id, name=call.name, place=part.place)
+        match state:
+            case "output-available":
+                if part.peek("preliminary") is True:
+                    return None
+                return self._output(part, result)
+            case "output-error":
+                text = part.string("errorText") or ""
+            case _ if state == wire.DENIED or (state == wire.RESPONDED and refused):
+                reason = approval.get("reason") if isinstance(approval, dict) else None
+                text, result.native = reason if isinstance(reason, str) and reason else wire.NOT_ALLOWED, state
+            case "input-available" | "approval-requested":
+                return None
+            case _ if state == wire.RESPONDED:
+                return None
+            case _:
+                raise part.wrong(f"there is no state {quoted(state)}", "state")
+        result.parts, result.is_error = [Text(text)], True
+        return result
+
+    def _output(self, part: Fields, result: ToolResult) -> ToolResult:
+        value: Any = part.peek("output")
+        if value is None:
+            return result
+        if isinstance(value, str):
+            return evolve(result, parts=[Text(str(part.take("output")))] if value else [])
+        return evolve(result, parts=[Text(part.text_of("output"))], native="output")
+
+
+def _progress(part: Fields) -> int:
+    """Return how far a call is by the state of its part; an outcome is the furthest."""
+    state = part.peek("state")
+    if state == "output-available" and part.peek("preliminary") is True:
+        state = wire.RESPONDED
+    return STATES.index(state) if state in STATES else len(STATES)
+
+
+# -- what a route takes ------------------------------------------------------------------------------------------------
+
+
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media that the route can reach."""
+    elsewhere = media.data is None and media.url is None and media.file_id is not None  # at another provider
+    if elsewhere and place != "result":
+        to.lose("media", f"{media.kind}, by an id")
+        return None
+    return own_media(media, place, to)
+
+
+def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media that are parts of a message: a result is text alone."""
+    nowhere = media.data is None and media.url is None and media.file_id is None
+    if nowhere or place == "result":
+        to.lose("media", media.kind)
+        return None
+    to.lose_look(media)
+    return media
+
+
+def own_aside(aside: Aside, place: Place) -> bool:
+    """Whether an aside was read from a message. Others were chunks of a stream."""
+    return place != "result" and aside.type.startswith(CONTENT)
+
+
+FOREIGN: Final = Capabilities(
+    dialect=wire.VENDOR,
+    vendor=wire.VENDOR,
+    title="the AI SDK",
+    native_roles=False,
+    signs_reasoning=ANYBODY,
+    signs_texts=ANYBODY,
+    signs_calls=ANYBODY,
+    unsigned_reasoning=True,
+    arguments="any",
+    custom_calls=True,
+    asides=own_aside,
+    media=fit_media,
+    empty_turns=True,
+    results="apart",
+    some_tools=True,
+    offered_to="a route of the AI SDK",
+    strict_tools=False,
+)
+OWN: Final = evolve(FOREIGN, media=own_media, most_marks=0, options=frozenset(wire.OPTIONS))
+capabilities: Final = told_by(OWN, FOREIGN)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    exchange, messages = request.exchange, Messages(report)
+    for turn in request.turns:
+        messages.add(turn)
+    tools, settings = {tool.name: _tool(tool) for tool in request.tools}, members_of(request.options, wire.OPTIONS)
+    body = {
+        "id": exchange.get("id") or random_id("chat_"),
+        "messages": messages.written,
+        "trigger": exchange.get("trigger") or "submit-message",
+        **{name: value for name, value in exchange.items() if name not in {"id", "trigger", wire.ANSWER_ID}},
+        **without_none(model=request.model or None, tools=tools or None, callSettings=settings or None),
+    }
+    return add_missing(body, request.extras)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return add_missing(without_none(description=tool.description, parameters=tool.parameters), tool.extras)
+
+
+class Messages:
+    """Writes the messages of one request, and numbers those that came without an id."""
+
+    def __init__(self, report: StreamReport) -> None:
+        self.written: list[Message] = []
+        self._report = report
+        self._calls: dict[str, dict[str, Any]] = {}  # the parts, by the ids of their calls
+        self._message: Message | None = None  # the assistant's, which a further step may join
+        self._ids: tuple[str, ...] = ()  # that its turns came with
+
+    def add(self, turn: Turn) -> None:
+        """Write a turn: nothing for what the application says, which has a member of its own."""
+        if turn.role == "assistant":
+            self._add_step(turn)
+        elif turn.parts and isinstance(turn.parts[0], ToolResult):
+            for part in turn.parts:
+                self._end_call(part)
+        elif turn.native_role == wire.STEERING and self._message is not None:
+            parts = [_part(part) for part in turn.parts]
+            self._message["parts"].append({"type": wire.STEERING, "id": turn.native_ids[-1], "parts": parts})
+        elif turn.native_role != wire.SYSTEM:
+            self._begin(turn)["parts"] += [_part(part) for part in turn.parts]
+            self._message = None
+
+    def _begin(self, turn: Turn) -> Message:
+        name = turn.native_ids[0] if turn.native_ids else f"message_{len(self.written) + 1}"
+        message = add_missing({"id": name, "role": turn.role, "parts": []}, turn.extras)
+        self.written.append(message)
+        return message
+
+    def _add_step(self, turn: Turn) -> None:
+        """A step of the assistant's message: of the one at hand, unless it came as another."""
+        if self._message is None or turn.native_ids != self._ids:
+            self._message, self._ids = self._begin(turn), turn.native_ids
+        parts = []
+        for part in turn.parts:
+            written = _part(part)
+            if isinstance(part, ToolCall):
+                self._calls[part.id] = written
+            parts.append(written)
+        if parts:
+            self._message["parts"] += [{"type": wire.STEP_START}, *parts]
+
+    def _end_call(self, result: Part) -> None:
+        """Write a result into the part of its call."""
+        if not isinstance(result, ToolResult):
+            raise TypeError(f"no result is a {type(result).__name__}")
+        part = self._calls.get(result.call_id)
+        if part is None:  # of a call that this dialect does not write
+            self._report.lose("metadata", what="result")
+        else:
+            part.update(_outcome(result))
+            add_missing(part, result.extras)
+
+
+def _part(part: Part) -> dict[str, Any]:
+    """One part of a message."""
+    match part:
+        case Text():
+            written = {"type": "text", "text": part.text, **_metadata("text", part.signature)}
+        case Reasoning():
+            written = {"type": "reasoning", "text": part.text, **_metadata("reasoning", part.signature)}
+        case RedactedReasoning():
+            written = {"type": "reasoning", "text": "", **_metadata("opaque", part.opaque)}
+        case Media():
+            written = _file(part)
+        case ToolCall():
+            written = _call(part)
+        case Aside():
+            return dict(part.raw)
+        case _:
+            raise TypeError(f"a message has no {type(part).__name__}")
+    return add_missing(written, part.extras)
+
+
+def _metadata(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
+    """The member of that name for what only a vendor can read; none where there is nothing."""
+    metadata = write_metadata(kind, opaque)
+    return {name: metadata} if metadata else {}
+
+
+def _file(media: Media) -> dict[str, Any]:
+    """A file at a URL, which may hold it. One by its id at a provider has a member of its own for that."""
+    url = media.url or ""
+    if media.data is not None:
+        url = f"data:{media_type_of(media)};base64,{media.data}"
+    kind = media.media_type or (media.kind if media.kind != "file" and media.data is None else media_type_of(media))
+    return {"type": wire.FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """The part of a call, which waits for its result."""
+    extras = call.extras or {}
+    named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
+    if extras.get("type") == wire.DYNAMIC_TOOL:
+        named = {"type": wire.DYNAMIC_TOOL, "toolName": call.name}
+    part = {**named, "toolCallId": call.id, "state": _waiting(extras), "input": _input(call)}
+    return part | _metadata("call", call.signature, "callProviderMetadata")
+
+
+def _waiting(extras: Extras) -> str:
+    """The state of a call without a result."""
+    if extras.get("preliminary") is True:
+        return "output-available"
+    approval = extras.get("approval")
+    if not isinstance(approval, dict):
+        return "input-available"
+    return wire.RESPONDED if isinstance(approval.get("approved"), bool) else "approval-requested"
+
+
+def _input(call: ToolCall) -> Any:
+    """The arguments: as the JSON that they are, else as text."""
+    is_json = call.kind != "custom" and check_arguments(call.arguments).kind in {"complete", "not_an_object"}
+    return orjson.Fragment(call.arguments.strip().encode()) if is_json else call.arguments
+
+
+def _outcome(result: ToolResult) -> dict[str, Any]:
+    """What a result changes in the part of its call."""
+    if not result.is_error:
+        is_json = result.native == "output"
+        return {
+            "state": "output-available",
+            "output": orjson.Fragment(result.text.encode()) if is_json else result.text,
+        }
+    if result.native in _REFUSED:
+        return {"state": result.native}
+    return {"state": "output-error", "errorText": result.text or FAILED}

@@ -1,0 +1,664 @@
+"""Anthropic's requests to the neutral conversation and back: messages, options, tools, the choice among them.
+
+A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: the
+assistant's as the frames of a stream (``asides.py``), others whole. What another vendor signed or encrypted and was carried
+here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
+
+``thinking`` and ``output_config`` say together how much to think; what has no word of ours stays a member that only this
+dialect knows. A tool of a versioned type is the server's definition, whoever runs it. A summary in place of the conversation
+is asked for as an edit of the context, or alone (``compaction``).
+
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are Anthropic's own. Thinking goes back if Anthropic signed it. The bound on
+the answer, which is demanded, is the target's where the request has none. Sampling parameters are refused since API version
+2026-10-21: those of another dialect's request are written only for a provider that says it is older.
+
+Compaction. The edit ``compact_20260112`` summarises once the input is long; a request with ``compaction`` is answered by the
+summary alone, and refuses what only shapes a reply, other edits included. Each is a beta of its own, and so is a block of
+such a summary in the history.
+
+Source: dialects.md §3.0, §3.2, §3.3, §7.3, §7.4; seeds.md S2; quirks.md R14; anthropic 2.12, ``BetaCompactionConfigParam``,
+``BetaCompact20260112EditParam`` and its tool runner; Anthropic, "Compaction", for the least trigger and the models.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import orjson
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    CacheMark,
+    Compaction,
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
+from streamkit.dialects.anthropic import wire
+from streamkit.dialects.anthropic.asides import (
+    AnthropicBlocks,
+    aside_of,
+    frames_of,
+    is_foreign,
+    is_made,
+    is_server_tool,
+)
+from streamkit.dialects.bodies import claude_requests as claude
+from streamkit.dialects.bodies.block_list import Block
+from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
+from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, server_tool, unknown_part
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, leading_of, model_for
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
+from streamkit.dialects.vocabulary.web_search import location_out, read_search
+from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+
+#: Blocks that may stand in one place only.
+ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
+#: Kinds of ``source`` that have a form of ours, by the block's type; the others are asides.
+SOURCES: Final = {
+    "image": frozenset({"base64", "url", "file"}),
+    "document": frozenset({"base64", "url", "file", "text"}),
+}
+#: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
+SERVICE_TIERS: Final = ("auto",)
+#: Members of the edit that have a word of ours.
+READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
+#: The search of the web that every version of the server has.
+SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
+SEARCH_NAME: Final = "web_search"
+#: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
+EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
+#: A trigger may not be less.
+LEAST_TRIGGER: Final = 50_000
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class AnthropicRequestReader(RequestReader):
+    """Reads one request, member by member."""
+
+    dialect = "anthropic"
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        """The member ``system``, text or text blocks, and the messages."""
+        if parts := BlockReader("system").read(fields.text_or_each("system")):
+            self.turns.append(Turn("system", parts))
+        for message in fields.needed_each("messages"):
+            self._message(message)
+
+    def _message(self, message: Fields) -> None:
+        role = claude.role_of(message)
+        if "content" not in message:
+            raise message.wrong("text or a list of blocks is needed", "content")
+        reader = BlockReader(role)
+        parts = reader.read(message.text_or_each("content"))
+        self.unreadable += reader.unreadable
+        self.turns.append(Turn(role, parts, extras=message.rest() or None))
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def options(self, fields: Fields) -> Options:
+        config = fields.fields("output_config")
+        metadata = fields.fields("metadata")
+        return read_options(
+            fields,
+            wire.OPTIONS,
+            thinking=claude.read_thinking(fields, config.string("effort") if config else None),
+            compaction=read_compaction(fields),
+            output=self._output(config, "format") or self._output(fields, "output_format"),
+            service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
+            user=metadata.string("user_id") if metadata else None,
+        )
+
+    def _output(self, fields: Fields | None, name: str) -> OutputFormat | None:
+        """The form of the answer: in ``output_config``, or where the beta had it."""
+        form = None if fields is None else fields.fields(name)
+        if form is None or form.peek("type") != "json_schema":
+            return None
+        form.take("type")
+        if "schema" not in form:
+            raise form.wrong("a schema is needed, and there is none", "schema")
+        return OutputFormat("schema", form.take("schema"))
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tool(self, tool: Fields) -> Tool:
+        kind = tool.string("type")
+        if kind is not None and kind != "custom":
+            read = server_tool(kind, tool)
+            if kind.startswith(wire.WEB_SEARCH):
+                options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
+                read.search = read_search(options)
+            return read
+        return Tool(
+            tool.needed("name"),
+            tool.string("description"),
+            tool.mapping("input_schema"),
+            tool.boolean("strict"),
+            cache=cache_mark(tool),
+            extras=tool.rest() or None,
+        )
+
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
+        choice = fields.fields("tool_choice")
+        if choice is None:
+            return None
+        serial = choice.boolean("disable_parallel_tool_use")
+        parallel = None if serial is None else not serial
+        match choice.needed("type"):
+            case "auto":
+                return ToolChoice("auto", parallel=parallel)
+            case "none":
+                return ToolChoice("none", parallel=parallel)
+            case "any":
+                return ToolChoice("required", parallel=parallel)
+            case "tool":
+                return ToolChoice("required", (choice.needed("name"),), parallel)
+            case kind:
+                raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {quoted(kind)}", "type")
+
+
+class BlockReader(claude.BlockParts):
+    """Content blocks to parts."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(wire.VENDOR)
+        self._place = place
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
+
+    def read(self, content: str | list[Fields]) -> list[Part]:
+        """The parts of one content: a text, or blocks. Raises BadRequest."""
+        if isinstance(content, str):
+            return [Text(content)] if content else []
+        for number, block in enumerate(content):
+            self._block(block, number)
+        return self.finish()
+
+    def _block(self, block: Fields, number: int) -> None:
+        kind = block.needed("type")
+        if self._place == "system" and kind != "text":
+            raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
+        if ONLY.get(kind, self._place) != self._place:
+            raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
+        match kind:
+            case "text":
+                self._text_block(block, number)
+            case "image" | "document" if _source_kind(block) in SOURCES[kind]:
+                self.parts.append(self._media(block, kind))
+            case "thinking":
+                text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
+                self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
+            case "redacted_thinking":
+                data = block.needed("data")
+                self.redacted(data, number, block.rest() or None)
+            case "compaction" if (blob := openais_in(block.peek("encrypted_content"))) is not None:
+                self.unreadable.append((block.place, INSTEAD, "openai-responses"))
+                block.rest()
+                self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
+            case "compaction" if isinstance(block.peek("content"), str):
+                summary = block.peek("content")
+                self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))
+            case "tool_use":
+                self.call(self._call(block))
+            case "tool_result":
+                self.parts.append(self._result(block))
+            case _:
+                self._aside(block, kind, number)
+
+    # -- text and media --------------------------------------------------------------------------------------------
+
+    def _text_block(self, block: Fields, number: int) -> None:
+        text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
+        citations = block.listed("citations")
+        text.extras = block.rest() or None
+        self.parts.append(text)
+        for citation in citations:
+            vendor = MADE if is_foreign(citation) else wire.VENDOR
+            self.parts.append(Aside(vendor, "citation", "citations_delta", citation, block=number))
+
+    def _media(self, block: Fields, kind: str) -> Media:
+        source = block.needed_fields("source")
+        media = Media("image" if kind == "image" else "file", place=block.place)
+        match source.needed("type"):
+            case "base64":
+                media.media_type, media.data = source.needed("media_type"), source.needed("data")
+            case "text":
+                media.media_type = source.string("media_type") or "text/plain"
+                media.data = base64.b64encode(source.needed("data").encode()).decode()
+            case "url":
+                media.url = source.needed("url")
+            case _:
+                media.file_id = source.needed("file_id")
+        if kind == "document":
+            media.name = block.string("title")
+        media.cache = cache_mark(block)
+        media.extras = block.rest() or None
+        return media
+
+    # -- the assistant's blocks -----------------------------------------------------------------------------------
+
+    def _call(self, block: Fields) -> ToolCall:
+        call = claude.call_of(block, "id")
+        call.cache = cache_mark(block)
+        call.extras = wire.without_defaults(block.rest()) or None
+        return call
+
+    def _aside(self, block: Fields, kind: str, number: int) -> None:
+        if self._place != "assistant":
+            part = unknown_part(wire.VENDOR, kind, block, number)
+            self.parts.append(evolve(part, kind="server_tool", place="") if is_server_tool(kind) else part)
+            return
+        arguments = block.peek("input")
+        text = block.text_of("input") if isinstance(arguments, dict) and arguments else None
+        raw = {"type": kind, **block.rest()}
+        if is_made(raw):  # the server would refuse what it did not run
+            self.parts.append(Aside(MADE, "server_tool", f"{CONTENT}{kind}", raw, block=number))
+            return
+        self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def _result(self, block: Fields) -> ToolResult:
+        result = ToolResult(block.needed("tool_use_id"), place=block.place)
+        parts = BlockReader("result").read(block.text_or_each("content"))
+        result.parts = cast("list[Text | Media | Aside]", parts)
+        result.is_error = block.boolean("is_error") or False
+        result.cache = cache_mark(block)
+        result.extras = block.rest() or None
+        return result
+
+
+def cache_mark(fields: Fields) -> CacheMark | None:
+    """The ``cache_control`` of a block or a tool."""
+    control = fields.fields("cache_control")
+    if control is None:
+        return None
+    kind, ttl = control.needed("type"), control.string("ttl")
+    if kind != "ephemeral":
+        raise control.wrong(f"'ephemeral' is needed, not {quoted(kind)}", "type")
+    if ttl not in claude.CACHE_SPANS:
+        raise control.wrong(f"'5m' or '1h' is needed, not {quoted(ttl)}", "ttl")
+    return claude.CACHE_SPANS[ttl]
+
+
+def _source_kind(block: Fields) -> str | None:
+    """What kind of ``source`` a block has; a missing one is an error of the block's reader, not an unknown one."""
+    source = block.peek("source")
+    kind = source.get("type") if isinstance(source, dict) else "base64"
+    return kind if isinstance(kind, str) else "base64"
+
+
+# -- compaction --------------------------------------------------------------------------------------------------------
+
+
+def read_compaction(fields: Fields) -> Compaction | None:
+    """What ``compaction`` or an edit in ``context_management`` asks for. Other edits stay where they are."""
+    raw = fields.peek("compaction")
+    summary = fields.fields_of_type("compaction", {wire.SUMMARIZE})
+    if summary is not None:
+        summary.needed("type")
+        words = _instructions(summary.string("instructions"))
+        return Compaction(now=True, instructions=words, native={"compaction": raw})
+    management = fields.peek("context_management")
+    listed = management.get("edits") if isinstance(management, dict) else None
+    edits: list[Any] = listed if isinstance(listed, list) else []
+    edit = next((edit for edit in edits if isinstance(edit, dict) and edit.get("type") == wire.EDIT), None)
+    if edit is None:
+        return None
+    trigger, pause = edit.get("trigger"), edit.get("pause_after_compaction")
+    tokens = _tokens(trigger)
+    left = {name: value for name, value in edit.items() if name not in READ}
+    if tokens is None and trigger is not None:  # it counts something else
+        left["trigger"] = trigger
+    others = [other for other in edits if other is not edit] + ([{"type": wire.EDIT, **left}] if left else [])
+    rest = {name: value for name, value in management.items() if name != "edits"}
+    fields.replace("context_management", rest | ({"edits": others} if others else {}) or None)
+    return Compaction(
+        threshold=tokens,
+        pause=pause if isinstance(pause, bool) else None,
+        instructions=_instructions(edit.get("instructions")),
+        native={"context_management": management},
+    )
+
+
+def _tokens(trigger: Any) -> int | None:
+    if not isinstance(trigger, Mapping) or trigger.get("type") != "input_tokens":
+        return None
+    value = trigger.get("value")
+    return value if type(value) is int else None
+
+
+def _instructions(text: Any) -> str | None:
+    """Instructions; blank ones count as none."""
+    return text if isinstance(text, str) and text.strip() else None
+
+
+def features_of(request: Request) -> dict[str, str]:
+    """The headers without which the server refuses what a request of another dialect becomes."""
+    compaction = request.options.compaction
+    betas = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
+    parts = [part for turn in request.turns for part in turn.parts]
+    summaries = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
+    betas += [SUMMARY_BETA if summary.get("signature") else EDIT_BETA for summary in summaries]
+    return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
+
+
+# -- what the servers take ---------------------------------------------------------------------------------------------
+
+
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """An image or a document of the user's or of a result; text as such, and nothing else in base64."""
+    fit = _fit(media, to) if place in {"user", "result"} else None  # none of the assistant's (dialects.md §3.0)
+    if fit is None:
+        to.lose("media", media.media_type or media.kind)
+        return None
+    to.lose_look(media, *(("name",) if media.kind == "image" else ()))
+    return evolve(fit, name=None) if media.kind == "image" else fit
+
+
+def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
+    """An image or a document, wherever it stands."""
+    if media.kind in {"image", "file"}:
+        return media
+    to.lose("media", media.media_type or media.kind)
+    return None
+
+
+def _fit(media: Media, to: Lowering) -> Media | None:
+    if media.kind not in {"image", "file"}:
+        return None
+    if media.data is None:
+        known = media.url is not None and (media.kind == "image" or media.media_type in {None, "application/pdf"})
+        return media if known else None
+    kind = media_type_of(media)
+    if kind in (wire.IMAGE_TYPES if media.kind == "image" else {"application/pdf"}):
+        return media
+    if media.kind == "image" or not kind.startswith("text/") or decoded_text(media.data) is None:
+        return None
+    if kind != "text/plain":
+        to.lose("metadata", kind)
+    return evolve(media, media_type="text/plain")
+
+
+def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
+    """The definition of a search of the web."""
+    allowed, blocked = list(asked.allowed_domains), list(asked.blocked_domains)
+    if allowed and blocked:  # the server takes one of them, and what is allowed is narrower
+        to.lose("parameter", "web_search.blocked_domains")
+        blocked = []
+    return without_none(
+        type=SEARCH_TYPE,
+        name=SEARCH_NAME,
+        max_uses=asked.max_uses,
+        allowed_domains=allowed or None,
+        blocked_domains=blocked or None,
+        user_location=location_out(asked),
+    )
+
+
+def _can_search(request: Request) -> bool:
+    """Whether a search can be defined: no function may have its name."""
+    return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
+
+
+def compaction_fits(request: Request, to: Lowering) -> None:
+    """A summary of the conversation where the model makes one, and beside it nothing that shapes a reply."""
+    options, compaction = request.options, request.options.compaction
+    if compaction is None:
+        return
+    if not to.takes.model.compacts:
+        to.lose("parameter", "compaction")
+        options.compaction = None
+        request.options = options
+        return
+    forced = False
+    if compaction.now:
+        shaping = {
+            "compaction.threshold": compaction.threshold is not None,
+            "stop": bool(options.stop),
+            "output": options.output is not None and options.output.kind != "text",
+        }
+        for name in (name for name, is_asked in shaping.items() if is_asked):
+            to.lose("parameter", name)
+        forced = request.tool_choice is not None and request.tool_choice.mode == "required"
+        if forced:
+            to.lose("tool_choice", "required")
+        options = evolve(options, stop=(), output=None)
+    elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+        to.lose("parameter", "compaction.threshold")
+    options = evolve(options, compaction=evolve(compaction, native=None))
+    request.options = options
+    request.tool_choice = None if forced else request.tool_choice
+
+
+def bounded(request: Request, to: Lowering) -> None:
+    """A bound on the answer; the target's is one on what is said, so what may be thought comes on top."""
+    options = request.options
+    if options.max_tokens is not None:
+        return
+    budget = (options.thinking and options.thinking.budget_tokens) or 0
+    options.max_tokens = to.target.max_tokens + budget
+    request.options = options
+
+
+FOREIGN: Final = Capabilities(
+    dialect="anthropic",
+    vendor=wire.VENDOR,
+    title="Anthropic",
+    is_claude=True,
+    ids=re.compile(r"[A-Za-z0-9_-]+"),
+    names=wire.TOOLS.names,
+    users=re.compile(r"[^@]{1,256}"),  # addresses are refused
+    signs_reasoning=wire.VENDOR,
+    blank_texts="some",
+    arguments="object",
+    media=fit_media,
+    marked=(Text, Media, ToolCall, ToolResult, Tool),
+    same_marks=frozenset({"anthropic"}),
+    system="behind user",
+    alternate=True,
+    needs_user="messages",
+    search_options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
+    can_search=_can_search,
+    search=search,
+    choice_extras="tool_choice",
+    declares_called=True,
+    options=frozenset({"max_tokens", "stop", "thinking", "compaction", "output", "service_tier", "user"}),
+    service_tiers=wire.SERVICE_TIERS,
+    first=(compaction_fits,),
+    arranged=(claude.schemas_held, claude.thinking_fits),
+    last=(
+        claude.sampling_fits,
+        claude.parallel_if_forbidden,
+        claude.choice_fits_thinking,
+        claude.form_has_schema,
+        claude.schemas_given,
+        bounded,
+    ),
+)
+#: Of requests of the dialect itself. Claude gets ids that it takes: a client that changed its model has those of another one.
+OWN: Final = evolve(
+    FOREIGN,
+    ids=None,
+    names=None,
+    media=own_media,
+    alternate=False,
+    declares_called=False,
+    options=FOREIGN.options | {*wire.SAMPLING},
+    service_tiers=None,
+    first=(),
+    arranged=(),
+    last=(claude.choice_fits_thinking, claude.form_has_schema, claude.schemas_given, bounded),
+)
+
+
+def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
+    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    if source == FOREIGN.dialect:
+        return evolve(OWN, ids=FOREIGN.ids) if "claude" in (name or "").lower() else OWN
+    model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
+    sampling = wire.SAMPLING if wire.version_of(provider) < wire.WITHOUT_SAMPLING else ()
+    return evolve(
+        FOREIGN,
+        model=model,
+        most_marks=claude.MOST_MARKS if model.cache_marks else 0,
+        options=FOREIGN.options.union(sampling),
+    )
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    said = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
+    leading = leading_of([turn for turn, _ in said])
+    options = request.options
+    body = without_none(
+        model=request.model,
+        max_tokens=options.max_tokens,
+        system=plain_or_list([block for _, blocks in said[:leading] for block in blocks]) or None,
+        messages=[
+            add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
+            for turn, blocks in said[leading:]
+        ],
+        tools=[_tool(tool) for tool in request.tools] or None,
+        tool_choice=_choice(request.tool_choice),
+        thinking=claude.write_thinking(options.thinking),
+        output_config=_output_config(options) or None,
+        stop_sequences=list(options.stop) or None,
+        metadata=None if options.user is None else {"user_id": options.user},
+        service_tier=options.service_tier,
+        stream=request.stream,
+    )
+    compaction = options.compaction
+    body |= {} if compaction is None else dict(compaction.native or _compaction_members(compaction))
+    body |= without_none(**{name: getattr(options, name) for name in wire.SAMPLING})
+    body = add_missing(body, request.extras)
+    provider = target.provider
+    if isinstance(provider, wire.AnthropicProvider) and provider.model_in_path:
+        body.pop("model", None)
+        body["anthropic_version"] = provider.api_version
+    return body
+
+
+def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
+    blocks = AnthropicBlocks(report)
+    for part in parts:
+        match part:
+            case Text(item=item) if item is not None:  # a compaction, whoever sent it back
+                blocks.add(dict(item))
+            case Text():
+                blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
+            case Aside():
+                blocks.aside(part)
+            case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
+                blocks.aside(native)
+            case _:
+                blocks.add(_block(part, report))
+    return blocks.finish()
+
+
+def _block(part: Part, report: StreamReport) -> Block:
+    match part:
+        case Media():
+            kind = "image" if part.kind == "image" else "document"
+            return _marked(without_none(type=kind, source=_source(part), title=part.name), part)
+        case ToolCall():
+            arguments = orjson.Fragment(part.arguments)
+            return _marked({"type": "tool_use", "id": part.id, "name": part.name, "input": arguments}, part)
+        case ToolResult():
+            blocks = _content(part.parts, report)
+            written = without_none(
+                type="tool_result",
+                tool_use_id=part.call_id,
+                content=plain_or_list(blocks) if blocks else None,
+                is_error=part.is_error or None,
+            )
+            return _marked(written, part)
+        case Reasoning(signature=signature) if signature is not None:
+            return add_missing({"type": "thinking", "thinking": part.text, "signature": signature.blob}, part.extras)
+        case RedactedReasoning():
+            return add_missing({"type": "redacted_thinking", "data": part.opaque.blob}, part.extras)
+    raise TypeError(f"a message has no {type(part).__name__}")
+
+
+def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:
+    """A block or a tool with its cache mark and the members that only this dialect knows."""
+    if value.cache is not None:
+        written["cache_control"] = dict(claude.CACHE_CONTROLS[value.cache])
+    return add_missing(written, value.extras)
+
+
+def _source(media: Media) -> dict[str, Any]:
+    if media.data is None:
+        return (
+            {"type": "url", "url": media.url} if media.url is not None else {"type": "file", "file_id": media.file_id}
+        )
+    kind = media_type_of(media)
+    if kind == "text/plain":
+        return {"type": "text", "media_type": kind, "data": base64.b64decode(media.data).decode()}
+    return {"type": "base64", "media_type": kind, "data": media.data}
+
+
+def _output_config(options: Options) -> dict[str, Any]:
+    output, thinking = options.output, options.thinking
+    return without_none(
+        effort=None if thinking is None else thinking.effort,
+        format=None if output is None else {"type": "json_schema", "schema": output.schema},
+    )
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.kind == "server":
+        return dict(tool.raw or {})
+    written = without_none(
+        name=tool.name, description=tool.description, input_schema=tool.parameters, strict=tool.strict
+    )
+    return _marked(written, tool)
+
+
+def _choice(choice: ToolChoice | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    name = choice.names[0] if choice.mode == "required" and choice.names else None
+    kind = "tool" if name is not None else "any" if choice.mode == "required" else choice.mode
+    serial = None if choice.parallel is None else not choice.parallel
+    return without_none(type=kind, name=name, disable_parallel_tool_use=serial)
+
+
+def _compaction_members(compaction: Compaction) -> dict[str, Any]:
+    if compaction.now:
+        return {"compaction": without_none(type=wire.SUMMARIZE, instructions=compaction.instructions)}
+    tokens = compaction.threshold
+    edit = without_none(
+        type=wire.EDIT,
+        trigger=None if tokens is None else {"type": "input_tokens", "value": max(tokens, LEAST_TRIGGER)},
+        pause_after_compaction=compaction.pause or None,
+        instructions=compaction.instructions,
+    )
+    return {"context_management": {"edits": [edit]}}

@@ -1,0 +1,700 @@
+"""Requests for interactions to the neutral conversation and back: steps, options, tools, the choice among them.
+
+The input is a text, a content, or a list of contents or of steps. A ``user_input`` is one turn, and so is a row of results,
+which may also stand in a ``user_input``, as the AI SDK writes them. What the model said, thought and called in a row is one
+turn, and the texts of one ``model_output`` share a label. Steps that only Google understands are asides.
+
+A signature is Google's, or another vendor's that was carried here sealed: then it is that vendor's again, with what it signs.
+A result that is an object has it as JSON text. What the server alone knows, a previous interaction above all, is a reference,
+and a result whose call only it knows is an aside: nothing here could pair it.
+
+What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
+says what the servers take, and the passes below are the dialect's own. A user's turn is a ``user_input``, with a step for
+each result in front. What the model said is a ``model_output`` for each label of its texts and media. All messages of the
+system are one ``system_instruction``.
+
+Thoughts, and calls, go back with Google's signature; what other vendors signed is left out, and so are their models'
+thoughts. Arguments are objects, and so is a result that came as one. A request of another dialect says ``store: false``,
+since Google keeps each interaction otherwise, and its clients send the whole conversation each time.
+
+Source: dialects.md §5.5, §7.3, §7.4; seeds.md S2; quirks.md R14; the types of google-genai 3.4.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+import orjson
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies import google_requests as google
+from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, members_of, plain_or_list, without_none
+from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
+from streamkit.dialects.gemini_interactions import wire
+from streamkit.dialects.gemini_interactions.decode import aside_kind
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
+from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
+from streamkit.dialects.vocabulary.models import UNKNOWN
+from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
+from streamkit.dialects.vocabulary.web_search import read_search
+from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+
+#: What to send instead of a reference to what the server keeps.
+REMEDIES: Final[Mapping[str, str]] = {
+    "previous_interaction_id": "send all steps so far as input with each request, without the id of an interaction",
+    "continuation_token": "ask again with the whole input",
+    "cached_content": "send the contents themselves",
+    "environment": "send the files themselves as input",
+}
+#: Members that stand for a part of the conversation.
+STORED: Final = ("previous_interaction_id", "continuation_token")
+#: ``tool_choice``, and ours.
+CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
+    wire.VALIDATED: "auto",
+    **{word: ours for ours, word in wire.MODES.items()},
+}
+SEARCH: Final = "google_search"
+#: Types of a response's format; an object with none of them is a schema, the older form.
+FORMATS: Final = frozenset({"text", "image", "audio", "video"})
+Step: TypeAlias = dict[str, Any]
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class InteractionsRequestReader(RequestReader):
+    """Reads one request, member by member."""
+
+    dialect = "gemini-interactions"
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._calls = 0  # of the model's turn
+        self._stored = False  # the server knows more of the conversation than the request says
+        self._called: set[str] = set()
+        self._outputs = 0  # steps of the model that are outputs
+        self._text: Text | None = None  # the model's last one
+        self._signature: Opaque | None = None  # of the next call
+        self._thoughts = 0  # steps of the model that are thoughts
+        self._answers: Turn | None = None  # the turn that further results join
+        self._contents: Turn | None = None  # the turn that further contents without a step join
+
+    def begun(self, fields: Fields) -> Request:
+        self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
+        return super().begun(fields)
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        if instruction := fields.string("system_instruction"):
+            self.turns.append(Turn("system", [Text(instruction)]))
+        self._stored = any(name in fields for name in STORED)
+        given = fields.peek("input")
+        if isinstance(given, str):
+            text = fields.needed("input")
+            self.turns.append(Turn("user", [Text(text)] if text else []))
+        elif isinstance(given, dict):
+            self._item(fields.needed_fields("input"))
+        else:
+            for item in fields.each("input"):
+                self._item(item)
+        self._close()
+
+    def _item(self, item: Fields) -> None:
+        """A step of the input, or a content, which is a part of what the user says."""
+        kind = item.needed("type")
+        if kind == "text" or kind in wire.MEDIA:
+            self._users().append(self._content(item, kind))
+            return
+        match kind:
+            case "user_input":
+                self._input(item)
+            case "model_output":
+                self._output(item)
+            case "thought":
+                self._thought(item)
+            case "function_call":
+                self._call(item)
+            case "function_result":
+                self._programs().append(self._of_result(item))
+            case _:
+                self._assistants().append(
+                    Aside(wire.VENDOR, aside_kind(kind), wire.STEP, {"type": kind, **item.rest()})
+                )
+
+    def _close(self) -> None:
+        """Nothing more joins the last turn."""
+        if self._signature is not None:  # the call that it signed is gone
+            self._assistants().append(RedactedReasoning(self._signature))
+        self._signature = self._text = self._answers = self._contents = None
+
+    def _users(self) -> list[Part]:
+        """The parts of the user's turn that contents without a step join."""
+        if self._contents is None:
+            self._close()
+            self._contents = Turn("user")
+            self.turns.append(self._contents)
+        return self._contents.parts
+
+    def _assistants(self) -> list[Part]:
+        """The parts of the model's turn that is being read."""
+        self._answers = self._contents = None
+        if not self.turns or self.turns[-1].role != "assistant":
+            self.turns.append(Turn("assistant"))
+            self._calls = 0
+        return self.turns[-1].parts
+
+    def _input(self, step: Fields) -> None:
+        self._close()
+        turn = Turn("user")
+        for content in step.each("content"):
+            kind = content.needed("type")
+            turn.parts.append(self._of_result(content) if kind == wire.RESULT else self._content(content, kind))
+        turn.extras = step.rest() or None
+        self.turns.append(turn)
+
+    def _output(self, step: Fields) -> None:
+        parts, number = self._assistants(), self._outputs
+        self._outputs += 1
+        contents = [self._content(content, content.needed("type")) for content in step.each("content")]
+        for content in contents or [Text("")]:
+            content.block = number
+            if isinstance(content, Text):
+                self._text = content
+            parts.append(content)
+        if extras := step.rest():
+            parts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
+
+    # -- contents --------------------------------------------------------------------------------------------------
+
+    def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
+        if kind == "text":
+            return Text(content.needed("text"), extras=content.rest() or None)
+        if kind not in wire.MEDIA:
+            return Aside(wire.VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
+        media = Media(wire.MEDIA[kind], content.string("mime_type"), place=content.place)
+        data, uri = content.string("data"), content.string("uri")
+        if data is not None:
+            media.data = base64_of(standard_base64(data), content.at("data"))
+        elif uri is None:
+            raise content.wrong("data or a uri is needed, and there is neither")
+        elif uri.startswith(OWN_URIS):
+            media.file_id = uri
+        else:
+            media.url = uri
+            media.kind = "video" if uri.startswith(FILMS) else media.kind
+        media.extras = content.rest() or None
+        return media
+
+    # -- thoughts --------------------------------------------------------------------------------------------------
+
+    def _thought(self, step: Fields) -> None:
+        blob, number = step.string("signature"), self._thoughts
+        self._thoughts += 1
+        sealed = unseal(standard_base64(blob)) if blob else None
+        thoughts: list[Part] = []
+        for content in step.each("summary"):
+            kind = content.needed("type")
+            if kind == "text":
+                text = content.needed("text")
+                thoughts.append(Reasoning(text, "summary", extras=content.rest() or None, block=number))
+            else:
+                raw = {"type": kind, **content.rest()}
+                thoughts.append(Aside(wire.VENDOR, "metadata", wire.THOUGHT_DELTA, raw, block=number))
+        extras = step.rest()
+        if sealed is not None:
+            self._sealed(sealed, thoughts)
+            return
+        texts = [thought for thought in thoughts if isinstance(thought, Reasoning)]
+        if not texts:
+            texts = [Reasoning("", "summary", block=number)]
+            thoughts += texts
+        texts[-1].signature = Opaque(SIGNER, blob) if blob else None
+        if extras:
+            thoughts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
+        self._assistants().extend(thoughts)
+
+    def _sealed(self, sealed: Sealed, thoughts: list[Part]) -> None:
+        """What another vendor signed or encrypted."""
+        opaque, parts = sealed.opaque, self._assistants()
+        match sealed.kind:
+            case "call":
+                self._signature = opaque
+            case "text" if self._text is not None:
+                self._text.signature = opaque
+            case "opaque":
+                parts.append(RedactedReasoning(opaque))
+            case "reasoning":
+                texts = [thought for thought in thoughts if isinstance(thought, Reasoning)]
+                signed = texts[-1] if texts else Reasoning("", "summary")
+                signed.signature = opaque
+                thoughts += [] if texts else [signed]
+            case _:
+                parts.append(Text("", opaque))
+        parts.extend(thoughts)
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, step: Fields) -> None:
+        parts, blob = self._assistants(), step.string("signature")
+        call = ToolCall(self._calls, step.string("id") or "", step.needed("name"), "", place=step.place)
+        call.arguments = step.object_text("arguments") or "{}"
+        self._calls += 1
+        self._called.add(call.id)
+        call.signature, self._signature = self._signature, None
+        if blob:
+            sealed = unseal(standard_base64(blob))
+            call.signature = Opaque(SIGNER, blob) if sealed is None else sealed.opaque
+        call.extras = step.rest() or None
+        parts.append(call)
+
+    def _programs(self) -> list[Part]:
+        """The parts of the turn that answers calls."""
+        if self._answers is None:
+            self._close()
+            self._answers = Turn("user")
+            self.turns.append(self._answers)
+        return self._answers.parts
+
+    def _of_result(self, step: Fields) -> ToolResult | Aside:
+        if self._stored and step.peek("call_id") not in self._called:
+            return Aside(wire.VENDOR, aside_kind(wire.RESULT), wire.STEP, {"type": wire.RESULT, **step.rest()})
+        result = ToolResult(step.needed("call_id"), name=step.string("name"), place=step.place)
+        result.is_error = step.boolean("is_error") or False
+        value = step.peek("result")
+        if isinstance(value, dict):
+            result.native = wire.OBJECT
+            result.parts = [Text(step.text_of("result"))]
+        elif isinstance(value, list):
+            result.parts = [self._content(content, content.needed("type")) for content in step.each("result")]
+        elif isinstance(value, str | None):
+            text = step.string("result")
+            result.parts = [Text(text)] if text else []
+        else:
+            raise step.wrong(f"text, an object or a list is needed, not {kind_of(value)}", "result")
+        result.extras = step.rest() or None
+        return result
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def options(self, fields: Fields) -> Options:
+        options, config = Options(), fields.fields("generation_config")
+        if config is not None:
+            options = read_options(config, wire.OPTIONS, thinking=self._thinking(config))
+        options.service_tier = fields.string("service_tier")
+        options.output = self._format(fields)
+        return options
+
+    def _thinking(self, config: Fields) -> Thinking | None:
+        level, summaries = config.string("thinking_level"), config.string("thinking_summaries")
+        if level is not None and level.lower() not in LEVELS:
+            raise config.wrong(f"one of {', '.join(sorted(LEVELS))} is needed, not {quoted(level)}", "thinking_level")
+        read = Thinking(level and level.lower(), summary=summaries)
+        return read if read != Thinking() else None
+
+    def _format(self, fields: Fields) -> OutputFormat | None:
+        """The form of the answer's text. Forms of media, and lists of several, are the dialect's own."""
+        mime_type = fields.peek("response_mime_type")
+        form = fields.peek("response_format")
+        if form is None and mime_type in {wire.JSON, wire.PLAIN}:
+            fields.take("response_mime_type")
+            return OutputFormat("json" if mime_type == wire.JSON else "text")
+        if not isinstance(form, dict):
+            return None
+        kind = form.get("type")
+        if not (isinstance(kind, str) and kind in FORMATS):
+            fields.take("response_mime_type") if mime_type == wire.JSON else None
+            return OutputFormat("schema", fields.mapping("response_format"), native_schema=form)
+        if kind != "text" or form.get("mime_type") not in {wire.JSON, wire.PLAIN, None}:
+            return None
+        opened = fields.needed_fields("response_format")
+        opened.take("type")
+        schema, as_json = opened.mapping("schema"), opened.string("mime_type") == wire.JSON
+        if schema is not None:
+            return OutputFormat("schema", schema)
+        return OutputFormat("json" if as_json else "text")
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tool(self, tool: Fields) -> Tool:
+        kind = tool.needed("type")
+        if kind == "function":
+            return function_tool(tool, tool)
+        read = server_tool(kind, tool)
+        if kind == SEARCH:
+            read.search = read_search({name: value for name, value in (read.raw or {}).items() if name != "type"})
+        return read
+
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
+        config = fields.peek("generation_config")
+        if not isinstance(config, dict) or config.get("tool_choice") is None:
+            return None
+        opened = fields.needed_fields("generation_config")
+        choice = self._choice(opened)
+        fields.replace("generation_config", dict(opened.peek_all()) or None)
+        return choice
+
+    def _choice(self, config: Fields) -> ToolChoice:
+        if isinstance(config.peek("tool_choice"), str):
+            return self._of_mode(config, "tool_choice")
+        opened = config.needed_fields("tool_choice")
+        allowed = opened.needed_fields("allowed_tools")
+        choice = self._of_mode(allowed, "mode")
+        choice.names = allowed.strings("tools")
+        left = opened.rest()
+        if left:
+            choice.extras = {**(choice.extras or {}), **left}
+        return choice
+
+    def _of_mode(self, fields: Fields, name: str) -> ToolChoice:
+        mode = fields.string(name) or "auto"
+        if mode not in CHOICES:
+            raise fields.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", name)
+        return ToolChoice(CHOICES[mode], extras={"mode": wire.VALIDATED} if mode == wire.VALIDATED else None)
+
+
+# -- what the servers take ---------------------------------------------------------------------------------------------
+
+
+def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
+    """Media of a type that is taken, in the request or at an address, but none of the system's."""
+    uri = media.url or media.file_id or ""
+    kind = media.media_type if media.data is None else media_type_of(media)
+    there = media.data is not None or is_own_uri(uri) or uri.startswith("http")  # another provider's ids mean nothing
+    if place != "system":
+        to.lose_look(media, "name")
+        if there and (kind is None or kind in wire.MEDIA_TYPES[media.kind]):
+            return evolve(media, media_type=kind, name=None)
+        if media.cache is not None:
+            to.lose("cache_mark", media.cache)
+    to.lose("media", media.media_type or media.kind)
+    return None
+
+
+@of_turns
+def steps_apart(turn: Turn, _to: Lowering) -> Turn:
+    """Texts that follow one another as one step, and each thought as its own.
+
+    The signature of a call goes to a thought in front of it: the client's types have no place for one in a call.
+    """
+    made: list[Part] = []
+    for number, part in enumerate(turn.parts):
+        match part:
+            case Text() | Media():
+                made.append(evolve(part, block=0))
+            case Reasoning():
+                made.append(evolve(part, block=number))
+            case ToolCall(signature=signature) if signature is not None:
+                made += [Reasoning("", signature=signature, block=number), evolve(part, signature=None)]
+            case _:
+                made.append(part)
+    return evolve(turn, parts=made)
+
+
+def instruction_joined(request: Request, _to: Lowering) -> None:
+    """The system's words as one text where nobody else speaks."""
+    if any(turn.role != "system" for turn in request.turns):
+        return
+    text = _instruction(request)
+    request.turns = [Turn("system", [Text(text)])] if text else []
+
+
+def not_stored(request: Request, _to: Lowering) -> None:
+    """The request with the word that Google shall not keep it."""
+    request.exchange = {"store": False}
+
+
+def thinking_fits(request: Request, to: Lowering) -> None:
+    """How much to think, as a level."""
+    thinking = request.options.thinking
+    if thinking is None:
+        return
+    level = thinking.effort
+    if level == "none" or (thinking.enabled is False and level is None):  # no word says that
+        to.lose("parameter", "thinking.enabled")
+        level = next(iter(to.takes.model.efforts), None)
+    elif thinking.budget_tokens is not None:
+        to.lose("parameter", "thinking.budget_tokens")
+        level = effort_of(thinking.budget_tokens) if level is None else level
+    fits = Thinking(to.fit_effort(level), summary=thinking.summary)
+    request.options.thinking = fits
+
+
+def summary_fits(request: Request, to: Lowering) -> None:
+    """Whether thoughts are shown, and not how."""
+    thinking = request.options.thinking
+    if thinking is None or thinking.summary in {None, "none", "auto"}:
+        return
+    to.lose("parameter", "thinking.summary")
+    request.options.thinking = evolve(thinking, summary="auto")
+
+
+FOREIGN: Final = Capabilities(
+    dialect="gemini-interactions",
+    vendor=wire.VENDOR,
+    title="Gemini Interactions",
+    model=evolve(UNKNOWN, form_with_tools=False, media_in_results=False),
+    names=wire.TOOLS.names,
+    signs_reasoning=SIGNER,
+    takes_opaque=lambda _blob: False,
+    signs_calls=SIGNER,
+    arguments="object",
+    media=fit_media,
+    system="front",
+    results="anywhere",
+    needs_user="input",
+    needs_word="step",
+    some_tools=True,
+    choice_extras="tool_choice",
+    options=frozenset({*wire.OPTIONS, "thinking", "output", "service_tier"}),
+    most_stops=5,
+    service_tiers=frozenset(SERVICE_TIERS),
+    first=(google.schemas_anew, results_named, partial(google.media_behind_results, kinds=True)),
+    said=(of_parts(google.telling_text), steps_apart, instruction_joined),
+    last=(
+        partial(google.choice_fits, validated=wire.VALIDATED),
+        thinking_fits,
+        summary_fits,
+        google.form_counted,
+        google.tier_named,
+        not_stored,
+    ),
+)
+#: Of requests of the dialect itself.
+OWN: Final = evolve(
+    FOREIGN,
+    model=evolve(UNKNOWN, efforts=tuple(LEVELS)),
+    names=None,
+    unsigned_reasoning=True,
+    empty_turns=True,
+    media=google.own_media,
+    service_tiers=None,
+    first=(results_named,),
+    said=(),
+    last=(partial(google.choice_fits, validated=wire.VALIDATED), thinking_fits, google.form_counted),
+)
+capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(request: Request, _target: Target, _report: StreamReport) -> dict[str, Any]:
+    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    steps = [step for turn in request.turns if turn.role != "system" for step in _steps(turn)]
+    body = without_none(
+        model=request.model,
+        input=_short(steps) if steps else None,
+        system_instruction=_instruction(request) or None,
+        tools=[*map(_tool, request.tools)] or None,
+        generation_config=_generation_config(request.options, request.tool_choice) or None,
+        service_tier=request.options.service_tier,
+        store=request.exchange.get("store"),
+        stream=request.stream,
+        **_format(request.options.output),
+    )
+    return add_missing(body, request.extras)
+
+
+def _instruction(request: Request) -> str:
+    parts = [part for turn in request.turns if turn.role == "system" for part in turn.parts]
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _steps(turn: Turn) -> list[Step]:
+    return _of_user(turn) if turn.role == "user" else _of_model(turn)
+
+
+def _of_user(turn: Turn) -> list[Step]:
+    """The results of a turn, each a step, and what the user says."""
+    steps: list[Step] = []
+    content: list[dict[str, Any]] = []
+    for part in turn.parts:
+        if isinstance(part, ToolResult):
+            steps.append(_result(part))
+        elif isinstance(part, Aside) and part.type == wire.STEP:
+            steps.append(dict(part.raw))
+        else:
+            content += _contents([part])
+    if content or turn.extras or not steps:
+        steps.append(add_missing(without_none(type=wire.INPUT, content=content or None), turn.extras))
+    return steps
+
+
+def _of_model(turn: Turn) -> list[Step]:
+    """What the model said, thought and called, in its order."""
+    steps: list[Step] = []
+    last: tuple[str, int] | None = None  # the kind and the label of the step that may go on
+    for part in turn.parts:
+        kind = _kind_of(part)
+        label = (kind, getattr(part, "block", 0))
+        match part:
+            case Aside() if part.type == wire.OF_STEP and steps:
+                add_missing(steps[-1], part.raw)
+                continue
+            case ToolCall():
+                steps.append(_call(part))
+            case _ if kind == wire.TEXT:
+                if label != last:
+                    steps.append({"type": wire.TEXT})
+                if contents := _contents([part]):
+                    steps[-1].setdefault("content", []).extend(contents)
+            case Reasoning() | Aside() if kind == wire.THOUGHT:
+                _think(part, steps, goes_on=label == last)
+            case Aside():
+                steps.append(dict(part.raw))
+        last = label if kind else None
+    return steps
+
+
+def _kind_of(part: Part) -> str:
+    """The type of the step that a part of the model's belongs into; "" for a step of its own."""
+    match part:
+        case Text() | Media():
+            return wire.TEXT
+        case Reasoning():
+            return wire.THOUGHT
+        case Aside() if part.type == wire.THOUGHT_DELTA:
+            return wire.THOUGHT
+        case Aside() if part.type not in {wire.STEP, wire.OF_STEP}:
+            return wire.TEXT
+    return ""
+
+
+def _think(part: Reasoning | Aside, steps: list[Step], *, goes_on: bool) -> None:
+    """Write a piece of a thought into the step that goes on, or a new one."""
+    summary, signature = None, None
+    if isinstance(part, Aside):
+        summary = [dict(part.raw)]
+    else:
+        signature = part.signature and part.signature.blob
+        if part.text or part.extras:
+            summary = [add_missing({"type": "text", "text": part.text}, part.extras)]
+    written = without_none(type=wire.THOUGHT, summary=summary, signature=signature)
+    if goes_on and summary is not None:
+        steps[-1].setdefault("summary", []).extend(summary)
+        add_missing(steps[-1], written)
+    else:
+        steps.append(written)
+
+
+def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """The contents, without texts that say nothing."""
+    contents: list[dict[str, Any]] = []
+    for part in parts:
+        match part:
+            case Text() if part.text or part.extras:
+                contents.append(add_missing({"type": "text", "text": part.text}, part.extras))
+            case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
+                contents.append(dict(native.raw))
+            case Media():
+                uri = None if part.data is not None else part.url or part.file_id
+                written = without_none(
+                    type=wire.CONTENTS[part.kind], mime_type=part.media_type, data=part.data, uri=uri
+                )
+                contents.append(add_missing(written, part.extras))
+            case Aside():
+                contents.append(dict(part.raw))
+    return contents
+
+
+def _call(call: ToolCall) -> Step:
+    written = without_none(
+        type=wire.CALL,
+        id=call.id,
+        name=call.name,
+        arguments=orjson.Fragment(call.arguments),
+        signature=call.signature and call.signature.blob,
+    )
+    return add_missing(written, call.extras)
+
+
+def _result(result: ToolResult) -> Step:
+    written = without_none(
+        type=wire.RESULT,
+        call_id=result.call_id,
+        name=result.name,
+        result=_said(result),
+        is_error=result.is_error or None,
+    )
+    return add_missing(written, result.extras)
+
+
+def _said(result: ToolResult) -> Any:
+    """What a tool said: an object as it came, text, or a list of contents."""
+    only = result.parts[0] if len(result.parts) == 1 else None
+    if result.native == wire.OBJECT and isinstance(only, Text):
+        return orjson.Fragment(only.text)
+    return plain_or_list(_contents(result.parts))
+
+
+def _short(steps: list[Step]) -> str | list[Step]:
+    """An input of one plain text as that text."""
+    if len(steps) == 1 and steps[0].keys() == {"type", "content"} and steps[0]["type"] == wire.INPUT:
+        content = steps[0]["content"]
+        if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
+            return str(content[0]["text"])
+    return steps
+
+
+# -- options and tools -------------------------------------------------------------------------------------------------
+
+
+def _generation_config(options: Options, choice: ToolChoice | None) -> dict[str, Any]:
+    thinking = options.thinking or Thinking()
+    return members_of(options, wire.OPTIONS) | without_none(
+        thinking_level=thinking.effort, thinking_summaries=thinking.summary, tool_choice=_choice(choice)
+    )
+
+
+def _choice(choice: ToolChoice | None) -> Any:
+    if choice is None:
+        return None
+    left = dict(choice.extras or {})
+    mode = left.pop("mode", wire.MODES[choice.mode])
+    if not choice.names:
+        return mode
+    return add_missing({"allowed_tools": {"mode": mode, "tools": [*choice.names]}}, left)
+
+
+def _format(output: OutputFormat | None) -> dict[str, Any]:
+    if output is None:
+        return {}
+    if output.kind != "schema":
+        mime_type = wire.JSON if output.kind == "json" else wire.PLAIN
+        return {"response_format": {"type": "text", "mime_type": mime_type}}
+    if output.native_schema is not None and output.native_schema == output.schema:
+        return {"response_format": output.native_schema, "response_mime_type": wire.JSON}
+    return {"response_format": {"type": "text", "mime_type": wire.JSON, "schema": output.schema}}
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    if tool.kind == "server":
+        return dict(tool.raw or {})
+    function = without_none(type="function", name=tool.name, description=tool.description, parameters=tool.parameters)
+    return add_missing(function, tool.extras)
