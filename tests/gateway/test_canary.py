@@ -32,7 +32,6 @@ from tests.sampling import part_of, parts
 from tests.web import faults
 from tests.web.evil import EvilUpstream, Fin, Script, Send
 from tests.web.faults import END_OF_CHUNKS, FAULTS, PAGE, answer, as_asked, asks_for_stream, chunk, good, head, speech
-from tests.web.raw_client import ask
 from tests.web.serving import eventually, serving
 from tests.web.upstream.conftest import aws
 
@@ -216,7 +215,7 @@ SHOWN = {
 async def asked(running, client, model, *, stream, headers=SHOWN, body=None):
     path, usual = asking(client, model=model, stream=stream, tools=True)
     path += f"{'&' if '?' in path else '?'}key={quote(PRIVATE['query'])}"
-    return await ask(running.url, path, body=orjson.dumps(usual) if body is None else body, headers=headers)
+    return await running.ask(path, body=orjson.dumps(usual) if body is None else body, headers=headers)
 
 
 def check_requests(upstream, header, key):
@@ -393,7 +392,7 @@ async def test_nothing_that_goes_well_tells_a_secret(auth, everything, signing, 
                 assert found_answer.status == 200
                 everything.took(client, found_answer)
         for path in ("/v1/models", "/v1beta/models", "/api/tags", "/healthz", "/nothing", "/v1/nothing"):
-            everything.took(path, await ask(running.url, f"{path}?key={PRIVATE['query']}", method="GET", headers=SHOWN))
+            everything.took(path, await running.get(f"{path}?key={PRIVATE['query']}", headers=SHOWN))
         everything.tell_apart(running)
     check_requests(first, header, OWN)
     assert len(everything.made) == 20  # of each request, who chose and who asked

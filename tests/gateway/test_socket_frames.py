@@ -15,8 +15,7 @@ from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
 from streamkit.web.budget import Budget, Hold
 from streamkit.web.socket_frames import FrameReader
-from tests.gateway.running import config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import behind
 from tests.web.faults import as_asked
 from tests.web.serving import eventually
 
@@ -80,10 +79,7 @@ async def served(monkeypatch, **server):
         return budgets[-1]
 
     monkeypatch.setattr(gateway_module, "Budget", budget)
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")], server=server)) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server=server) as running:
         writers = []
 
         async def opened():

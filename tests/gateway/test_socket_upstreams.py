@@ -19,7 +19,7 @@ from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, end_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import CALL, TEXT, as_asked
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.socket_upstream import events, saying, socket_upstream
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -38,11 +38,6 @@ async def in_front_of(play, *, server=None, **upstream):
             yield running, sockets
 
 
-async def asked(running, client, **how):
-    path, body = asking(client, **how)
-    return await ask(running.url, path, body=orjson.dumps(body))
-
-
 async def read(answer, client, *, stream):
     assert answer.status == 200, answer.body
     if stream:
@@ -57,7 +52,7 @@ async def read(answer, client, *, stream):
 @pytest.mark.parametrize("policy", ["tolerant", "strict"])
 async def test_clients_of_every_dialect_get_the_answer_in_either_form(client, stream, policy):
     async with in_front_of(saying(events()), server={"policy": policy}) as (running, sockets):
-        response = await read(await asked(running, client, stream=stream, tools=True), client, stream=stream)
+        response = await read(await running.asked(client, stream=stream, tools=True), client, stream=stream)
         assert await running.outcomes() == {("one", "success"): 1}
         assert running.counted("repairs_total") == 0
     assert response.clean
@@ -72,7 +67,7 @@ async def test_clients_of_every_dialect_get_the_answer_in_either_form(client, st
 
 async def test_within_the_dialect_the_events_pass_as_they_came():
     async with in_front_of(saying(events())) as (running, _sockets):
-        answer = await asked(running, DIALECT)
+        answer = await running.asked(DIALECT)
     payloads = [line[6:] for line in bytes(answer.body).decode().splitlines() if line.startswith("data: ")]
     assert payloads == events()
 
@@ -87,7 +82,7 @@ async def test_an_error_with_a_status_is_told_as_over_http(client, stream):
         "headers": {"retry-after": "7"},
     }
     async with in_front_of(saying([json.dumps(told)])) as (running, _sockets):
-        answer = await asked(running, client, stream=stream)
+        answer = await running.asked(client, stream=stream)
         assert await running.outcomes() == {("one", "http_429"): 1}
     failed = decode_error(answer.status, bytes(answer.body), client, answer.headers)
     assert (answer.status, failed.type, failed.message) == (429, "rate_limit", "slow")
@@ -100,7 +95,7 @@ async def test_what_fails_before_the_model_spoke_moves_on_to_the_next_upstream(s
     async with socket_upstream(saying([told])) as bad, EvilUpstream(as_asked("anthropic")) as sound:
         upstreams = [upstream_at(bad, DIALECT, transport="websocket"), upstream_at(sound, "anthropic", "two")]
         async with gateway(config_of(upstreams)) as running:
-            response = await read(await asked(running, "ollama", stream=stream), "ollama", stream=stream)
+            response = await read(await running.asked("ollama", stream=stream), "ollama", stream=stream)
             assert await running.outcomes() == {("one", "http_500"): 1, ("two", "success"): 1}
     assert response.choices[0].text == TEXT
 
@@ -113,7 +108,7 @@ async def test_where_no_socket_is_opened_the_next_upstream_is_asked():
     ):
         upstreams = [upstream_at(bad, DIALECT, transport="websocket"), upstream_at(sound, "anthropic", "two")]
         async with gateway(config_of(upstreams)) as running:
-            assert (await asked(running, "ollama")).status == 200
+            assert (await running.asked("ollama")).status == 200
             assert await running.outcomes() == {("one", "http_426"): 1, ("two", "success"): 1}
 
 
@@ -130,7 +125,7 @@ async def test_an_upstream_that_is_cut_is_never_a_success(client, how, stream):
         await socket.close(code=1000 if how == "closed" else 1011)
 
     async with in_front_of(cut) as (running, _sockets):
-        answer = await asked(running, client, stream=stream)
+        answer = await running.asked(client, stream=stream)
         assert await running.outcomes() == {("one", "cut" if how == "closed" else "broken"): 1}
     if not stream:
         assert answer.status >= 500
@@ -187,7 +182,7 @@ async def test_an_upstream_that_is_silent_runs_out_of_time(said, outcome):
         running,
         sockets,
     ):
-        await asked(running, "anthropic")
+        await running.asked("anthropic")
         assert await running.outcomes() == {("one", outcome): 1}
         await sockets.gone()
 
@@ -195,7 +190,7 @@ async def test_an_upstream_that_is_silent_runs_out_of_time(said, outcome):
 async def test_tokens_are_counted_over_http():
     async with in_front_of(saying([])) as (running, sockets):
         path = "/v1/responses/input_tokens"
-        answer = await ask(running.url, path, body=orjson.dumps({"model": "m", "input": "hi"}))
+        answer = await running.ask(path, body=orjson.dumps({"model": "m", "input": "hi"}))
     assert answer.json()["input_tokens"] == 7
     assert len(sockets.posts) == 1
     assert not sockets.asked
@@ -236,7 +231,7 @@ async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
 
     async with in_front_of(play) as (running, _):
         other = asyncio.create_task(counting())
-        found = await read(await asked(running, "openai-chat", stream=True), "openai-chat", stream=True)
+        found = await read(await running.asked("openai-chat", stream=True), "openai-chat", stream=True)
         other.cancel()
     assert found.text == TEXT
     assert turns > 2000

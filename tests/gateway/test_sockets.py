@@ -17,7 +17,7 @@ from streamkit.framing.sse import serialize_sse
 from streamkit.gateway.config import Responses
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
-from tests.gateway.running import config_of, gateway, upstream_at
+from tests.gateway.running import behind, config_of, gateway, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
 from tests.gateway.test_slow_readers import LONG, PATIENT
 from tests.web.evil import EvilUpstream
@@ -32,12 +32,11 @@ ASKED = {"type": "response.create", "model": "m", "input": "hi"}
 @asynccontextmanager
 async def connected(play, *, server=None, dialect=DIALECT, **socket):
     async with (
-        EvilUpstream(play) as upstream,
-        gateway(config_of([upstream_at(upstream, dialect, timeouts=PATIENT)], server=server)) as running,
+        behind(play, dialect=dialect, upstream={"timeouts": PATIENT}, server=server) as running,
         ClientSession() as session,
         session.ws_connect(f"{running.url}/v1/responses", max_msg_size=0, **socket) as ws,
     ):
-        yield ws, upstream, running
+        yield ws, running.evil, running
 
 
 async def answered(ws, **members):

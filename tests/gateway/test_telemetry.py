@@ -25,11 +25,11 @@ from streamkit.gateway.telemetry import Telemetry
 from streamkit.otel.conventions import CONVENTIONS
 from streamkit.otel.providers import Providers
 from streamkit.web.source import Timeouts
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
 from tests.otel.spans import Spans
 from tests.web.evil import EvilUpstream
 from tests.web.faults import CALL, FAULTS, MODEL, TEXT, as_asked, good
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 from tests.web.socket_upstream import events, saying, socket_upstream
 
@@ -62,7 +62,7 @@ async def traced(spans, *upstreams, settings=None, reader=None, server=None, **r
 async def asked(running, client="openai-chat", headers=None, **how):
     path, body = asking(client, **how)
     sent = {"content-type": "application/json", **(headers or {})}
-    return await ask(running.url, path, body=orjson.dumps(body), headers=sent)
+    return await running.ask(path, body=orjson.dumps(body), headers=sent)
 
 
 def by_kind(spans):
@@ -152,8 +152,8 @@ async def test_what_is_refused_has_a_span_of_its_own_alone(spans):
         traced(spans, upstream_at(evil, "openai-chat"), models=("m",)) as running,
     ):
         assert (await asked(running, model="other")).status == 404
-        assert (await ask(running.url, "/nowhere", body=b"{}")).status == 404
-        assert (await ask(running.url, "/healthz", method="GET")).status == 200
+        assert (await running.ask("/nowhere", body=b"{}")).status == 404
+        assert (await running.get("/healthz")).status == 200
     assert [span.name for span in spans.ended] == ["POST /v1/chat/completions", "POST"]
     assert {span.status.status_code for span in spans.ended} == {StatusCode.UNSET}
 
@@ -165,7 +165,7 @@ async def test_no_key_that_is_pasted_as_a_model_or_into_a_path_is_told(spans):
         traced(spans, upstream_at(evil, "openai-chat")) as running,
     ):
         await asked(running, model=key)
-        await ask(running.url, f"/v1/{key}", body=b"{}")
+        await running.ask(f"/v1/{key}", body=b"{}")
     assert len(spans.ended) == 3
     assert key not in "".join(span.to_json() for span in spans.ended)
 
@@ -491,10 +491,9 @@ async def test_an_sdk_that_is_switched_off_has_no_trace_to_name(monkeypatch, cap
 
 
 async def test_without_it_no_header_is_added():
-    async with EvilUpstream(as_asked("anthropic")) as evil:
-        async with gateway(config_of([upstream_at(evil, "anthropic")])) as running:
-            answer = await asked(running, "anthropic", headers=PARENT)
-        assert evil.requests[0].header("traceparent") is None
+    async with behind(as_asked("anthropic"), dialect="anthropic") as running:
+        answer = await asked(running, "anthropic", headers=PARENT)
+    assert running.evil.requests[0].header("traceparent") is None
     assert "traceresponse" not in answer.headers
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
 
@@ -508,10 +507,7 @@ async def test_without_it_nothing_of_it_runs():
         if event == "call" and re.search(r"/opentelemetry/|/streamkit/otel/|/gateway/telemetry\.py", path):
             called.add(frame.f_code.co_qualname)
 
-    async with (
-        EvilUpstream(as_asked("anthropic")) as evil,
-        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
-    ):
+    async with behind(as_asked("anthropic"), dialect="anthropic") as running:
         sys.setprofile(watch)
         try:
             answer = await asked(running, headers=PARENT)

@@ -9,11 +9,10 @@ from streamkit.gateway import config
 from streamkit.gateway.telemetry import Telemetry
 from streamkit.otel.providers import Providers
 from tests.corpora import CORPORA, streams
-from tests.gateway.running import config_of, gateway, upstream_at
+from tests.gateway.running import behind
 from tests.gateway.test_telemetry import NO_METRICS, asked, by_kind
 from tests.otel.spans import Spans
 from tests.sampling import few
-from tests.web.evil import EvilUpstream
 from tests.web.faults import good
 
 USAGE = "gen_ai.usage."
@@ -57,10 +56,7 @@ async def told(upstream, chunks, client="openai-chat"):
     """The tokens in the one span that has any, of a stream of these chunks."""
     spans = Spans()
     telemetry = Telemetry(config.Telemetry(), Providers(spans.provider, NO_METRICS))
-    async with (
-        EvilUpstream(good(upstream, chunks)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)]), telemetry=telemetry) as running,
-    ):
+    async with behind(good(upstream, chunks), dialect=upstream, telemetry=telemetry) as running:
         await asked(running, client)
         await running.outcomes()
     server, (call,) = by_kind(spans)

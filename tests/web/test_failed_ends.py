@@ -13,7 +13,7 @@ from streamkit.web import relay
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind
 from tests.web import evil
 from tests.web.evil import EvilUpstream, Hang, Send
 from tests.web.faults import FAULTS, chunk, good
@@ -217,10 +217,7 @@ async def test_a_client_that_leaves_at_the_error_frame_had_its_answer(client):
     """Many do, while the upstream's body may go on."""
     script = good("openai-chat")
     steps = [*script.steps[:2], Send(chunk(ERROR)), Hang()]
-    async with (
-        EvilUpstream(evil.Script(tuple(steps))) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")])) as at,
-    ):
+    async with behind(evil.Script(tuple(steps))) as at:
         path, body = asking(client)
         async with RawClient(at.url) as raw:
             await raw.send("POST", path, body=orjson.dumps(body))
