@@ -130,7 +130,7 @@ def leg(*plays: Play, dialect: str = "openai-chat", **values: Any) -> Leg:
 
 
 @asynccontextmanager
-async def in_turn(*legs: Leg | Play, telemetry: Any = None, **values: Any) -> AsyncIterator[Running]:
+async def in_turn(*legs: Leg | Play | Upstream, telemetry: Any = None, **values: Any) -> AsyncIterator[Running]:
     """A gateway in front of upstreams called one, two and three: a script alone is one of OpenAI's that plays it.
 
     ``server`` has values of the server, and what else is named is the route's.
@@ -138,6 +138,9 @@ async def in_turn(*legs: Leg | Play, telemetry: Any = None, **values: Any) -> As
     async with AsyncExitStack() as stack:
         upstreams, evils = [], []
         for name, each in zip(("one", "two", "three"), legs, strict=False):
+            if isinstance(each, Upstream):  # of the test's own
+                upstreams.append(each)
+                continue
             play = each if isinstance(each, Leg) else leg(each)
             evils.append(await stack.enter_async_context(EvilUpstream(*play.plays)))
             upstreams.append(upstream_at(evils[-1], play.dialect, **{"name": name, **play.values}))

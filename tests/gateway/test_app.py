@@ -1,7 +1,6 @@
 """What the gateway answers a client of each dialect, whatever it asked: statuses, bodies, headers."""
 
 import asyncio
-import gzip
 import logging
 from contextlib import AsyncExitStack
 
@@ -16,6 +15,7 @@ from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, behind, config_of, gateway, in_turn, upstream_at
+from tests.gateway.test_attempts import NO_CALLS
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, silence_before_headers, speech, status, whole
 from tests.web.raw_client import RawClient, ask
@@ -59,11 +59,7 @@ async def running():
 # -- what can't be asked -----------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "nothing": (b"", "the body is no JSON"),
     "half of an object": (b'{"model":', "the body is no JSON"),
-    "a list": (b"[]", "the body is a list, and an object is needed"),
-    "no UTF-8": (b'{"model":"\xff"}', "the body is no JSON"),
-    "100,000 levels": (b'{"model":' + b"[" * 40_000 + b"]" * 40_000 + b"}", "depth limit exceeded"),
     "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
     "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
     "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
@@ -73,6 +69,7 @@ BROKEN = {
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_body_that_cant_be_is_told_what_is_wrong_and_where(case, client, running):
+    """What else can be wrong with a body, and with its size and its encoding: tests/web/test_surfaces.py."""
     body, words = BROKEN[case]
     answer = await running.asked(client, body)
     failed = told(answer, client)
@@ -81,61 +78,11 @@ async def test_a_body_that_cant_be_is_told_what_is_wrong_and_where(case, client,
     assert len(failed.message) < 300
 
 
-DEEP = {
-    "openai-chat": (
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]},
-        "messages[0].content[0]",
-    ),
-    "openai-responses": (
-        {"input": [{"role": "user", "content": [{"type": "input_text", "text": 7}]}]},
-        "input[0].content[0]",
-    ),
-    "anthropic": ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0]"),
-    "ollama": ({"messages": [{"role": "user", "content": "hi", "images": [7]}]}, "messages[0].images[0]"),
-    "gemini": ({"contents": [{"role": "user", "parts": [{"text": 7}]}]}, "contents[0].parts[0]"),
-    "gemini-interactions": (
-        {"input": [{"type": "user_input", "content": [{"type": "text", "text": 7}]}]},
-        "input[0].content[0]",
-    ),
-}
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_a_member_of_the_wrong_type_is_told_with_its_path(client, running):
-    spoilt, path = DEEP[client]
-    failed = told(await running.asked(client, spoilt), client)
-    assert failed.type == "invalid_request"
-    assert failed.message.startswith(path)
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("packed", [False, True], ids=["as it is", "gzip"])
-async def test_a_body_that_is_too_large_is_refused_with_the_bound(client, packed, running):
-    """Packed it is small and becomes 64 MiB, which nobody ever has in memory: see test_security.py."""
-    body = gzip.compress(b" " * (64 << 20)) if packed else b" " * (BODY_BYTES + 1)
-    answer = await running.asked(client, body, headers={"content-encoding": "gzip"} if packed else None)
-    failed = told(answer, client)
-    assert answer.status == (400 if client == "gemini" else 413)  # Gemini has no 413
-    assert "larger than the 100,000 bytes" in failed.message
-    assert "send less" in failed.message
-
-
 async def test_a_body_of_the_largest_size_is_read(running):
     _, usual = asking("openai-chat")
     body = orjson.dumps(usual)
     assert (await running.asked(body=body + b" " * (BODY_BYTES - len(body)))).status == 200
     assert (await running.asked(body=body + b" " * (BODY_BYTES - len(body) + 1))).status == 413
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize(
-    ("encoding", "code", "words"),
-    [("gzip", 400, "not what its Content-Encoding says"), ("compress", 415, "send gzip, or none")],
-)
-async def test_a_body_that_cant_be_unpacked_is_told_so(client, encoding, code, words, running):
-    answer = await running.asked(client, b"{}", headers={"content-encoding": encoding})
-    assert answer.status == code
-    assert words in told(answer, client).message
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -228,20 +175,6 @@ PATHS = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_a_path_that_is_not_served_is_told_in_the_dialect_with_those_that_are(client, running):
-    answer = await running.ask(f"{PATHS[client]}?key=canary", body=b"{}")
-    failed = told(answer, client)
-    assert (answer.status, failed.type) == (404, "not_found")
-    assert PATHS[client] in failed.message
-    assert (
-        "stateless" in failed.message
-        if "interactions" in client or "responses" in client
-        else "requests go to" in failed.message
-    )
-    assert b"canary" not in answer.body
-
-
-@pytest.mark.parametrize("client", CLIENTS)
 async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served(client, running):
     path, _ = asking(client)
     for method in ("PUT", "DELETE"):
@@ -260,9 +193,11 @@ async def test_an_operation_that_a_model_does_not_have_is_not_found_with_those_t
     assert ":generateContent, :streamGenerateContent or :countTokens" in failed.message
 
 
-@pytest.mark.parametrize("path", ["/v1/responses/compact", "/v1/embeddings"])
-async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(path, running):
-    answer = await running.ask(path, body=b"{}")
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/responses/compact"), ("POST", "/v1/embeddings"), ("GET", "/nothing")]
+)
+async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(method, path, running):
+    answer = await running.ask(path, method=method, body=b"{}")
     assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
@@ -293,11 +228,6 @@ async def test_so_are_lists_of_models(path, headers, running):
     answer = await running.get(path, headers=headers)
     assert answer.status == 200
     assert b'"m"' in answer.body
-
-
-async def test_a_path_without_a_version_that_is_not_served_is_told_in_the_dialect(running):
-    answer = await running.ask("/messages/batches", body=b"{}")
-    assert "requests go to" in told(answer, "anthropic").message
 
 
 SOCKET = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "eA=="}
@@ -361,11 +291,6 @@ async def test_a_name_that_a_route_has_with_latest_is_asked_for_as_it_stands():
         for model in ("m:latest", "llama3:latest"):
             assert (await running.asked("ollama", model=model)).status == 200
     assert [request.json()["model"] for request in running.evil.requests] == ["m:latest", "llama3:latest"]
-
-
-async def test_a_path_that_is_like_none_of_ours_is_not_there(running):
-    answer = await running.get("/nothing")
-    assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/v1/metrics"])
@@ -474,25 +399,9 @@ async def test_a_failure_comes_with_the_headers_of_the_upstream_that_it_is_of(se
     assert b"no room" in answer.body
 
 
-async def test_a_failure_of_the_gateways_own_has_no_upstreams_headers():
-    path, body = asking("openai-chat", tools=True)
-    async with behind(status(500, headers=tells("one")), upstream={"tools": False}) as running:
-        answer = await running.ask(path, body=orjson.dumps(body))
-    assert (answer.status, passed(answer), len(running.evil.requests)) == (400, ["", "", ""], 0)
-
-
 async def test_an_answer_that_was_kept_while_another_was_asked_has_its_own_headers():
-    text = orjson.dumps(
-        {
-            "id": "c",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "no"}, "finish_reason": "stop"}],
-        }
-    )
     async with in_turn(
-        whole("openai-chat", text, headers=tells("one")),
+        whole("openai-chat", NO_CALLS, headers=tells("one")),
         status(500, headers=tells("two")),
         on_tool_choice_ignored="next",
     ) as running:
@@ -508,14 +417,6 @@ async def test_keep_alives_go_out_without_the_headers_of_an_upstream_that_failed
     assert answer.body.startswith(b": ")
     assert passed(answer) == ["", "", ""]
     assert "retry-after" not in answer.headers
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_how_long_to_wait_is_passed_on(client):
-    async with behind(status(503, headers={"retry-after": "7"})) as running:
-        answer = await running.asked(client)
-    assert answer.status == (529 if client == "anthropic" else 503)  # Anthropic's word for it
-    assert answer.headers["retry-after"] == "7"
 
 
 # -- who may ask -------------------------------------------------------------------------------------------------------
