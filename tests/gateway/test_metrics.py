@@ -110,23 +110,6 @@ async def test_the_first_event_is_an_increase_for_whoever_asked_before():
 # -- a record ----------------------------------------------------------------------------------------------------------
 
 
-def test_requests_are_counted_by_client_route_status_and_ending():
-    metrics = observed(record(), record(), record(status=429, ending="error"), record(client="ollama"))
-    assert of(metrics, "requests_total", "client", "route", "status", "ending") == {
-        ("anthropic", "r", "200", "whole"): 2,
-        ("anthropic", "r", "429", "error"): 1,
-        ("ollama", "r", "200", "whole"): 1,
-    }
-
-
-def test_attempts_are_counted_by_upstream_and_outcome_however_many_a_request_had():
-    metrics = observed(
-        record(attempts=[attempt("one", "http_429"), attempt("one", "http_429"), attempt("two")]),
-        record(attempts=[attempt("two")]),
-    )
-    assert of(metrics, "attempts_total", "upstream", "outcome") == {("one", "http_429"): 2, ("two", "success"): 2}
-
-
 def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
     first = attempt("one", "cut", verdicts={"truncated": 1}, repairs={"index_missing": 312})
     second = attempt(
@@ -220,45 +203,19 @@ def test_two_gateways_in_a_process_do_not_count_together():
     assert not of(two, "requests_total", "client")
 
 
+SERIES = """
+    requests resumes not_resumable logs_live logs_kept logs_lost log_bytes log_behind_bytes
+    log_behind_seconds store_errors attempts tool_calls repairs request_repairs losses keep_alives
+    request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
+    output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops
+    streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded
+"""
+
+
 def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothing():
     """What a series is called belongs to its readers: a new one is a decision, and stands in the guide."""
     names = {family.name for family in text_string_to_metric_families(exposition(Metrics()).decode())}
-    assert names == {
-        "streamkit_requests",
-        "streamkit_resumes",
-        "streamkit_not_resumable",
-        "streamkit_logs_live",
-        "streamkit_logs_kept",
-        "streamkit_logs_lost",
-        "streamkit_log_bytes",
-        "streamkit_log_behind_bytes",
-        "streamkit_log_behind_seconds",
-        "streamkit_store_errors",
-        "streamkit_attempts",
-        "streamkit_tool_calls",
-        "streamkit_repairs",
-        "streamkit_request_repairs",
-        "streamkit_losses",
-        "streamkit_keep_alives",
-        "streamkit_request_seconds",
-        "streamkit_first_byte_seconds",
-        "streamkit_attempt_seconds",
-        "streamkit_first_output_seconds",
-        "streamkit_request_first_output_seconds",
-        "streamkit_output_gap_seconds",
-        "streamkit_output_tokens_per_second",
-        "streamkit_overhead_seconds",
-        "streamkit_tokens",
-        "streamkit_usage_unknown",
-        "streamkit_stalls",
-        "streamkit_stops",
-        "streamkit_streams_active",
-        "streamkit_sockets_open",
-        "streamkit_recorder_files",
-        "streamkit_recorder_bytes",
-        "streamkit_recorder_dropped",
-        "streamkit_recorder_unrecorded",
-    }
+    assert names == {f"streamkit_{name}" for name in SERIES.split()}
     assert exposition(None) == b""
 
 

@@ -516,15 +516,6 @@ async def test_a_read_brings_no_more_than_a_bounded_part_of_what_is_there(sessio
         await source.aclose()
 
 
-async def test_an_answer_that_was_read_leaves_its_connection_for_the_next():
-    async with answered(good("anthropic")) as (source, upstream, session):
-        _ = [data async for data in source]
-        await source.aclose()
-        async with session.post(upstream.url, data=b"{}") as response:
-            await response.read()
-        assert [request.connection for request in upstream.requests] == [0, 0]
-
-
 async def test_an_answer_that_is_over_is_not_kept_by_the_connection_that_goes_on():
     async with EvilUpstream(good("anthropic")) as upstream, aiohttp.ClientSession() as session:
         kept = []
