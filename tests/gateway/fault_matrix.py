@@ -16,7 +16,7 @@ from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.testing import source_of
 from streamkit.web.source import Timeouts
-from tests.gateway.running import Running, asking, behind, config_of, gateway, upstream_at
+from tests.gateway.running import Running, behind, config_of, gateway, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
 from tests.web.evil import Script
 from tests.web.faults import FAULTS, WHY, good, speech
@@ -70,8 +70,7 @@ async def answer_of(running: Running, client: str, *, stream: bool) -> Result:
     """Ask, and say what came."""
     if client == SOCKET:
         return await _over_socket(running)
-    path, body = asking(client, stream=stream)
-    answer = await running.ask(path, body=orjson.dumps(body))
+    answer = await running.asked(client, stream=stream)
     assert answer.end in {"complete", "cut"}, answer.end  # no reset, which takes from clients what they have not read
     if answer.status != 200:
         assert answer.end == "complete"

@@ -14,7 +14,7 @@ from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
 from streamkit.events import ProviderFailed
 from streamkit.gateway.app import gateway_app
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import decode_error
@@ -22,7 +22,7 @@ from streamkit.testing import source_of
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
 from tests.web.evil import EvilUpstream, Play
-from tests.web.raw_client import Answer, ask
+from tests.web.raw_client import Answer, RawClient, ask
 from tests.web.serving import eventually, serving
 
 #: What the gateway asks of each dialect's upstreams, as users would write it.
@@ -38,13 +38,20 @@ def upstream_at(evil: EvilUpstream, dialect: str, name: str = "one", **values: A
     )
 
 
-def config_of(upstreams: Iterable[Upstream], *, server: Mapping[str, Any] | None = None, **route: Any) -> Config:
+def config_of(
+    upstreams: Iterable[Upstream],
+    *,
+    server: Mapping[str, Any] | None = None,
+    resume: Resume | None = None,
+    **route: Any,
+) -> Config:
     """Every model goes to these upstreams, in this order."""
     upstreams = list(upstreams)
     targets = tuple(Target(upstream=upstream) for upstream in upstreams)
     values = {"models": ("m", "*"), "targets": targets, "retries": 0, "backoff_s": 0.01, "backoff_max_s": 0.02, **route}
     settings = Server(**{"port": 0, "grace_s": 1.0, "linger_s": 0.1, **(server or {})})
-    return Config(server=settings, upstreams={u.name: u for u in upstreams}, routes=(Route(**values),))
+    by_name = {upstream.name: upstream for upstream in upstreams}
+    return Config(server=settings, upstreams=by_name, routes=(Route(**values),), resume=resume or Resume())
 
 
 @define
@@ -83,6 +90,16 @@ class Running:
         usual_path, usual = asking(client, **how)
         sent = body if isinstance(body, bytes) else orjson.dumps({**usual, **(body or {})})
         return await ask(self.url, path or usual_path, body=sent, headers=headers)
+
+    @asynccontextmanager
+    async def client(
+        self, client: str = "openai-chat", *, receive_buffer_bytes: int | None = None, **how: Any
+    ) -> AsyncIterator[RawClient]:
+        """A client that has asked, and reads no further than the test says."""
+        path, body = asking(client, **how)
+        async with RawClient(self.url, receive_buffer_bytes=receive_buffer_bytes) as asked:
+            await asked.send("POST", path, body=orjson.dumps(body))
+            yield asked
 
     def counted(self, name: str, **labels: str) -> float:
         """The sum of a counter's series that have these labels."""
@@ -133,7 +150,7 @@ def leg(*plays: Play, dialect: str = "openai-chat", **values: Any) -> Leg:
 async def in_turn(*legs: Leg | Play | Upstream, telemetry: Any = None, **values: Any) -> AsyncIterator[Running]:
     """A gateway in front of upstreams called one, two and three: a script alone is one of OpenAI's that plays it.
 
-    ``server`` has values of the server, and what else is named is the route's.
+    ``server`` has values of the server, ``resume`` is where answers are kept, and what else is named is the route's.
     """
     async with AsyncExitStack() as stack:
         upstreams, evils = [], []

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
-from attrs import evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.app import gateway_app, private_app
@@ -14,7 +13,7 @@ from streamkit.gateway.config import Resume, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, behind, config_of, gateway, in_turn, upstream_at
+from tests.gateway.running import asking, behind, config_of, in_turn, upstream_at
 from tests.gateway.test_attempts import NO_CALLS
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, silence_before_headers, speech, status, whole
@@ -119,12 +118,10 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
 
 
 async def test_a_gateway_without_a_store_refuses_the_background_and_names_the_setting():
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        config = evolve(config_of([upstream_at(evil, "openai-chat")]), resume=Resume(store="off"))
-        async with gateway(config) as running:
-            answer = await running.asked("openai-responses", {"background": True})
-            assert answer.status == 400
-            assert '[resume] store = "memory"' in told(answer, "openai-responses").message
+    async with behind(as_asked("openai-chat"), resume=Resume(store="off")) as running:
+        answer = await running.asked("openai-responses", {"background": True})
+        assert answer.status == 400
+        assert '[resume] store = "memory"' in told(answer, "openai-responses").message
 
 
 async def test_a_response_in_the_background_is_one_record_under_no_id(caplog):
@@ -477,10 +474,7 @@ async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once
     path, body = asking("openai-chat")
     data = orjson.dumps(body)
     head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n".encode()
-    async with AsyncExitStack() as stack:
-        evil = await stack.enter_async_context(EvilUpstream(silence_before_headers()))
-        config = config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 3})
-        running = await stack.enter_async_context(gateway(config))
+    async with behind(silence_before_headers(), server={"max_streams": 3}) as running, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(RawClient(running.url)) for _ in range(12)]
         for client in clients:
             await client.send_bytes(head)
@@ -490,8 +484,8 @@ async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once
         answers = [asyncio.create_task(client.read_headers()) for client in clients]
         await eventually(lambda: sum(answer.done() for answer in answers) == 9)
         assert {answer.result().status for answer in answers if answer.done()} == {503}
-        await evil.request(2)
-        assert len(evil.requests) == 3
+        await running.evil.request(2)
+        assert running.seen == [3]
         for answer in answers:
             answer.cancel()
         await asyncio.gather(*answers, return_exceptions=True)

@@ -133,10 +133,9 @@ def test_a_request_is_a_warning_if_it_was_not_the_clients_own_fault(code, ending
 
 async def line_of(caplog, script, client="anthropic", headers=None, server=None, **how):
     caplog.set_level(logging.DEBUG)
-    path, body = asking(client, **how)
     config = partial(config_of, server=server)
     async with EvilUpstream(script) as evil, gateway(config([upstream_at(evil, "openai-chat")])) as running:
-        await running.ask(path, body=orjson.dumps(body), headers=headers)
+        await running.asked(client, headers=headers, **how)
         await eventually(lambda: running.counted("streams_active") == 0)
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
     return json.loads(FORMS["json"].format(record))
@@ -219,8 +218,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
             upstream_at(two, "gemini", "two", base_url=f"{two.url}/v1/sk-0123456789abcdef/twice"),
         ]
         async with gateway(config_of(upstreams)) as running:
-            path, body = asking("anthropic", model="x/y z")
-            answer = await running.ask(path, body=orjson.dumps(body))
+            answer = await running.asked("anthropic", model="x/y z")
     assert answer.status == 502
     told = "one: no connection to the upstream could be made: Connection refused"
     assert answer.json()["error"]["message"] == told
@@ -258,13 +256,12 @@ async def test_the_line_of_a_request_that_is_refused_says_why(case, caplog):
 @pytest.mark.parametrize("server", [{"keys": (Secret("client-key-1"),)}, {"max_streams": 1}], ids=["no key", "busy"])
 async def test_who_is_not_let_in_has_a_line_that_says_why(server, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
-    path, body = asking("anthropic")
     hanging = FAULTS["silence before headers"]("openai-chat")
     async with behind(hanging, server=server) as running:
         if "keys" not in server:
-            first = asyncio.create_task(running.ask(path, body=orjson.dumps(body)))
+            first = asyncio.create_task(running.asked("anthropic"))
             await running.evil.request(0)
-        refused = await running.ask(path, body=orjson.dumps(body))
+        refused = await running.asked("anthropic")
         lines = [record.fields for record in caplog.records if record.msg == "request"]
         if "keys" not in server:
             await first

@@ -22,7 +22,7 @@ from streamkit.web.output_times import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
-from tests.gateway.running import asking, behind, config_of, gateway, in_turn, leg, upstream_at
+from tests.gateway.running import behind, config_of, gateway, in_turn, leg, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, status, whole
 from tests.web.raw_client import RawClient
@@ -427,9 +427,7 @@ async def test_how_a_leg_failed_and_what_the_client_saw(script, stream, outcome,
 
 async def test_a_client_that_leaves_is_counted_and_answers_under_way_are_shown():
     async with behind(FAULTS["silence mid-stream"]("openai-chat")) as running:
-        path, body = asking("anthropic")
-        async with RawClient(running.url) as client:
-            await client.send("POST", path, body=orjson.dumps(body))
+        async with running.client("anthropic") as client:
             await client.read_until(b"message_start")
             assert running.counted("streams_active") == 1
         await eventually(lambda: running.counted("streams_active") == 0)

@@ -42,10 +42,9 @@ async def test_a_post_with_the_id_of_an_event_attaches_and_asks_no_model(client)
 
 
 async def test_an_event_id_of_somebody_else_asks_as_ever():
-    path, body = asking(DIALECT)
     upstream = EvilUpstream(good(DIALECT))
     async with upstream, gateway(config_of([upstream_at(upstream, DIALECT)])) as running:
-        answer = await running.ask(path, headers={**ASKED, "last-event-id": "17"}, body=orjson.dumps(body))
+        answer = await running.asked(DIALECT, headers={**ASKED, "last-event-id": "17"})
         assert answer.status == 200
         assert len(upstream.requests) == 1
 

@@ -197,9 +197,7 @@ async def test_what_fails_is_an_error_by_the_word_of_its_outcome(spans, fault, o
 async def test_a_client_that_left_is_no_error(spans, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     async with traced(spans, leg(FAULTS["silence mid-stream"]("openai-chat"), timeouts=PATIENT)) as running:
-        path, body = asking("openai-chat")
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
+        async with running.client("openai-chat") as leaver:
             await leaver.read_headers()
             leaver.leave("rst")
         await eventually(lambda: spans.counts.ended == 2)
@@ -232,11 +230,9 @@ async def test_as_many_spans_end_as_begin_wherever_clients_leave(spans):
     choose = random.Random(20261122)
     script = good("openai-chat", delay_s=0.001)
     async with traced(spans, leg(script, timeouts=PATIENT)) as running:
-        path, body = asking("openai-chat")
 
         async def leave():
-            async with RawClient(running.url) as leaver:
-                await leaver.send("POST", path, body=orjson.dumps(body))
+            async with running.client("openai-chat") as leaver:
                 await asyncio.sleep(choose.random() * 0.05)
                 leaver.leave("rst")
 

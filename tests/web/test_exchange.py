@@ -27,8 +27,7 @@ MISTRAL_SDKS = ["mistral-client-python/1.9.11", "ai/5.0.9 ai-sdk/mistral/2.0.4 r
 async def answered(upstream, client, script, *, stream=True, headers=None, **members):
     """What a client of a dialect gets through the gateway from an upstream of a dialect that plays a script."""
     async with behind(script, dialect=upstream) as running:
-        path, body = asking(client, stream=stream)
-        return await running.ask(path, body=orjson.dumps({**body, **members}), headers=headers)
+        return await running.asked(client, members, headers=headers, stream=stream)
 
 
 def chunks_of(answer):

@@ -58,15 +58,14 @@ async def test_an_answer_without_its_client_is_one_of_those_that_may_be_under_wa
     async with behind(halved(go), dialect=UPSTREAM, server={"max_streams": 1}) as running:
         place = await left_behind(running)
         await asyncio.sleep(0.25)  # more than it takes to see that a client left
-        path, body = asking("anthropic")
-        full = await running.ask(path, body=orjson.dumps(body))
+        full = await running.asked("anthropic")
         assert (full.status, full.headers["retry-after"]) == (529, "1")
         assert (await running.get("/readyz")).status == 200
         rest = asyncio.create_task(running.get(place))  # reading on asks no model
         go.set()
         read = await collect(source_of([bytes((await rest).body)]), "anthropic")
         assert (read.clean, read.text) == (True, TEXT)
-        assert (await running.ask(path, body=orjson.dumps(body))).status == 200
+        assert (await running.asked("anthropic")).status == 200
 
 
 async def test_a_gateway_that_stops_ends_answers_that_go_on_and_tells_whoever_reads_them():
@@ -171,10 +170,9 @@ async def test_anothers_answer_an_unknown_one_and_an_expired_one_are_told_the_sa
     async with EvilUpstream(good(UPSTREAM)) as upstream:
         config = evolve(config_of([upstream_at(upstream, UPSTREAM)], **keys), resume=Resume(ttl_s=0.3))
         async with gateway(config) as running:
-            path, body = asking("anthropic")
 
             async def place():
-                answer = await running.ask(path, body=orjson.dumps(body), headers={**ASKED, **mine})
+                answer = await running.asked("anthropic", headers={**ASKED, **mine})
                 return answer.headers["location"]
 
             expired = await place()

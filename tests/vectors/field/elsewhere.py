@@ -117,7 +117,7 @@ CASES = (
         number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
         cause="one timer for everything, or none",
         does="Timers for connecting, first byte, silence and the whole, each with its own error.",
-        covered_by="tests/web/test_reply.py::test_each_timer_says_which_it_is",
+        covered_by="tests/web/test_reply.py::test_a_failure_is_a_status_or_a_frame",
     ),
     Elsewhere(
         number=129, refs="ai-retry#51; NuGuard#455; litellm#38153, #38606, #36267, #6957",
