@@ -15,6 +15,7 @@ from streamkit.translation.bodies import decode_response
 from streamkit.web.source import Timeouts
 from tests.gateway.running import end_of, in_turn, leg, read, upstream_at
 from tests.web.faults import CALL, TEXT, as_asked
+from tests.web.serving import counted_turns
 from tests.web.socket_upstream import events, saying, socket_upstream
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -170,14 +171,6 @@ async def test_a_client_over_a_websocket_may_be_answered_by_an_upstream_over_one
 
 @pytest.mark.parametrize("flood", ["pings", "pongs", "empty messages"])
 async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
-    turns = 0
-
-    async def counting():
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     async def play(socket, _asked):
         for _ in range(2000):
             await {"pings": socket.ping, "pongs": socket.pong, "empty messages": partial(socket.send_str, "")}[flood]()
@@ -185,8 +178,7 @@ async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
             await socket.send_str(message)
 
     async with in_front_of(play) as (running, _):
-        other = asyncio.create_task(counting())
-        found = await read_in(await running.asked("openai-chat", stream=True), "openai-chat", stream=True)
-        other.cancel()
+        with counted_turns() as turn:
+            found = await read_in(await running.asked("openai-chat", stream=True), "openai-chat", stream=True)
     assert found.text == TEXT
-    assert turns > 2000
+    assert turn() > 2000

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
-from itertools import pairwise
 
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
 from streamkit.web.source import TimedSource, Timeouts
@@ -31,7 +28,6 @@ from tests.web.faults import (
     silence_before_headers,
     silence_midstream,
     status,
-    tls_failure,
     whole,
 )
 from tests.web.leaks import in_use
@@ -62,26 +58,7 @@ async def test_a_good_answer_says_what_is_said_in_the_dialect(dialect):
         assert response.clean
 
 
-async def test_chunks_go_out_one_by_one_as_they_were_given():
-    chunks = [b"one", b"two", b"\xe2\x82"]
-    async with EvilUpstream(good("openai-chat", chunks, delay_s=0.02)) as upstream:
-        answer = await ask(upstream.url, "/")
-        sent = (await upstream.request()).sent
-    assert [data for _, data in answer.reads] == chunks
-    assert [size for _, size in sent[1:-1]] == [len(chunk(data)) for data in chunks]
-    times = [when for when, _ in sent[:-1]]
-    assert all(later - earlier >= 0.019 for earlier, later in pairwise(times))
-
-
 # -- what is played when, and what is remembered -----------------------------------------------------------------------
-
-
-async def test_paths_are_counted_each_by_itself():
-    paths = {"/a": [status(401), status(404)], "/b": [lambda request: status(500 if request.body else 503)]}
-    async with EvilUpstream(whole("cohere"), paths=paths) as upstream:
-        found = [(await ask(upstream.url, path)).status for path in ("/a", "/b", "/a?x=1", "/a", "/c")]
-        found.append((await ask(upstream.url, "/b", body=b"x")).status)
-    assert found == [401, 503, 404, 404, 200, 500]
 
 
 async def test_a_request_without_a_script_is_an_error_of_the_test():
@@ -105,26 +82,6 @@ async def test_it_sees_its_client_leave_and_how(by, script):
         assert request.left_by == by
 
 
-async def test_it_sees_the_client_leave_while_it_writes_to_a_reader_that_does_not_read():
-    endless = Script((Send(head(headers={"Content-Length": str(1 << 30)})), *[Send(bytes(1 << 20))] * 1024))
-    async with EvilUpstream(endless) as upstream:
-        async with RawClient(upstream.url, receive_buffer_bytes=4096) as client:
-            await client.send("GET", "/")
-            await client.read_headers()
-        request = await upstream.request()
-        await request.left()
-        assert request.left_by == "rst"  # bytes were left unread
-        assert request.played_at is None
-
-
-async def test_what_is_no_http_is_kept():
-    async with EvilUpstream(whole("ollama")) as upstream, RawClient(upstream.url) as client:
-        await client.send_bytes(b"\x16\x03\x01 hello\r\n\r\n")
-        assert (await client.read_to_end()).status == 400
-        assert len(upstream.garbage) == 1
-        assert not upstream.requests
-
-
 async def test_what_does_not_come_is_waited_for_a_while_only(monkeypatch):
     monkeypatch.setattr("tests.web.evil.PATIENCE_S", 0.02)
     async with EvilUpstream(silence_before_headers()) as upstream:
@@ -138,16 +95,6 @@ async def test_what_does_not_come_is_waited_for_a_while_only(monkeypatch):
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
-
-
-@EACH
-@pytest.mark.parametrize("code", [401, 404, 429, 500])
-async def test_a_status_has_the_dialects_error(dialect, code):
-    async with EvilUpstream(status(code, dialect, message="slow down", headers={"Retry-After": "7"})) as upstream:
-        answer = await ask(upstream.url, "/")
-    failed = decode_error(answer.status, bytes(answer.body), dialect, answer.headers)
-    assert (failed.http_status, failed.retry_after_s) == (code, 7)
-    assert failed.message == f"{WHY}: slow down"
 
 
 @EACH
@@ -198,16 +145,6 @@ async def test_silence_lasts(script, monkeypatch):
             await client.read_to_end()
 
 
-@pytest.mark.parametrize(
-    ("certificate", "reason"), [(True, "CERTIFICATE_VERIFY_FAILED"), (False, "WRONG_VERSION_NUMBER|RECORD_LAYER")]
-)
-async def test_tls_fails(certificate, reason):
-    async with EvilUpstream(tls_failure(certificate=certificate)) as upstream:
-        assert upstream.url.startswith("https://")
-        with pytest.raises(ssl.SSLError, match=reason):
-            await asyncio.open_connection("127.0.0.1", upstream.port, ssl=ssl.create_default_context())
-
-
 # -- the raw client ----------------------------------------------------------------------------------------------------
 
 
@@ -232,30 +169,7 @@ async def test_it_knows_how_the_answer_ended(steps, end):
     assert answer.body == (b"ab" if answer.headers_at and answer.status == 200 else b"")
 
 
-async def test_a_slow_reader_keeps_the_server_waiting():
-    body = Script((Send(head(headers={"Content-Length": str(4 << 20)})), Send(bytes(4 << 20))))
-    async with EvilUpstream(body) as upstream, RawClient(upstream.url, receive_buffer_bytes=4096) as client:
-        await client.send("GET", "/")
-        request = await upstream.request()
-        reading = asyncio.create_task(client.read_to_end(pace_bytes_s=20_000))
-        await asyncio.sleep(0.3)
-        taken = len(client.answer.body)
-        assert 0 < taken <= 20_000
-        assert request.played_at is None
-        reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await reading
-
-
 # -- virtual time, leaks, nginx ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.virtual_time
-async def test_virtual_time_jumps():
-    loop = asyncio.get_running_loop()
-    await asyncio.gather(asyncio.sleep(3600), asyncio.sleep(86_400.1))
-    assert loop.time() == pytest.approx(86_400.1)
-    assert loop.timers == []
 
 
 @pytest.mark.parametrize("what", ["task", "generator", "timer", "socket"])
