@@ -93,12 +93,17 @@ class Running:
 
     @asynccontextmanager
     async def client(
-        self, client: str = "openai-chat", *, receive_buffer_bytes: int | None = None, **how: Any
+        self,
+        client: str = "openai-chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        receive_buffer_bytes: int | None = None,
+        **how: Any,
     ) -> AsyncIterator[RawClient]:
         """A client that has asked, and reads no further than the test says."""
         path, body = asking(client, **how)
         async with RawClient(self.url, receive_buffer_bytes=receive_buffer_bytes) as asked:
-            await asked.send("POST", path, body=orjson.dumps(body))
+            await asked.send("POST", path, headers=headers, body=orjson.dumps(body))
             yield asked
 
     def counted(self, name: str, **labels: str) -> float:

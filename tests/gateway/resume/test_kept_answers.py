@@ -9,22 +9,19 @@ import random
 import re
 import time
 
-import orjson
 import pytest
-from attrs import evolve
 
 from streamkit import collect
 from streamkit.gateway.config import Resume
 from streamkit.gateway.log import JSONLines, Text
 from streamkit.gateway.metrics import exposition
-from streamkit.resume import LogGone, LogLimits, MemoryStore, Meta, StoreDown
+from streamkit.resume import LogGone, LogLimits, MemoryStore, Meta
 from streamkit.resume.memory import LOG_OVERHEAD
 from streamkit.testing import source_of
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
+from tests.gateway.running import behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Until
 from tests.web.faults import TEXT, good
-from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 
 ASKED = {"x-streamkit-resumable": "1"}
@@ -41,9 +38,7 @@ def halved(go):
 
 async def left_behind(running, headers=ASKED):
     """Where an answer is read on whose client has left in its middle."""
-    path, body = asking("anthropic")
-    async with RawClient(running.url) as client:
-        await client.send("POST", path, body=orjson.dumps(body), headers=headers)
+    async with running.client("anthropic", headers=headers) as client:
         await client.read_until(b"text_delta")
         place = client.answer.headers["location"]
         client.leave("rst")
@@ -167,28 +162,26 @@ async def test_no_id_of_an_answer_is_in_logs_metrics_and_errors(caplog):
 async def test_anothers_answer_an_unknown_one_and_an_expired_one_are_told_the_same_in_the_same_time():
     keys = {"server": {"keys": (Secret("one-key"), Secret("another"))}}
     mine, other = ({"authorization": f"Bearer {key}"} for key in ("one-key", "another"))
-    async with EvilUpstream(good(UPSTREAM)) as upstream:
-        config = evolve(config_of([upstream_at(upstream, UPSTREAM)], **keys), resume=Resume(ttl_s=0.3))
-        async with gateway(config) as running:
+    async with behind(good(UPSTREAM), resume=Resume(ttl_s=0.3), **keys) as running:
 
-            async def place():
-                answer = await running.asked("anthropic", headers={**ASKED, **mine})
-                return answer.headers["location"]
+        async def place():
+            answer = await running.asked("anthropic", headers={**ASKED, **mine})
+            return answer.headers["location"]
 
-            expired = await place()
-            await asyncio.sleep(0.4)
-            kept = await place()
-            unknown = f"{kept[:-22]}{'a' * 22}"
-            cases = {"foreign": (kept, other), "unknown": (unknown, mine), "expired": (expired, mine)}
-            told, times = {}, {name: [] for name in cases}
-            for _ in range(20):
-                for name, (where, headers) in cases.items():
-                    began = time.perf_counter()
-                    answer = await running.get(where, headers=headers)
-                    times[name].append(time.perf_counter() - began)
-                    answer.headers.pop("x-request-id")
-                    answer.headers.pop("date")
-                    told[name] = answer.status, bytes(answer.body), answer.headers
+        expired = await place()
+        await asyncio.sleep(0.4)
+        kept = await place()
+        unknown = f"{kept[:-22]}{'a' * 22}"
+        cases = {"foreign": (kept, other), "unknown": (unknown, mine), "expired": (expired, mine)}
+        told, times = {}, {name: [] for name in cases}
+        for _ in range(20):
+            for name, (where, headers) in cases.items():
+                began = time.perf_counter()
+                answer = await running.get(where, headers=headers)
+                times[name].append(time.perf_counter() - began)
+                answer.headers.pop("x-request-id")
+                answer.headers.pop("date")
+                told[name] = answer.status, bytes(answer.body), answer.headers
     assert told["foreign"] == told["unknown"] == told["expired"]
     assert told["foreign"][0] == 404
     usual = {name: min(measured) for name, measured in times.items()}
@@ -230,21 +223,6 @@ async def test_the_bytes_of_all_answers_are_bounded_to_the_byte(more):
         with pytest.raises(LogGone):
             await store.open(old.id)
     assert new.lost is None
-    await store.close()
-
-
-@pytest.mark.parametrize("more", [-1, 0, 1])
-async def test_the_readers_of_an_answer_are_bounded(more):
-    store = MemoryStore(LogLimits(readers=3))
-    log = await store.create(store.new_id(), META)
-    readings = [await log.open() for _ in range(min(3 + more, 3))]
-    if more > 0:
-        with pytest.raises(StoreDown):
-            await log.open()
-    assert log.readers == len(readings) == min(3 + more, 3)
-    for reading in readings:
-        await reading.aclose()
-    assert log.readers == 0
     await store.close()
 
 
