@@ -5,7 +5,6 @@ import json
 import logging
 import subprocess
 import sys
-from functools import partial
 
 import orjson
 import pytest
@@ -133,8 +132,7 @@ def test_a_request_is_a_warning_if_it_was_not_the_clients_own_fault(code, ending
 
 async def line_of(caplog, script, client="anthropic", headers=None, server=None, **how):
     caplog.set_level(logging.DEBUG)
-    config = partial(config_of, server=server)
-    async with EvilUpstream(script) as evil, gateway(config([upstream_at(evil, "openai-chat")])) as running:
+    async with behind(script, server=server) as running:
         await running.asked(client, headers=headers, **how)
         await eventually(lambda: running.counted("streams_active") == 0)
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]

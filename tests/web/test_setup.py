@@ -154,6 +154,20 @@ async def last(connection):
     return None
 
 
+async def test_what_fails_on_a_websocket_is_an_error_in_a_message():
+    failing = status(429, headers={"retry-after": "7"})
+    async with (
+        with_sockets(failing) as (port, _),
+        ClientSession() as session,
+        session.ws_connect(f"http://127.0.0.1:{port}/v1/responses") as ws,
+    ):
+        await ws.send_json({**ASKED, "input": 5})
+        assert (await ws.receive_json())["status"] == 400
+        await ws.send_json(ASKED)
+        error = await ws.receive_json()
+        assert (error["status"], error["headers"]["retry-after"]) == (429, "7")
+
+
 async def test_a_fault_that_nobody_foresaw_is_told_and_logged(monkeypatch, caplog):
     async def fail(_message):
         raise ZeroDivisionError
