@@ -27,6 +27,8 @@ from tests.web.serving import eventually, serving
 
 #: What the gateway asks of each dialect's upstreams, as users would write it.
 BASES = {"openai-chat": "/v1", "openai-responses": "/v1", "mistral": "/v1"}
+#: What the upstreams of a test are called, in their order.
+NAMES = ("one", "two", "three")
 #: Short, so that a test that waits for one is over soon, and no shorter, since a busy machine is slow.
 TIMEOUTS = Timeouts(connect_s=1.0, first_byte_s=2.0, idle_s=2.0)
 
@@ -129,12 +131,10 @@ class Running:
 
 
 @asynccontextmanager
-async def gateway(
-    config: Config, *, handler_cancellation: bool = True, telemetry: Any = None
-) -> AsyncIterator[Running]:
+async def gateway(config: Config, *, telemetry: Any = None) -> AsyncIterator[Running]:
     metrics = Metrics()
     app = gateway_app(config, metrics, telemetry=telemetry)
-    async with serving(app, handler_cancellation=handler_cancellation) as port:
+    async with serving(app, handler_cancellation=True) as port:
         yield Running(f"http://127.0.0.1:{port}", metrics)
 
 
@@ -153,19 +153,19 @@ def leg(*plays: Play, dialect: str = "openai-chat", **values: Any) -> Leg:
 
 @asynccontextmanager
 async def in_turn(*legs: Leg | Play | Upstream, telemetry: Any = None, **values: Any) -> AsyncIterator[Running]:
-    """A gateway in front of upstreams called one, two and three: a script alone is one of OpenAI's that plays it.
+    """A gateway in front of upstreams; a script alone is an upstream of OpenAI's that plays it.
 
     ``server`` has values of the server, ``resume`` is where answers are kept, and what else is named is the route's.
     """
     async with AsyncExitStack() as stack:
         upstreams, evils = [], []
-        for name, each in zip(("one", "two", "three"), legs, strict=False):
+        for number, each in enumerate(legs):
             if isinstance(each, Upstream):  # of the test's own
                 upstreams.append(each)
                 continue
             play = each if isinstance(each, Leg) else leg(each)
             evils.append(await stack.enter_async_context(EvilUpstream(*play.plays)))
-            upstreams.append(upstream_at(evils[-1], play.dialect, **{"name": name, **play.values}))
+            upstreams.append(upstream_at(evils[-1], play.dialect, **{"name": NAMES[number], **play.values}))
         running = await stack.enter_async_context(gateway(config_of(upstreams, **values), telemetry=telemetry))
         running.evils = evils
         yield running
