@@ -116,7 +116,7 @@ async def test_a_failure_is_a_status_or_a_frame(steps, how, status, has, lacks):
     assert [words in body for words in has] == [True] * len(has)
     assert not [words for words in (*lacks, b"message_stop") if words in body]
     assert body.count(b"event: error\n") == (status == 200)
-    assert served.reply.ending == ("broken" if status == 200 else "error")
+    assert served.reply.ending == ("broken" if TEXT in steps else "error")
     assert served.script.closed
     if status != 200:
         assert response.headers["content-type"] == "application/json"
