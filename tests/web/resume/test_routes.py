@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+import orjson
 import pytest
+from aiohttp import web
 
-from streamkit.resume import LogLimits
-from tests.resume.reading import without_ids
+from streamkit.resume import LogLimits, MemoryStore
+from streamkit.web import setup
+from streamkit.web.resume import Resuming, add_resuming
+from tests.gateway.running import asking, upstream_at
+from tests.resume.reading import cursors, without_ids
+from tests.web.evil import EvilUpstream
+from tests.web.faults import good
 from tests.web.raw_client import ask
 from tests.web.resume.keeping import ASKED, FRAMES, WHOLE, keeping
-from tests.web.serving import eventually
+from tests.web.serving import eventually, serving
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 OTHER = "st_" + "o" * 22
@@ -113,3 +121,18 @@ async def test_the_path_takes_no_other_method():
     async with keeping() as site:
         location = await site.finished()
         assert (await ask(site.url, location, method="HEAD", headers=ASKED)).status == 405
+
+
+async def test_a_post_to_a_ready_route_attaches():
+    async with EvilUpstream(good("openai-chat")) as upstream:
+        app = web.Application()
+        setup(app, upstream_at(upstream, "openai-chat"), clients=["anthropic"])
+        add_resuming(app, Resuming(store=MemoryStore()))
+        path, body = asking("anthropic")
+        async with serving(app) as port:
+            post = partial(ask, f"http://127.0.0.1:{port}", path, body=orjson.dumps(body))
+            whole = await post(headers=ASKED)
+            end, offset = cursors(bytes(whole.body))[0]
+            name = f"{whole.headers['location'].rpartition('/')[2]}.{offset}"
+            assert (await post(headers={**ASKED, "last-event-id": name})).body == whole.body[end:]
+        assert len(upstream.requests) == 1
