@@ -16,11 +16,10 @@ from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.testing import source_of
 from streamkit.web.source import Timeouts
-from tests.gateway.running import Running, asking, config_of, gateway, upstream_at
+from tests.gateway.running import Running, behind, config_of, gateway, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
-from tests.web.evil import EvilUpstream, Script
+from tests.web.evil import Script
 from tests.web.faults import FAULTS, WHY, good, speech
-from tests.web.raw_client import ask
 from tests.web.socket_upstream import SocketScript, events, saying, socket_upstream
 
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
@@ -63,10 +62,7 @@ async def suffered(fault: str, client: str, upstream: str = "openai-chat", *, st
     """Ask a gateway whose only upstream has this fault."""
     script = FAULTS[fault](upstream, whole=not stream)
     timeouts = Timeouts(**{"connect_s": 60.0, "first_byte_s": 60.0, "idle_s": 60.0, **CLOCKS.get(fault, {})})
-    async with (
-        EvilUpstream(script) as evil,
-        gateway(config_of([upstream_at(evil, upstream, timeouts=timeouts)])) as running,
-    ):
+    async with behind(script, dialect=upstream, upstream={"timeouts": timeouts}) as running:
         return await answer_of(running, client, stream=stream)
 
 
@@ -74,8 +70,7 @@ async def answer_of(running: Running, client: str, *, stream: bool) -> Result:
     """Ask, and say what came."""
     if client == SOCKET:
         return await _over_socket(running)
-    path, body = asking(client, stream=stream)
-    answer = await ask(running.url, path, body=orjson.dumps(body))
+    answer = await running.asked(client, stream=stream)
     assert answer.end in {"complete", "cut"}, answer.end  # no reset, which takes from clients what they have not read
     if answer.status != 200:
         assert answer.end == "complete"
@@ -197,13 +192,12 @@ async def departed(window: str, how: str) -> str:
     Raises AssertionError where the upstream is not left.
     """
     async with (
-        EvilUpstream(script(window, stream=True)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat", timeouts=PATIENT)])) as running,
+        behind(script(window, stream=True), upstream={"timeouts": PATIENT}) as running,
         ClientSession() as session,
         session.ws_connect(f"{running.url}/v1/responses") as socket,
     ):
         await socket.send_json({"type": "response.create", "model": "m", "input": "hi"})
-        request = await evil.request()
+        request = await running.evil.request()
         if window == "within the answer":
             assert (await socket.receive()).type is WSMsgType.TEXT
         else:
@@ -229,14 +223,13 @@ async def stalled() -> str:
     """The same of a client that takes nothing of a long answer."""
     server = {"stall_s": 1.5, "unsent_bytes": 100_000}
     async with (
-        EvilUpstream(_long()) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat", timeouts=PATIENT)], server=server)) as running,
+        behind(_long(), upstream={"timeouts": PATIENT}, server=server) as running,
         ClientSession() as session,
         session.ws_connect(f"{running.url}/v1/responses", max_msg_size=0) as socket,
     ):
         await socket.send_json({"type": "response.create", "model": "m", "input": "hi"})
         socket._response.connection.transport.pause_reading()  # type: ignore[union-attr]  # it is open
-        request = await evil.request()
+        request = await running.evil.request()
         async with asyncio.timeout(20):
             await request.left()
         assert sum(size for _, size in request.sent) < 20_000_000, "the upstream was read on"

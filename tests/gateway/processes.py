@@ -16,6 +16,7 @@ from aiohttp import ClientSession
 from attrs import define
 
 from tests.cli.command import COMMAND
+from tests.web.evil import EvilUpstream, Play
 from tests.web.serving import eventually
 
 #: How long a process may take to import, start and serve where eight others want the same core.
@@ -134,6 +135,15 @@ async def serving(
         await eventually(lambda: gateway.serves or gateway.process.poll() is not None, within_s=START_S)
         assert gateway.process.poll() is None, gateway.said
         yield gateway
+
+
+@asynccontextmanager
+async def in_front_of(folder: Path, *plays: Play, **server: Any) -> AsyncIterator[tuple[Gateway, EvilUpstream]]:
+    """A gateway that serves, with these values of its server, and its upstream, which plays these scripts."""
+    async with EvilUpstream(*plays) as upstream:
+        path = config_file(folder, upstream.url, **server)
+        async with serving(folder, "--config", str(path)) as gateway:
+            yield gateway, upstream
 
 
 def children(pid: int) -> set[int]:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from attrs import define
+import orjson
+from attrs import define, field, frozen
 
+from streamkit import collect
+from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
+from streamkit.events import ProviderFailed
 from streamkit.gateway.app import gateway_app
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.routing import Route, Target
+from streamkit.http_errors import decode_error
+from streamkit.testing import source_of
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
-from tests.web.evil import EvilUpstream
+from tests.web.evil import EvilUpstream, Play
+from tests.web.raw_client import Answer, RawClient, ask
 from tests.web.serving import eventually, serving
 
 #: What the gateway asks of each dialect's upstreams, as users would write it.
 BASES = {"openai-chat": "/v1", "openai-responses": "/v1", "mistral": "/v1"}
+#: What the upstreams of a test are called, in their order.
+NAMES = ("one", "two", "three")
 #: Short, so that a test that waits for one is over soon, and no shorter, since a busy machine is slow.
 TIMEOUTS = Timeouts(connect_s=1.0, first_byte_s=2.0, idle_s=2.0)
 
@@ -31,19 +40,73 @@ def upstream_at(evil: EvilUpstream, dialect: str, name: str = "one", **values: A
     )
 
 
-def config_of(upstreams: Iterable[Upstream], *, server: Mapping[str, Any] | None = None, **route: Any) -> Config:
+def config_of(
+    upstreams: Iterable[Upstream],
+    *,
+    server: Mapping[str, Any] | None = None,
+    resume: Resume | None = None,
+    **route: Any,
+) -> Config:
     """Every model goes to these upstreams, in this order."""
     upstreams = list(upstreams)
     targets = tuple(Target(upstream=upstream) for upstream in upstreams)
     values = {"models": ("m", "*"), "targets": targets, "retries": 0, "backoff_s": 0.01, "backoff_max_s": 0.02, **route}
     settings = Server(**{"port": 0, "grace_s": 1.0, "linger_s": 0.1, **(server or {})})
-    return Config(server=settings, upstreams={u.name: u for u in upstreams}, routes=(Route(**values),))
+    by_name = {upstream.name: upstream for upstream in upstreams}
+    return Config(server=settings, upstreams=by_name, routes=(Route(**values),), resume=resume or Resume())
 
 
 @define
 class Running:
     url: str
     metrics: Metrics
+    evils: list[EvilUpstream] = field(factory=list)  #: the upstreams, in their order: see ``in_turn``
+
+    @property
+    def evil(self) -> EvilUpstream:
+        """The only upstream: see ``behind``."""
+        [evil] = self.evils
+        return evil
+
+    @property
+    def seen(self) -> list[int]:
+        """How many requests each upstream got."""
+        return [len(evil.requests) for evil in self.evils]
+
+    async def ask(self, path: str, *, method: str = "POST", **how: Any) -> Answer:
+        return await ask(self.url, path, method=method, **how)
+
+    async def get(self, path: str, **how: Any) -> Answer:
+        return await ask(self.url, path, method="GET", **how)
+
+    async def asked(
+        self,
+        client: str = "openai-chat",
+        body: Mapping[str, Any] | bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        path: str | None = None,
+        **how: Any,
+    ) -> Answer:
+        """Ask as a client of a dialect does; ``body`` is bytes, or members in addition to the usual ones."""
+        usual_path, usual = asking(client, **how)
+        sent = body if isinstance(body, bytes) else orjson.dumps({**usual, **(body or {})})
+        return await ask(self.url, path or usual_path, body=sent, headers=headers)
+
+    @asynccontextmanager
+    async def client(
+        self,
+        client: str = "openai-chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        receive_buffer_bytes: int | None = None,
+        **how: Any,
+    ) -> AsyncIterator[RawClient]:
+        """A client that has asked, and reads no further than the test says."""
+        path, body = asking(client, **how)
+        async with RawClient(self.url, receive_buffer_bytes=receive_buffer_bytes) as asked:
+            await asked.send("POST", path, headers=headers, body=orjson.dumps(body))
+            yield asked
 
     def counted(self, name: str, **labels: str) -> float:
         """The sum of a counter's series that have these labels."""
@@ -68,13 +131,64 @@ class Running:
 
 
 @asynccontextmanager
-async def gateway(
-    config: Config, *, handler_cancellation: bool = True, telemetry: Any = None
-) -> AsyncIterator[Running]:
+async def gateway(config: Config, *, telemetry: Any = None) -> AsyncIterator[Running]:
     metrics = Metrics()
     app = gateway_app(config, metrics, telemetry=telemetry)
-    async with serving(app, handler_cancellation=handler_cancellation) as port:
+    async with serving(app, handler_cancellation=True) as port:
         yield Running(f"http://127.0.0.1:{port}", metrics)
+
+
+@frozen
+class Leg:
+    """An upstream that plays these scripts, and its values."""
+
+    plays: tuple[Play, ...]
+    dialect: str
+    values: dict[str, Any]
+
+
+def leg(*plays: Play, dialect: str = "openai-chat", **values: Any) -> Leg:
+    return Leg(plays, dialect, values)
+
+
+@asynccontextmanager
+async def in_turn(*legs: Leg | Play | Upstream, telemetry: Any = None, **values: Any) -> AsyncIterator[Running]:
+    """A gateway in front of upstreams; a script alone is an upstream of OpenAI's that plays it.
+
+    ``server`` has values of the server, ``resume`` is where answers are kept, and what else is named is the route's.
+    """
+    async with AsyncExitStack() as stack:
+        upstreams, evils = [], []
+        for number, each in enumerate(legs):
+            if isinstance(each, Upstream):  # of the test's own
+                upstreams.append(each)
+                continue
+            play = each if isinstance(each, Leg) else leg(each)
+            evils.append(await stack.enter_async_context(EvilUpstream(*play.plays)))
+            upstreams.append(upstream_at(evils[-1], play.dialect, **{"name": NAMES[number], **play.values}))
+        running = await stack.enter_async_context(gateway(config_of(upstreams, **values), telemetry=telemetry))
+        running.evils = evils
+        yield running
+
+
+@asynccontextmanager
+async def behind(
+    *plays: Play, dialect: str = "openai-chat", upstream: Mapping[str, Any] | None = None, **values: Any
+) -> AsyncIterator[Running]:
+    """A gateway in front of one upstream with these values, which plays these scripts: ``running.evil``."""
+    async with in_turn(leg(*plays, dialect=dialect, **(upstream or {})), **values) as running:
+        yield running
+
+
+def told(answer: Answer, client: str) -> ProviderFailed:
+    """The failure in an answer, as a client of the dialect reads it."""
+    return decode_error(answer.status, bytes(answer.body), client, answer.headers)
+
+
+async def read(answer: Answer, client: str) -> Response:
+    """The stream in an answer with status 200, as a client of the dialect reads it."""
+    assert answer.status == 200, answer.body
+    return await collect(source_of([bytes(answer.body)]), client)
 
 
 def end_of(client: str, *, clean: bool) -> str:

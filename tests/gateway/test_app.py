@@ -1,13 +1,11 @@
 """What the gateway answers a client of each dialect, whatever it asked: statuses, bodies, headers."""
 
 import asyncio
-import gzip
 import logging
 from contextlib import AsyncExitStack
 
 import orjson
 import pytest
-from attrs import evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.app import gateway_app, private_app
@@ -15,7 +13,8 @@ from streamkit.gateway.config import Resume, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, in_turn, upstream_at
+from tests.gateway.test_attempts import NO_CALLS
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, silence_before_headers, speech, status, whole
 from tests.web.raw_client import RawClient, ask
@@ -49,31 +48,17 @@ def _shape(value):
     return set(value) if isinstance(value, dict) else type(value)
 
 
-async def asked(running, client="openai-chat", body=None, *, headers=None, path=None, **how):
-    """Ask as a client of a dialect does; ``body`` is bytes, or members beside its usual ones."""
-    usual_path, usual = asking(client, **how)
-    sent = body if isinstance(body, bytes) else orjson.dumps({**usual, **(body or {})})
-    return await ask(running.url, path or usual_path, body=sent, headers=headers)
-
-
 @pytest.fixture
 async def running():
     """A gateway in front of a sound upstream."""
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"body_bytes": BODY_BYTES})) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server={"body_bytes": BODY_BYTES}) as running:
         yield running
 
 
 # -- what can't be asked -----------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "nothing": (b"", "the body is no JSON"),
     "half of an object": (b'{"model":', "the body is no JSON"),
-    "a list": (b"[]", "the body is a list, and an object is needed"),
-    "no UTF-8": (b'{"model":"\xff"}', "the body is no JSON"),
-    "100,000 levels": (b'{"model":' + b"[" * 40_000 + b"]" * 40_000 + b"}", "depth limit exceeded"),
     "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
     "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
     "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
@@ -83,83 +68,33 @@ BROKEN = {
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_body_that_cant_be_is_told_what_is_wrong_and_where(case, client, running):
+    """What else can be wrong with a body, and with its size and its encoding: tests/web/test_surfaces.py."""
     body, words = BROKEN[case]
-    answer = await asked(running, client, body)
+    answer = await running.asked(client, body)
     failed = told(answer, client)
     assert (answer.status, failed.type) == (400, "invalid_request")
     assert words in failed.message
     assert len(failed.message) < 300
 
 
-DEEP = {
-    "openai-chat": (
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]},
-        "messages[0].content[0]",
-    ),
-    "openai-responses": (
-        {"input": [{"role": "user", "content": [{"type": "input_text", "text": 7}]}]},
-        "input[0].content[0]",
-    ),
-    "anthropic": ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0]"),
-    "ollama": ({"messages": [{"role": "user", "content": "hi", "images": [7]}]}, "messages[0].images[0]"),
-    "gemini": ({"contents": [{"role": "user", "parts": [{"text": 7}]}]}, "contents[0].parts[0]"),
-    "gemini-interactions": (
-        {"input": [{"type": "user_input", "content": [{"type": "text", "text": 7}]}]},
-        "input[0].content[0]",
-    ),
-}
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_a_member_of_the_wrong_type_is_told_with_its_path(client, running):
-    spoilt, path = DEEP[client]
-    failed = told(await asked(running, client, spoilt), client)
-    assert failed.type == "invalid_request"
-    assert failed.message.startswith(path)
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("packed", [False, True], ids=["as it is", "gzip"])
-async def test_a_body_that_is_too_large_is_refused_with_the_bound(client, packed, running):
-    """Packed it is small and becomes 64 MiB, which nobody ever has in memory: see test_security.py."""
-    body = gzip.compress(b" " * (64 << 20)) if packed else b" " * (BODY_BYTES + 1)
-    answer = await asked(running, client, body, headers={"content-encoding": "gzip"} if packed else None)
-    failed = told(answer, client)
-    assert answer.status == (400 if client == "gemini" else 413)  # Gemini has no 413
-    assert "larger than the 100,000 bytes" in failed.message
-    assert "send less" in failed.message
-
-
 async def test_a_body_of_the_largest_size_is_read(running):
     _, usual = asking("openai-chat")
     body = orjson.dumps(usual)
-    assert (await asked(running, body=body + b" " * (BODY_BYTES - len(body)))).status == 200
-    assert (await asked(running, body=body + b" " * (BODY_BYTES - len(body) + 1))).status == 413
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize(
-    ("encoding", "code", "words"),
-    [("gzip", 400, "not what its Content-Encoding says"), ("compress", 415, "send gzip, or none")],
-)
-async def test_a_body_that_cant_be_unpacked_is_told_so(client, encoding, code, words, running):
-    answer = await asked(running, client, b"{}", headers={"content-encoding": encoding})
-    assert answer.status == code
-    assert words in told(answer, client).message
+    assert (await running.asked(body=body + b" " * (BODY_BYTES - len(body)))).status == 200
+    assert (await running.asked(body=body + b" " * (BODY_BYTES - len(body) + 1))).status == 413
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short(client):
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with gateway(config_of([upstream_at(evil, "openai-chat")], models=("m",))) as running:
-            for name in ("other", "o" * 5000):
-                answer = await asked(running, client, model=name)
-                failed = told(answer, client)
-                assert (answer.status, failed.type) == (404, "not_found")
-                assert failed.message.startswith("no model is called 'o")
-                assert "the list of models says which there are" in failed.message
-                assert len(failed.message) < 400
-        assert not evil.requests
+    async with behind(as_asked("openai-chat"), models=("m",)) as running:
+        for name in ("other", "o" * 5000):
+            answer = await running.asked(client, model=name)
+            failed = told(answer, client)
+            assert (answer.status, failed.type) == (404, "not_found")
+            assert failed.message.startswith("no model is called 'o")
+            assert "the list of models says which there are" in failed.message
+            assert len(failed.message) < 400
+    assert not running.evil.requests
 
 
 @pytest.mark.parametrize(
@@ -174,7 +109,7 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
 )
 async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, words, running):
-    answer = await asked(running, "openai-responses", members)
+    answer = await running.asked("openai-responses", members)
     failed = told(answer, "openai-responses")
     assert (answer.status, failed.type) == (400, "invalid_request")
     assert failed.message.startswith([*members][-1])
@@ -183,51 +118,43 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
 
 
 async def test_a_gateway_without_a_store_refuses_the_background_and_names_the_setting():
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        config = evolve(config_of([upstream_at(evil, "openai-chat")]), resume=Resume(store="off"))
-        async with gateway(config) as running:
-            answer = await asked(running, "openai-responses", {"background": True})
-            assert answer.status == 400
-            assert '[resume] store = "memory"' in told(answer, "openai-responses").message
+    async with behind(as_asked("openai-chat"), resume=Resume(store="off")) as running:
+        answer = await running.asked("openai-responses", {"background": True})
+        assert answer.status == 400
+        assert '[resume] store = "memory"' in told(answer, "openai-responses").message
 
 
 async def test_a_response_in_the_background_is_one_record_under_no_id(caplog):
     caplog.set_level("INFO", "streamkit.gateway")
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await asked(running, "openai-responses", {"background": True}, stream=False)
+    async with behind(as_asked("openai-chat")) as running:
+        answer = await running.asked("openai-responses", {"background": True}, stream=False)
         response_id = orjson.loads(answer.body)["id"]
         assert answer.headers["x-request-id"].startswith("req_")
         assert await running.outcomes() == {("one", "success"): 1}
         for path in (f"/v1/responses/{response_id}", f"/responses/{response_id}?stream=true"):
-            assert (await ask(running.url, path, method="GET")).status == 200
-        assert (await ask(running.url, f"/v1/responses/{response_id}/cancel")).status == 200
-        assert (await ask(running.url, f"/v1/responses/{response_id}", method="DELETE")).status == 200
+            assert (await running.get(path)).status == 200
+        assert (await running.ask(f"/v1/responses/{response_id}/cancel")).status == 200
+        assert (await running.ask(f"/v1/responses/{response_id}", method="DELETE")).status == 200
         await eventually(lambda: running.counted("requests_total") == 5)
     assert response_id not in caplog.text
 
 
 @pytest.mark.parametrize("upstream", ["anthropic", "ollama", "openai-responses", "bedrock", "cohere"])
 async def test_several_choices_are_refused_where_an_upstream_gives_one(upstream):
-    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        answer = await asked(running, "openai-chat", {"n": 2})
+    async with behind(as_asked(upstream), dialect=upstream) as running:
+        answer = await running.asked("openai-chat", {"n": 2})
         assert answer.status == 400
         assert told(answer, "openai-chat").message.startswith("n: ")
-        assert not evil.requests
-        assert (await asked(running, "openai-chat", {"n": 1})).status == 200
+        assert not running.evil.requests
+        assert (await running.asked("openai-chat", {"n": 1})).status == 200
 
 
 @pytest.mark.parametrize("client", [client for client in CLIENTS if client != "ollama"])
 @pytest.mark.parametrize("emulate", [False, True])
 async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imitated(client, emulate):
-    async with (
-        EvilUpstream(as_asked("ollama")) as evil,
-        gateway(config_of([upstream_at(evil, "ollama", emulate=emulate)])) as running,
-    ):
-        answer = await asked(running, client, tools=True, forced=True)
-        assert (answer.status, len(evil.requests)) == ((200, 1) if emulate else (400, 0))
+    async with behind(as_asked("ollama"), dialect="ollama", upstream={"emulate": emulate}) as running:
+        answer = await running.asked(client, tools=True, forced=True)
+        assert (answer.status, len(running.evil.requests)) == ((200, 1) if emulate else (400, 0))
         if not emulate:
             assert told(answer, client).message.startswith("tool_choice: Ollama can't be made to call a tool")
 
@@ -245,24 +172,10 @@ PATHS = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_a_path_that_is_not_served_is_told_in_the_dialect_with_those_that_are(client, running):
-    answer = await ask(running.url, f"{PATHS[client]}?key=canary", body=b"{}")
-    failed = told(answer, client)
-    assert (answer.status, failed.type) == (404, "not_found")
-    assert PATHS[client] in failed.message
-    assert (
-        "stateless" in failed.message
-        if "interactions" in client or "responses" in client
-        else "requests go to" in failed.message
-    )
-    assert b"canary" not in answer.body
-
-
-@pytest.mark.parametrize("client", CLIENTS)
 async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served(client, running):
     path, _ = asking(client)
     for method in ("PUT", "DELETE"):
-        answer = await ask(running.url, path, method=method)
+        answer = await running.ask(path, method=method)
         # below Gemini's models each may be looked up, and Responses' clients may open a WebSocket
         allowed = {"gemini": "GET, HEAD, POST", "openai-responses": "GET, POST"}.get(client, "POST")
         assert (answer.status, answer.headers["allow"]) == (405, allowed), method
@@ -271,15 +184,17 @@ async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 async def test_an_operation_that_a_model_does_not_have_is_not_found_with_those_that_it_has(version, running):
-    answer = await ask(running.url, f"/{version}/models/m:embedContent", body=b"{}", headers={"x-goog-api-key": "k"})
+    answer = await running.ask(f"/{version}/models/m:embedContent", body=b"{}", headers={"x-goog-api-key": "k"})
     failed = told(answer, "gemini")
     assert (answer.status, failed.type) == (404, "not_found")
     assert ":generateContent, :streamGenerateContent or :countTokens" in failed.message
 
 
-@pytest.mark.parametrize("path", ["/v1/responses/compact", "/v1/embeddings"])
-async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(path, running):
-    answer = await ask(running.url, path, body=b"{}")
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/responses/compact"), ("POST", "/v1/embeddings"), ("GET", "/nothing")]
+)
+async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(method, path, running):
+    answer = await running.ask(path, method=method, body=b"{}")
     assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
@@ -295,26 +210,21 @@ MISSPELT = {
 
 @pytest.mark.parametrize(("client", "path"), [(client, path) for client in MISSPELT for path in MISSPELT[client]])
 async def test_a_base_url_that_is_written_otherwise_is_served_all_the_same(client, path, running):
-    answer = await asked(running, client, path=path, stream=False)
+    answer = await running.asked(client, path=path, stream=False)
     assert answer.status == 200
     assert bytes(answer.body).startswith(b"{")
-    spoilt = await asked(running, client, b"{", path=path)
+    spoilt = await running.asked(client, b"{", path=path)
     assert told(spoilt, client).type == "invalid_request"
-    wrong = await ask(running.url, path, method="PUT")
+    wrong = await running.ask(path, method="PUT")
     assert (wrong.status, told(wrong, client).type) == (405, "invalid_request")
 
 
 @pytest.mark.parametrize("path", ["/models", "/models/m", "/v1/v1/models", "/v1/v1/models/m", "//v1/models"])
 @pytest.mark.parametrize("headers", [{}, {"anthropic-version": "2023-06-01"}], ids=["openai", "anthropic"])
 async def test_so_are_lists_of_models(path, headers, running):
-    answer = await ask(running.url, path, method="GET", headers=headers)
+    answer = await running.get(path, headers=headers)
     assert answer.status == 200
     assert b'"m"' in answer.body
-
-
-async def test_a_path_without_a_version_that_is_not_served_is_told_in_the_dialect(running):
-    answer = await ask(running.url, "/messages/batches", body=b"{}")
-    assert "requests go to" in told(answer, "anthropic").message
 
 
 SOCKET = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "eA=="}
@@ -330,76 +240,59 @@ SOCKET = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-versio
 )
 async def test_a_websocket_is_refused_with_426_at_which_codex_goes_on_over_http(path, client):
     """At 405 it tries seven times first (openai/codex#19821)."""
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"max_sockets": 0})) as running,
-    ):
-        answer = await ask(running.url, path, method="GET", headers=SOCKET)
+    async with behind(as_asked("openai-chat"), server={"max_sockets": 0}) as running:
+        answer = await running.get(path, headers=SOCKET)
         failed = told(answer, client)
         assert (answer.status, failed.type) == (426, "invalid_request")
         assert "over HTTP" in failed.message
         assert answer.headers["upgrade"] == "HTTP/1.1"
         assert answer.headers["connection"] == "Upgrade"
-        assert (await asked(running, "openai-responses")).status == 200
+        assert (await running.asked("openai-responses")).status == 200
 
 
 @pytest.mark.parametrize(
     "headers", [{}, {"connection": "Upgrade", "upgrade": "h2c"}], ids=["plain", "another protocol"]
 )
 async def test_without_a_websocket_the_method_is_what_is_wrong(headers, running):
-    answer = await ask(running.url, "/v1/responses", method="GET", headers=headers)
+    answer = await running.get("/v1/responses", headers=headers)
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 
 async def test_a_model_that_a_pattern_serves_is_there_for_whoever_looks_it_up():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=("m", "gpt-*"))) as running,
-    ):
+    async with behind(as_asked("openai-chat"), models=("m", "gpt-*")) as running:
         for path, headers, name in (
             ("/v1/models/gpt-x", {}, "id"),
             ("/v1/models/gpt-x", {"anthropic-version": "2023-06-01"}, "id"),
             ("/v1beta/models/gpt-x", {}, "name"),
         ):
-            found = await ask(running.url, path, method="GET", headers=headers)
+            found = await running.get(path, headers=headers)
             assert (found.status, found.json()[name].removeprefix("models/")) == (200, "gpt-x")
-        assert (await ask(running.url, "/api/show", body=b'{"model":"gpt-x"}')).status == 200
-        assert (await ask(running.url, "/v1/models/other", method="GET")).status == 404
-        listed = (await ask(running.url, "/v1/models", method="GET")).json()["data"]
+        assert (await running.ask("/api/show", body=b'{"model":"gpt-x"}')).status == 200
+        assert (await running.get("/v1/models/other")).status == 404
+        listed = (await running.get("/v1/models")).json()["data"]
         assert [card["id"] for card in listed] == ["m"]
 
 
 @pytest.mark.parametrize("models", [("m",), ("m", "*"), ("?",)], ids=["a name", "a name and a pattern", "a pattern"])
 async def test_for_clients_of_ollama_a_model_is_called_so_with_latest_behind_it_too(models):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=models)) as running,
-    ):
-        assert (await asked(running, "ollama", model="m:latest")).status == 200
-        assert evil.requests[0].json()["model"] == "m"
-        assert (await ask(running.url, "/api/show", body=b'{"model":"m:latest"}')).status == 200
-        other = await asked(running, "openai-chat", model="m:latest")  # Ollama's way alone
+    async with behind(as_asked("openai-chat"), models=models) as running:
+        assert (await running.asked("ollama", model="m:latest")).status == 200
+        assert running.evil.requests[0].json()["model"] == "m"
+        assert (await running.ask("/api/show", body=b'{"model":"m:latest"}')).status == 200
+        other = await running.asked("openai-chat", model="m:latest")  # Ollama's way alone
         assert other.status == (200 if "*" in models else 404)
 
 
 async def test_a_name_that_a_route_has_with_latest_is_asked_for_as_it_stands():
-    async with (
-        EvilUpstream(as_asked("ollama")) as evil,
-        gateway(config_of([upstream_at(evil, "ollama")], models=("m:latest", "llama*"))) as running,
-    ):
+    async with behind(as_asked("ollama"), dialect="ollama", models=("m:latest", "llama*")) as running:
         for model in ("m:latest", "llama3:latest"):
-            assert (await asked(running, "ollama", model=model)).status == 200
-    assert [request.json()["model"] for request in evil.requests] == ["m:latest", "llama3:latest"]
-
-
-async def test_a_path_that_is_like_none_of_ours_is_not_there(running):
-    answer = await ask(running.url, "/nothing", method="GET")
-    assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
+            assert (await running.asked("ollama", model=model)).status == 200
+    assert [request.json()["model"] for request in running.evil.requests] == ["m:latest", "llama3:latest"]
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/v1/metrics"])
 async def test_metrics_are_not_for_clients(path, running):
-    assert (await ask(running.url, path, method="GET")).status == 404
+    assert (await running.get(path)).status == 404
 
 
 async def test_the_operators_listener_has_metrics_and_nothing_of_the_clients():
@@ -435,21 +328,18 @@ async def test_every_answer_has_the_id_of_its_line_in_the_log(client, caplog):
     known = {"x-api-key": "client-key-1"}
     path, _ = asking(client)
     scripts = [as_asked("openai-chat"), as_asked("openai-chat"), status(400), FAULTS["error mid-stream"]("openai-chat")]
-    async with (
-        EvilUpstream(*scripts) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], **keys)) as running,
-    ):
+    async with behind(*scripts, **keys) as running:
         answers = [
-            await asked(running, client, headers=known),
-            await asked(running, client, headers=known, stream=False),
-            await asked(running, client, headers=known),
-            await asked(running, client, headers=known),
-            await asked(running, client, b"{", headers=known),
-            await asked(running, client),
-            await ask(running.url, PATHS[client], headers=known),
-            await ask(running.url, path, method="PUT", headers=known),
-            await ask(running.url, "/v1/models", method="GET", headers=known),
-            await ask(running.url, "/nothing", method="GET", headers=known),
+            await running.asked(client, headers=known),
+            await running.asked(client, headers=known, stream=False),
+            await running.asked(client, headers=known),
+            await running.asked(client, headers=known),
+            await running.asked(client, b"{", headers=known),
+            await running.asked(client),
+            await running.ask(PATHS[client], headers=known),
+            await running.ask(path, method="PUT", headers=known),
+            await running.get("/v1/models", headers=known),
+            await running.get("/nothing", headers=known),
         ]
     assert [answer.status for answer in answers] == [200, 200, 400, 200, 400, 401, 404, 405, 200, 404]
     ids = [answer.headers["x-request-id"] for answer in answers]
@@ -460,7 +350,7 @@ async def test_every_answer_has_the_id_of_its_line_in_the_log(client, caplog):
 
 
 async def test_a_clients_own_request_id_is_not_taken_for_the_gateways(running):
-    answer = await asked(running, headers={"x-request-id": "mine"})
+    answer = await running.asked(headers={"x-request-id": "mine"})
     assert answer.headers["x-request-id"].startswith("req_")
 
 
@@ -488,13 +378,8 @@ def passed(answer):
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_rate_limits_and_ids_of_the_upstream_that_answered_are_passed_on_and_of_no_other(client, stream):
     speak = good if stream else whole
-    async with (
-        EvilUpstream(status(500, headers=tells("one"))) as one,
-        EvilUpstream(speak("openai-chat", headers=tells("two"))) as two,
-    ):
-        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
-        async with gateway(config) as running:
-            answer = await asked(running, client, stream=stream)
+    async with in_turn(status(500, headers=tells("one")), speak("openai-chat", headers=tells("two"))) as running:
+        answer = await running.asked(client, stream=stream)
     assert (answer.status, passed(answer)) == (200, ["two", "two", "two"])
     assert not {"set-cookie", "access-control-allow-origin"} & answer.headers.keys()
     assert "server-" not in answer.headers["server"]
@@ -503,69 +388,32 @@ async def test_rate_limits_and_ids_of_the_upstream_that_answered_are_passed_on_a
 
 @pytest.mark.parametrize("second", ["status 404", "refused", "200 with an error first"])
 async def test_a_failure_comes_with_the_headers_of_the_upstream_that_it_is_of(second):
-    async with (
-        EvilUpstream(status(503, message="no room", headers=tells("one"))) as one,
-        EvilUpstream(FAULTS[second]("openai-chat")) as two,
-    ):
-        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")], retries=1)
-        async with gateway(config) as running:
-            answer = await asked(running)
+    async with in_turn(
+        status(503, message="no room", headers=tells("one")), FAULTS[second]("openai-chat"), retries=1
+    ) as running:
+        answer = await running.asked()
     assert (answer.status, passed(answer)) == (503, ["one", "one", "one"])
     assert b"no room" in answer.body
 
 
-async def test_a_failure_of_the_gateways_own_has_no_upstreams_headers():
-    path, body = asking("openai-chat", tools=True)
-    async with (
-        EvilUpstream(status(500, headers=tells("one"))) as one,
-        gateway(config_of([upstream_at(one, "openai-chat", tools=False)])) as running,
-    ):
-        answer = await ask(running.url, path, body=orjson.dumps(body))
-    assert (answer.status, passed(answer), len(one.requests)) == (400, ["", "", ""], 0)
-
-
 async def test_an_answer_that_was_kept_while_another_was_asked_has_its_own_headers():
-    text = orjson.dumps(
-        {
-            "id": "c",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "no"}, "finish_reason": "stop"}],
-        }
-    )
-    async with (
-        EvilUpstream(whole("openai-chat", text, headers=tells("one"))) as one,
-        EvilUpstream(status(500, headers=tells("two"))) as two,
-    ):
-        upstreams = [upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")]
-        async with gateway(config_of(upstreams, on_tool_choice_ignored="next")) as running:
-            answer = await asked(running, stream=False, tools=True, forced=True)
+    async with in_turn(
+        whole("openai-chat", NO_CALLS, headers=tells("one")),
+        status(500, headers=tells("two")),
+        on_tool_choice_ignored="next",
+    ) as running:
+        answer = await running.asked(stream=False, tools=True, forced=True)
     assert (answer.status, passed(answer)) == (200, ["one", "one", "one"])
 
 
 async def test_keep_alives_go_out_without_the_headers_of_an_upstream_that_failed():
     play = [status(429, headers={"retry-after": "0.4", **tells("one")}), as_asked("openai-chat")]
-    async with (
-        EvilUpstream(*play) as one,
-        gateway(config_of([upstream_at(one, "openai-chat")], retries=1, server={"keep_alive_s": 0.1})) as running,
-    ):
-        answer = await asked(running)
+    async with behind(*play, retries=1, server={"keep_alive_s": 0.1}) as running:
+        answer = await running.asked()
     assert answer.status == 200
     assert answer.body.startswith(b": ")
     assert passed(answer) == ["", "", ""]
     assert "retry-after" not in answer.headers
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_how_long_to_wait_is_passed_on(client):
-    async with (
-        EvilUpstream(status(503, headers={"retry-after": "7"})) as one,
-        gateway(config_of([upstream_at(one, "openai-chat")])) as running,
-    ):
-        answer = await asked(running, client)
-    assert answer.status == (529 if client == "anthropic" else 503)  # Anthropic's word for it
-    assert answer.headers["retry-after"] == "7"
 
 
 # -- who may ask -------------------------------------------------------------------------------------------------------
@@ -579,21 +427,18 @@ async def test_how_long_to_wait_is_passed_on(client):
 )
 async def test_a_client_is_let_in_by_a_key_in_any_of_three_headers(client, headers):
     keys = {"keys": [Secret("client-key-1"), Secret("client-key-2")]}
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server=keys)) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server=keys) as running:
         for wrong in ({}, {name: value[:-1] for name, value in headers.items()}):
-            answer = await asked(running, client, headers=wrong)
+            answer = await running.asked(client, headers=wrong)
             failed = told(answer, client)
             assert (answer.status, failed.type) == (401, "auth")
             assert answer.headers["www-authenticate"] == "Bearer"
             assert ("send it as Authorization: Bearer" if not wrong else "not known here") in failed.message
-        assert not evil.requests
-        assert (await asked(running, client, headers=headers)).status == 200
-        assert (await ask(running.url, "/v1/models", method="GET", headers=headers)).status == 200
-        assert (await ask(running.url, "/v1/models", method="GET")).status == 401
-        assert (await ask(running.url, "/healthz", method="GET")).status == 200  # probes have no keys
+        assert not running.evil.requests
+        assert (await running.asked(client, headers=headers)).status == 200
+        assert (await running.get("/v1/models", headers=headers)).status == 200
+        assert (await running.get("/v1/models")).status == 401
+        assert (await running.get("/healthz")).status == 200  # probes have no keys
 
 
 # -- alive, ready, busy ------------------------------------------------------------------------------------------------
@@ -611,29 +456,25 @@ async def test_it_is_alive_and_ready_and_stops_being_ready_when_it_stops():
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_beyond_its_bound_on_streams_it_says_when_to_ask_again(client):
-    async with EvilUpstream(silence_before_headers()) as evil:
-        async with gateway(config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 2})) as running:
-            path, body = asking(client)
-            async with RawClient(running.url) as first, RawClient(running.url) as second:
-                for number, waiting in enumerate((first, second)):
-                    await waiting.send("POST", path, body=orjson.dumps(body))
-                    await evil.request(number)
-                answer = await asked(running, client)
-                failed = told(answer, client)
-                assert (answer.status, failed.type) == (529 if client == "anthropic" else 503, "unavailable")
-                assert answer.headers["retry-after"] == "1"
-                assert "ask again" in failed.message
-        assert len(evil.requests) == 2
+    async with behind(silence_before_headers(), server={"max_streams": 2}) as running:
+        path, body = asking(client)
+        async with RawClient(running.url) as first, RawClient(running.url) as second:
+            for number, waiting in enumerate((first, second)):
+                await waiting.send("POST", path, body=orjson.dumps(body))
+                await running.evil.request(number)
+            answer = await running.asked(client)
+            failed = told(answer, client)
+            assert (answer.status, failed.type) == (529 if client == "anthropic" else 503, "unavailable")
+            assert answer.headers["retry-after"] == "1"
+            assert "ask again" in failed.message
+    assert len(running.evil.requests) == 2
 
 
 async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once():
     path, body = asking("openai-chat")
     data = orjson.dumps(body)
     head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n".encode()
-    async with AsyncExitStack() as stack:
-        evil = await stack.enter_async_context(EvilUpstream(silence_before_headers()))
-        config = config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 3})
-        running = await stack.enter_async_context(gateway(config))
+    async with behind(silence_before_headers(), server={"max_streams": 3}) as running, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(RawClient(running.url)) for _ in range(12)]
         for client in clients:
             await client.send_bytes(head)
@@ -643,8 +484,8 @@ async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once
         answers = [asyncio.create_task(client.read_headers()) for client in clients]
         await eventually(lambda: sum(answer.done() for answer in answers) == 9)
         assert {answer.result().status for answer in answers if answer.done()} == {503}
-        await evil.request(2)
-        assert len(evil.requests) == 3
+        await running.evil.request(2)
+        assert running.seen == [3]
         for answer in answers:
             answer.cancel()
         await asyncio.gather(*answers, return_exceptions=True)
@@ -656,14 +497,14 @@ async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_stream_is_told_to_pass_through_proxies_as_it_is(client, running):
     headers = {"accept-encoding": "gzip, deflate, br, zstd"}
-    answer = await asked(running, client, headers=headers)
+    answer = await running.asked(client, headers=headers)
     assert answer.status == 200
     assert answer.headers["x-accel-buffering"] == "no"
     assert "no-transform" in answer.headers["cache-control"]
     assert "content-encoding" not in answer.headers
     assert "content-length" not in answer.headers
     assert answer.headers["content-type"].startswith(DIALECTS[client].media_type)
-    whole_answer = await asked(running, client, headers=headers, stream=False)
+    whole_answer = await running.asked(client, headers=headers, stream=False)
     assert (whole_answer.status, whole_answer.headers["content-type"]) == (200, "application/json")
     assert "content-encoding" not in whole_answer.headers
     assert int(whole_answer.headers["content-length"]) == len(whole_answer.body)
@@ -673,8 +514,8 @@ async def test_a_stream_is_told_to_pass_through_proxies_as_it_is(client, running
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_within_one_dialect_a_conforming_answer_passes_byte_for_byte(dialect, stream):
     members = {"stream_options": {"include_usage": True}} if (dialect, stream) == ("openai-chat", True) else {}
-    async with EvilUpstream(as_asked(dialect)) as evil, gateway(config_of([upstream_at(evil, dialect)])) as running:
-        answer = await asked(running, dialect, members, stream=stream)
+    async with behind(as_asked(dialect), dialect=dialect) as running:
+        answer = await running.asked(dialect, members, stream=stream)
     assert (answer.status, answer.end) == (200, "complete")
     assert bytes(answer.body) == b"".join(speech(dialect, whole=not stream))
 
@@ -684,11 +525,8 @@ async def test_a_whole_answers_own_spelling_and_unknown_members_pass_byte_for_by
         b'{ "id":"c1","object":"chat.completion","created":1,"model":"m","x":1e21,\n "big":123456789012345678901234567890,'
         b'"choices":[{"index":0,"message":{"role":"assistant","content":"\\u00e9\\/"},"finish_reason":"stop"}]}\n'
     )
-    async with (
-        EvilUpstream(whole("openai-chat", body)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await asked(running, stream=False)
+    async with behind(whole("openai-chat", body)) as running:
+        answer = await running.asked(stream=False)
     assert bytes(answer.body) == body
 
 
@@ -704,7 +542,7 @@ async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_l
         raise RuntimeError("something within")
 
     monkeypatch.setattr(where, fail)
-    answer = await asked(running, client)
+    answer = await running.asked(client)
     failed = told(answer, client)
     assert (answer.status, failed.type) == (500, "server")
     assert b"something within" not in answer.body
@@ -721,13 +559,10 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://127.0.0.1/a.png"}}
     [("refuse", "ollama takes no image at a URL"), ("fetch", "it has no public address"), ("drop", None)],
 )
 async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, words):
-    async with (
-        EvilUpstream(as_asked("ollama")) as evil,
-        gateway(config_of([upstream_at(evil, "ollama", linked_media=linked_media)])) as running,
-    ):
+    async with behind(as_asked("ollama"), dialect="ollama", upstream={"linked_media": linked_media}) as running:
         content = [{"type": "text", "text": "What is it?"}, IMAGE]
-        answer = await asked(running, "openai-chat", {"messages": [{"role": "user", "content": content}]})
-        assert (answer.status, len(evil.requests)) == ((200, 1) if words is None else (400, 0))
+        answer = await running.asked("openai-chat", {"messages": [{"role": "user", "content": content}]})
+        assert (answer.status, len(running.evil.requests)) == ((200, 1) if words is None else (400, 0))
         if words is not None:
             failed = told(answer, "openai-chat")
             assert failed.message.startswith("messages[0].content[1]: ")
@@ -736,11 +571,11 @@ async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, wor
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
 async def test_a_part_that_nobody_knows_is_refused_in_the_clients_dialect_with_its_path(client):
-    async with EvilUpstream(as_asked("ollama")) as evil, gateway(config_of([upstream_at(evil, "ollama")])) as running:
+    async with behind(as_asked("ollama"), dialect="ollama") as running:
         said = [{"role": "user", "content": [{"type": "hologram", "hologram": {}}]}]
         member = "input" if client == "openai-responses" else "messages"
-        answer = await asked(running, client, {member: said})
-        assert (answer.status, len(evil.requests)) == (400, 0)
+        answer = await running.asked(client, {member: said})
+        assert (answer.status, len(running.evil.requests)) == (400, 0)
         message = told(answer, client).message
         assert message.startswith(f"{member}[0].content[0]: ")
         assert "'hologram'" in message

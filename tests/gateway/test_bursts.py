@@ -15,8 +15,7 @@ from streamkit.limits import MIB
 from streamkit.web.listening import ACCEPTED_AT_ONCE, listening
 from streamkit.web.surfaces import READ_BYTES
 from streamkit.web.turns import AT_ONCE
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked
 from tests.web.serving import answering, counted_turns, eventually
 
@@ -25,11 +24,7 @@ async def test_requests_begin_a_few_in_each_turn(monkeypatch):
     begun, path, body = Counter(), *asking("openai-chat", stream=False)
     read_ask = gateway_module.read_ask
 
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ClientSession(running.url) as client,
-    ):
+    async with behind(as_asked("openai-chat")) as running, ClientSession(running.url) as client:
         with counted_turns() as turn:
 
             async def read(*given):
@@ -81,8 +76,7 @@ async def test_a_body_is_read_in_small_pieces(monkeypatch):
     path, body = asking("openai-chat", stream=False)
     body["messages"][0]["content"] = "a" * 8 * MIB
     async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+        behind(as_asked("openai-chat")) as running,
         ClientSession(running.url) as client,
         client.post(path, data=BytesIO(orjson.dumps(body))) as answer,
     ):

@@ -8,7 +8,7 @@ describes an object is searched for them.
 import asyncio
 import base64
 import logging
-from contextlib import AsyncExitStack
+from contextlib import asynccontextmanager
 from itertools import product
 from urllib.parse import quote
 
@@ -27,12 +27,11 @@ from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.web.client_keys import KeyRing
 from streamkit.web.exchange import Exchange
-from tests.gateway.running import asking
+from tests.gateway.running import Running, asking
 from tests.sampling import part_of, parts
 from tests.web import faults
 from tests.web.evil import EvilUpstream, Fin, Script, Send
 from tests.web.faults import END_OF_CHUNKS, FAULTS, PAGE, answer, as_asked, asks_for_stream, chunk, good, head, speech
-from tests.web.raw_client import ask
 from tests.web.serving import eventually, serving
 from tests.web.upstream.conftest import aws
 
@@ -141,10 +140,9 @@ def everything(monkeypatch):
 
 
 @define
-class Running:
-    url: str
-    app: object
-    metrics: Metrics
+class Started(Running):
+    app: object = None
+    config: object = None
 
 
 def config_file(folder, auth, first, second):
@@ -189,14 +187,14 @@ retries = 0
     return load_config(folder / "gateway.toml")
 
 
-async def start(stack, folder, auth, first, second):
-    """A gateway in front of two upstreams."""
-    first, second = await stack.enter_async_context(first), await stack.enter_async_context(second)
-    config = config_file(folder, auth, first, second)
-    metrics = Metrics()
-    app = gateway_app(config, metrics)
-    port = await stack.enter_async_context(serving(app, handler_cancellation=True))
-    return Running(f"http://127.0.0.1:{port}", app, metrics), config
+@asynccontextmanager
+async def started(folder, auth, *plays, after=None):
+    """A gateway in front of two upstreams, of which the second plays ``after``, or answers."""
+    async with EvilUpstream(*plays) as first, EvilUpstream(after or as_asked("openai-chat")) as second:
+        config, metrics = config_file(folder, auth, first, second), Metrics()
+        app = gateway_app(config, metrics)
+        async with serving(app, handler_cancellation=True) as port:
+            yield Started(f"http://127.0.0.1:{port}", metrics, [first, second], app, config)
 
 
 #: A client shows all that it has, wherever a client might.
@@ -216,20 +214,21 @@ SHOWN = {
 async def asked(running, client, model, *, stream, headers=SHOWN, body=None):
     path, usual = asking(client, model=model, stream=stream, tools=True)
     path += f"{'&' if '?' in path else '?'}key={quote(PRIVATE['query'])}"
-    return await ask(running.url, path, body=orjson.dumps(usual) if body is None else body, headers=headers)
+    return await running.ask(path, body=orjson.dumps(usual) if body is None else body, headers=headers)
 
 
-def check_requests(upstream, header, key):
-    """An upstream got its own key in its own place, and no other secret anywhere."""
-    allowed = {header: key, "x-portkey-api-key": HEADER}
-    for request in upstream.requests:
-        assert key in (request.header(header) or "")
-        rest = [(name, value) for name, value in request.headers if name not in allowed]
-        assert not found(repr(rest)), request
-        assert not found(request.target), request
-        assert not found(request.body), request
-        for name, secret in allowed.items():
-            assert set(found(request.header(name) or "")) <= set(found(secret)), request
+def check_requests(running, header):
+    """Each upstream got its own key in its own place, and no other secret anywhere."""
+    for upstream, (where, key) in zip(running.evils, ((header, OWN), ("authorization", NEXT)), strict=True):
+        allowed = {where: key} | ({"x-portkey-api-key": HEADER} if key is OWN else {})
+        for request in upstream.requests:
+            assert key in (request.header(where) or "")
+            rest = [(name, value) for name, value in request.headers if name not in allowed]
+            assert not found(repr(rest)), request
+            assert not found(request.target), request
+            assert not found(request.body), request
+            for name, secret in allowed.items():
+                assert set(found(request.header(name) or "")) <= set(found(secret)), request
 
 
 @pytest.fixture
@@ -359,10 +358,9 @@ async def test_no_upstream_that_repeats_its_key_tells_it_to_anybody(auth, part, 
         )
         return ECHOES[name](request, dialect)
 
-    async with AsyncExitStack() as stack:
-        first = EvilUpstream(play)
-        second = EvilUpstream(lambda request: answer(500, error_body(request, "openai-chat")))
-        running, _config = await start(stack, tmp_path, auth, first, second)
+    async with started(
+        tmp_path, auth, play, after=lambda request: answer(500, error_body(request, "openai-chat"))
+    ) as running:
         for number, name in enumerate(names):
             clients = dialect if dialect in CLIENTS else "anthropic", CLIENTS[number % 5]
             for turn, (client, stream) in enumerate(product(clients, (True, False))):
@@ -371,10 +369,9 @@ async def test_no_upstream_that_repeats_its_key_tells_it_to_anybody(auth, part, 
                     everything.took(f"{name}, {client}, {'stream' if stream else 'whole'}", found_answer)
         await eventually(lambda: "streamkit_streams_active 0.0" in exposition(running.metrics).decode())
         everything.tell_apart(running)
-    assert len(first.requests) == len(names) * 4
-    assert len(second.requests) > len(names) // 2
-    check_requests(first, header, OWN)
-    check_requests(second, "authorization", NEXT)
+    assert running.seen[0] == len(names) * 4
+    assert running.seen[1] > len(names) // 2
+    check_requests(running, header)
     assert everything.hits() == []
 
 
@@ -384,18 +381,17 @@ async def test_no_upstream_that_repeats_its_key_tells_it_to_anybody(auth, part, 
 @pytest.mark.parametrize("auth", AUTHS)
 async def test_nothing_that_goes_well_tells_a_secret(auth, everything, signing, tmp_path):
     dialect, header = AUTHS[auth]
-    async with AsyncExitStack() as stack:
-        first, second = EvilUpstream(as_asked(dialect)), EvilUpstream(as_asked("openai-chat"))
-        running, config = await start(stack, tmp_path, auth, first, second)
+    async with started(tmp_path, auth, as_asked(dialect)) as running:
         for client in CLIENTS:
             for stream in (True, False):
                 found_answer = await asked(running, client, "m", stream=stream)
                 assert found_answer.status == 200
                 everything.took(client, found_answer)
         for path in ("/v1/models", "/v1beta/models", "/api/tags", "/healthz", "/nothing", "/v1/nothing"):
-            everything.took(path, await ask(running.url, f"{path}?key={PRIVATE['query']}", method="GET", headers=SHOWN))
+            everything.took(path, await running.get(f"{path}?key={PRIVATE['query']}", headers=SHOWN))
         everything.tell_apart(running)
-    check_requests(first, header, OWN)
+    check_requests(running, header)
+    config = running.config
     assert len(everything.made) == 20  # of each request, who chose and who asked
     for what in (config, config.server, *config.upstreams.values(), *config.routes, KeyRing([CLIENT])):
         everything.left += [("repr", repr(what)), ("str", str(what)), ("format", f"{what}")]
@@ -411,17 +407,14 @@ async def test_no_fault_of_an_upstream_tells_a_secret(fault, part, everything, s
         folder = tmp_path / auth
         folder.mkdir()
         dialect, header = AUTHS[auth]
-        async with AsyncExitStack() as stack:
-            first = EvilUpstream(FAULTS[fault](dialect, whole=False), FAULTS[fault](dialect, whole=True))
-            second = EvilUpstream(FAULTS[fault]("openai-chat", whole=False))
-            running, _config = await start(stack, folder, auth, first, second)
+        plays = [FAULTS[fault](dialect, whole=whole) for whole in (False, True)]
+        async with started(folder, auth, *plays, after=FAULTS[fault]("openai-chat", whole=False)) as running:
             for stream in (True, False):
                 client = CLIENTS[(number + stream) % 5]
                 everything.took(f"{fault}, {auth}", await asked(running, client, f"both-{number}", stream=stream))
             await eventually(lambda: "streamkit_streams_active 0.0" in exposition(running.metrics).decode())
             everything.tell_apart(running)
-        check_requests(first, header, OWN)
-        check_requests(second, "authorization", NEXT)
+        check_requests(running, header)
 
     auths = part_of(list(enumerate(AUTHS)), part, turn=list(FAULTS).index(fault))
     await asyncio.gather(*(suffer(number, auth) for number, auth in auths))
@@ -431,9 +424,7 @@ async def test_no_fault_of_an_upstream_tells_a_secret(fault, part, everything, s
 
 async def test_nothing_that_a_client_does_wrong_tells_a_secret(everything, signing, tmp_path):
     wrong = {name: value.replace(CLIENT, WRONG) for name, value in SHOWN.items()}
-    async with AsyncExitStack() as stack:
-        first, second = EvilUpstream(as_asked("openai-chat")), EvilUpstream(as_asked("openai-chat"))
-        running, _config = await start(stack, tmp_path, "bearer", first, second)
+    async with started(tmp_path, "bearer", as_asked("openai-chat")) as running:
         for client in CLIENTS:
             everything.took("401", await asked(running, client, "m", stream=True, headers=wrong))
             everything.took(
@@ -446,16 +437,14 @@ async def test_nothing_that_a_client_does_wrong_tells_a_secret(everything, signi
             header = {**SHOWN, "anthropic-beta": CLIENT * 99, "content-encoding": CLIENT}
             everything.took("a header", await asked(running, client, "m", stream=True, headers=header))
         everything.tell_apart(running)
-    assert not first.requests
+    assert running.seen == [0, 0]
     assert everything.hits() == []
 
 
 @pytest.mark.parametrize("line", [b"x-api-key: %b\x01", b"x-api-key %b", b"%b: a b: c\x7f\x00", b"content-length: %b"])
 async def test_the_log_has_no_line_of_what_is_no_http(line, everything, signing, tmp_path):
     """aiohttp answers with the line that it could not read: to whom it is from. See docs/explanation/threat-model.md."""
-    async with AsyncExitStack() as stack:
-        first, second = EvilUpstream(as_asked("openai-chat")), EvilUpstream(as_asked("openai-chat"))
-        running, _config = await start(stack, tmp_path, "bearer", first, second)
+    async with started(tmp_path, "bearer", as_asked("openai-chat")) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
         start_line = b"POST /v1/messages?key=%b HTTP/1.1\r\n" % quote(PRIVATE["query"]).encode()
         writer.write(start_line + b"host: x\r\n" + line.replace(b"%b", CLIENT.encode()) + b"\r\n\r\n")
@@ -485,9 +474,7 @@ async def test_an_exception_that_shows_the_gateways_objects_shows_no_secret(
         raise RuntimeError(f"{arguments!r} {named!r} {everything.made!r} {type(headers)}")
 
     monkeypatch.setattr(where, fail)
-    async with AsyncExitStack() as stack:
-        first, second = EvilUpstream(as_asked("anthropic")), EvilUpstream(as_asked("openai-chat"))
-        running, _config = await start(stack, tmp_path, "x-api-key", first, second)
+    async with started(tmp_path, "x-api-key", as_asked("anthropic")) as running:
         for client in CLIENTS:
             failed = await asked(running, client, "m", stream=True)
             assert failed.status == 500
@@ -501,11 +488,9 @@ async def test_an_exception_that_shows_the_gateways_objects_shows_no_secret(
 
 async def test_the_search_sees_what_is_there(everything, signing, tmp_path):
     """Every upstream of these tests did send the canaries back: without the gateway in between they are found."""
-    async with AsyncExitStack() as stack:
-        first, second = EvilUpstream(as_asked("openai-chat")), EvilUpstream(as_asked("openai-chat"))
-        running, _config = await start(stack, tmp_path, "bearer", first, second)
+    async with started(tmp_path, "bearer", as_asked("openai-chat")) as running:
         await asked(running, "openai-chat", "m", stream=True)
-        [request] = first.requests
+        [request] = running.evils[0].requests
     assert found(repr(request.headers)) == ["header", "own"]
     for name, echo in ECHOES.items():
         for dialect in DIALECTS:

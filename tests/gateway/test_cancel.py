@@ -9,7 +9,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.web import reply, source
 from streamkit.web.source import Timeouts
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Script, Send
 from tests.web.faults import FAULTS, chunk, head, silence_before_headers, speech
 from tests.web.leaks import in_use
@@ -124,10 +124,8 @@ async def test_a_client_that_leaves_at_the_terminator_had_a_whole_answer(client,
     monkeypatch.setattr(source, "DRAIN_S", 0.1)  # a second in life: tests/web/test_exchange.py
     monkeypatch.setattr(reply, "DRAIN_S", 0.1)
     caplog.set_level(logging.INFO)
-    async with EvilUpstream(left_open(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        path, body = asking(client, tools=True)
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
+    async with behind(left_open(upstream), dialect=upstream) as running:
+        async with running.client(client, tools=True) as leaver:
             await leaver.read_until(TERMINATORS[client])
             leaver.leave(how)
             assert await running.outcomes() == {("one", "success"): 1}
@@ -142,13 +140,10 @@ async def test_a_client_that_leaves_before_the_terminator_had_none():
     assert b"[DONE]" in last
     start = head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
     script = Script((Send(start), *(Send(chunk(part)) for part in spoken), Hang()))
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, DIALECT)])) as running:
-        path, body = asking(DIALECT)
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
-            await leaver.read_until(b'"finish_reason":"tool_calls"')
-            leaver.leave("fin")
-            assert await running.outcomes() == {("one", "client_left"): 1}
+    async with behind(script, dialect=DIALECT) as running, running.client(DIALECT) as leaver:
+        await leaver.read_until(b'"finish_reason":"tool_calls"')
+        leaver.leave("fin")
+        assert await running.outcomes() == {("one", "client_left"): 1}
 
 
 async def test_a_terminator_that_came_too_early_is_not_passed_and_makes_no_answer_whole():
@@ -162,10 +157,7 @@ async def test_a_terminator_that_came_too_early_is_not_passed_and_makes_no_answe
             Hang(),
         )
     )
-    async with EvilUpstream(early) as evil, gateway(config_of([upstream_at(evil, DIALECT)])) as running:
-        path, body = asking(DIALECT)
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
-            await leaver.read_until(b'"content"')
-            leaver.leave("rst")
-            assert await running.outcomes() == {("one", "client_left"): 1}
+    async with behind(early, dialect=DIALECT) as running, running.client(DIALECT) as leaver:
+        await leaver.read_until(b'"content"')
+        leaver.leave("rst")
+        assert await running.outcomes() == {("one", "client_left"): 1}

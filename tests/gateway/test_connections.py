@@ -8,67 +8,32 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, gateway, in_turn, leg, upstream_at
 from tests.web.evil import Delay, EvilUpstream, Fin, Rst, Script
 from tests.web.faults import as_asked, good, truncated_chunked, whole
-from tests.web.raw_client import ask
 
 
 async def test_a_connection_is_used_again_after_a_stream():
-    path, body = asking("anthropic")
-    async with (
-        EvilUpstream(good("openai-chat")) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")])) as running,
-    ):
-        for _ in range(3):
-            answer = await ask(running.url, path, body=orjson.dumps(body))
-            assert b"message_stop" in answer.body
+    """Unless it broke off."""
+    async with behind(good("openai-chat"), truncated_chunked("openai-chat"), good("openai-chat")) as running:
+        for ending in b"message_stop", b"event: error", b"message_stop":
+            assert ending in (await running.asked("anthropic")).body
             await running.outcomes()
-    assert [request.connection for request in upstream.requests] == [0, 0, 0]
-
-
-async def test_a_connection_that_broke_off_is_not():
-    path, body = asking("anthropic")
-    async with (
-        EvilUpstream(truncated_chunked("openai-chat"), good("openai-chat")) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")])) as running,
-    ):
-        for ending in b"event: error", b"message_stop":
-            answer = await ask(running.url, path, body=orjson.dumps(body))
-            assert ending in answer.body
-            await running.outcomes()
-    assert [request.connection for request in upstream.requests] == [0, 1]
+    assert [request.connection for request in running.evil.requests] == [0, 0, 1]
 
 
 @pytest.mark.parametrize("ending", [Fin(), Rst()], ids=["fin", "rst"])
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_one_that_its_upstream_has_just_closed_costs_no_attempt_and_asks_no_other(ending, stream):
-    path, body = asking("anthropic", stream=stream)
     answers = as_asked("openai-chat")
-    async with (
-        EvilUpstream(answers, Script((ending,)), answers) as upstream,
-        EvilUpstream(answers) as other,
-        gateway(config_of([upstream_at(upstream, "openai-chat"), upstream_at(other, "openai-chat", "two")])) as running,
-    ):
+    async with in_turn(leg(answers, Script((ending,)), answers), answers) as running:
         for _ in range(2):
-            answer = await ask(running.url, path, body=orjson.dumps(body))
+            answer = await running.asked("anthropic", stream=stream)
             assert (answer.status, answer.end) == (200, "complete")
             await running.outcomes()
         assert await running.outcomes() == {("one", "success"): 2}
-    assert [request.connection for request in upstream.requests] == [0, 0, 1]
-    assert other.requests == []
-
-
-async def test_a_new_one_that_ends_without_a_word_is_a_failed_attempt():
-    path, body = asking("anthropic")
-    answers = as_asked("openai-chat")
-    async with (
-        EvilUpstream(Script((Fin(),)), answers) as upstream,
-        EvilUpstream(answers) as other,
-        gateway(config_of([upstream_at(upstream, "openai-chat"), upstream_at(other, "openai-chat", "two")])) as running,
-    ):
-        assert (await ask(running.url, path, body=orjson.dumps(body))).status == 200
-        assert await running.outcomes() == {("one", "refused"): 1, ("two", "success"): 1}
+    assert [request.connection for request in running.evils[0].requests] == [0, 0, 1]
+    assert running.seen == [3, 0]
 
 
 # -- those of clients --------------------------------------------------------------------------------------------------

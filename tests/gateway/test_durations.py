@@ -3,10 +3,9 @@
 import orjson
 import pytest
 
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import Delay, EvilUpstream, Script
+from tests.gateway.running import asking, behind
+from tests.web.evil import Delay, Script
 from tests.web.faults import good, whole
-from tests.web.raw_client import ask
 
 COUNTS = ["total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration"]
 NS = 1_000_000_000
@@ -17,8 +16,8 @@ def late(script, seconds):
 
 
 async def answered(path, body, upstream):
-    async with EvilUpstream(upstream) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        return await ask(running.url, path, body=orjson.dumps(body))
+    async with behind(upstream) as running:
+        return await running.ask(path, body=orjson.dumps(body))
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])

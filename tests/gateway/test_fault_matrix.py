@@ -7,8 +7,7 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from tests.gateway.fault_matrix import departures, matrix, socket_matrix, suffered
-from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, redirect, whole
+from tests.web.faults import FAULTS
 from tools.fault_matrix import PAGE, THEIRS, cell, page
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -93,13 +92,3 @@ async def test_no_upstreams_failure_looks_like_a_success(upstream):
         assert not result.clean, fault
         assert (result.status == 200) == (fault in WITHIN), f"{fault}: {result}"
         assert result.message, fault
-
-
-async def test_a_redirect_is_not_followed():
-    async with EvilUpstream(whole("openai-chat")) as elsewhere:
-        faults = {**FAULTS, "redirect": lambda _dialect, **_: redirect(elsewhere.url)}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tests.gateway.fault_matrix.FAULTS", faults)
-            result = await suffered("redirect", "anthropic", stream=True)
-    assert "redirects are not followed" in result.message
-    assert not elsewhere.requests

@@ -12,10 +12,8 @@ from aiohttp.test_utils import make_mocked_request
 from streamkit.gateway.front_page import front_page
 from streamkit.web.upstream import Secret
 from tests.examples.browser import chromium, opened
-from tests.gateway.running import config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import behind
 from tests.web.faults import as_asked
-from tests.web.raw_client import ask
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -28,21 +26,17 @@ HOSTILE = "<b onclick=\"x('&')\">\x1b[31m\u202e\n</pre>{base}"
 
 @pytest.fixture
 async def running():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(
-            config_of(
-                [upstream_at(evil, "openai-chat", name="hidden-upstream", auth="bearer", key=Secret("canary-up-7e2f"))],
-                models=("hidden-model", "hidden-*"),
-                server={"keys": (Secret(KEY),)},
-            )
-        ) as running,
-    ):
+    async with behind(
+        as_asked("openai-chat"),
+        upstream={"name": "hidden-upstream", "auth": "bearer", "key": Secret("canary-up-7e2f")},
+        models=("hidden-model", "hidden-*"),
+        server={"keys": (Secret(KEY),)},
+    ) as running:
         yield running
 
 
 async def page_of(running, *, headers=None, method="GET"):
-    answer = await ask(running.url, "/", method=method, headers=headers)
+    answer = await running.ask("/", method=method, headers=headers)
     assert answer.status == 200
     return answer, bytes(answer.body).decode()
 
@@ -81,12 +75,9 @@ async def test_with_one_it_names_the_models_that_are_listed(headers, running):
 
 @pytest.mark.parametrize(("origin", "named"), [("https://elsewhere.example", False), ("http://localhost:3000", True)])
 async def test_without_keys_it_names_them_to_whom_they_are_listed_to(origin, named):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=("a-model",))) as running,
-    ):
+    async with behind(as_asked("openai-chat"), models=("a-model",)) as running:
         _, text = await page_of(running, headers={"origin": origin})
-        listed = await ask(running.url, "/v1/models", method="GET", headers={"origin": origin})
+        listed = await running.get("/v1/models", headers={"origin": origin})
         assert ("a-model" in text) is named is (listed.status == 200)
         assert "No key is asked for" in text
 
@@ -99,7 +90,7 @@ async def test_a_head_is_answered_too(running):
 
 async def test_nothing_else_is_open(running):
     for path in ("/v1/models", "//", "/index.html", "/api/tags"):
-        assert (await ask(running.url, path, method="GET")).status == 401
+        assert (await running.get(path)).status == 401
 
 
 LISTING = [("GET", "/api/tags"), ("GET", "/api/version"), ("GET", "/api/ps"), ("POST", "/api/show")]
@@ -108,26 +99,20 @@ LISTING = [("GET", "/api/tags"), ("GET", "/api/version"), ("GET", "/api/ps"), ("
 @pytest.mark.parametrize("keyless", [True, False])
 async def test_ollamas_clients_list_models_without_a_key_where_that_is_wanted(keyless):
     server = {"keys": (Secret("canary-in-7e2f"),), "keyless_listing": keyless}
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server=server) as running:
         for method, path in LISTING:
             body = b'{"model":"m"}' if method == "POST" else b""
-            answer = await ask(running.url, path, method=method, body=body)
+            answer = await running.ask(path, method=method, body=body)
             assert answer.status == (200 if keyless else 401), path
             page = {"origin": "https://elsewhere.example"}
-            assert (await ask(running.url, path, method=method, body=body, headers=page)).status != 200
-        assert (await ask(running.url, "/api/chat", body=b'{"model":"m","messages":[]}')).status == 401
-        assert (await ask(running.url, "/v1/models", method="GET")).status == 401
+            assert (await running.ask(path, method=method, body=body, headers=page)).status != 200
+        assert (await running.ask("/api/chat", body=b'{"model":"m","messages":[]}')).status == 401
+        assert (await running.get("/v1/models")).status == 401
 
 
 async def test_no_model_is_loaded_here():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await ask(running.url, "/api/ps", method="GET")
+    async with behind(as_asked("openai-chat")) as running:
+        answer = await running.get("/api/ps")
         assert (answer.status, answer.json()) == (200, {"models": []})
 
 
@@ -172,10 +157,7 @@ def test_it_has_the_url_by_which_it_was_asked(headers, url, accept):
 
 @pytest.mark.parametrize("host", ['"><script>', "x$(id)", "x;id", "", "a b", "x:1:1"])
 async def test_a_host_that_is_none_is_not_repeated(host):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"hosts": ("*",)})) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server={"hosts": ("*",)}) as running:
         _, text = await page_of(running, headers={"host": host})
         assert f'base_url="{running.url}/v1"' in text
 
@@ -209,8 +191,7 @@ def test_the_inspector_is_linked_where_it_is_on():
 async def test_in_a_browser_it_is_styled_in_light_and_dark_and_fits_a_narrow_window(tmp_path):
     chromium()
     async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=("m" * 200, HOSTILE))) as running,
+        behind(as_asked("openai-chat"), models=("m" * 200, HOSTILE)) as running,
         opened(running.url, tmp_path) as page,
     ):
         await page.until("document.querySelectorAll('pre').length === 6 && document.readyState === 'complete'")

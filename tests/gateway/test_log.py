@@ -5,7 +5,6 @@ import json
 import logging
 import subprocess
 import sys
-from functools import partial
 
 import orjson
 import pytest
@@ -15,10 +14,10 @@ from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.record import Record, log_record
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, answer, as_asked, refuse, status, whole
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 
 FORMS = {"json": JSONLines(), "text": Text()}
@@ -133,10 +132,8 @@ def test_a_request_is_a_warning_if_it_was_not_the_clients_own_fault(code, ending
 
 async def line_of(caplog, script, client="anthropic", headers=None, server=None, **how):
     caplog.set_level(logging.DEBUG)
-    path, body = asking(client, **how)
-    config = partial(config_of, server=server)
-    async with EvilUpstream(script) as evil, gateway(config([upstream_at(evil, "openai-chat")])) as running:
-        await ask(running.url, path, body=orjson.dumps(body), headers=headers)
+    async with behind(script, server=server) as running:
+        await running.asked(client, headers=headers, **how)
         await eventually(lambda: running.counted("streams_active") == 0)
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
     return json.loads(FORMS["json"].format(record))
@@ -219,8 +216,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
             upstream_at(two, "gemini", "two", base_url=f"{two.url}/v1/sk-0123456789abcdef/twice"),
         ]
         async with gateway(config_of(upstreams)) as running:
-            path, body = asking("anthropic", model="x/y z")
-            answer = await ask(running.url, path, body=orjson.dumps(body))
+            answer = await running.asked("anthropic", model="x/y z")
     assert answer.status == 502
     told = "one: no connection to the upstream could be made: Connection refused"
     assert answer.json()["error"]["message"] == told
@@ -247,11 +243,9 @@ async def test_the_line_of_a_request_that_is_refused_says_why(case, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     body, where, words = REFUSED[case]
     path = where if where.startswith("/") else asking(where)[0]
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        config = config_of([upstream_at(evil, "openai-chat")], models=("m",), server={"body_bytes": 1000})
-        async with gateway(config) as running:
-            await ask(running.url, path, body=body)
-            await eventually(lambda: running.counted("streams_active") == 0)
+    async with behind(as_asked("openai-chat"), models=("m",), server={"body_bytes": 1000}) as running:
+        await running.ask(path, body=body)
+        await eventually(lambda: running.counted("streams_active") == 0)
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
     assert words in record.fields["error"]
     assert "sk-0123456789abcdef" not in record.fields["error"]
@@ -260,16 +254,12 @@ async def test_the_line_of_a_request_that_is_refused_says_why(case, caplog):
 @pytest.mark.parametrize("server", [{"keys": (Secret("client-key-1"),)}, {"max_streams": 1}], ids=["no key", "busy"])
 async def test_who_is_not_let_in_has_a_line_that_says_why(server, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
-    path, body = asking("anthropic")
     hanging = FAULTS["silence before headers"]("openai-chat")
-    async with (
-        EvilUpstream(hanging) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,
-    ):
+    async with behind(hanging, server=server) as running:
         if "keys" not in server:
-            first = asyncio.create_task(ask(running.url, path, body=orjson.dumps(body)))
-            await evil.request(0)
-        refused = await ask(running.url, path, body=orjson.dumps(body))
+            first = asyncio.create_task(running.asked("anthropic"))
+            await running.evil.request(0)
+        refused = await running.asked("anthropic")
         lines = [record.fields for record in caplog.records if record.msg == "request"]
         if "keys" not in server:
             await first
@@ -292,12 +282,9 @@ async def test_what_a_client_wrote_is_no_longer_in_a_line_than_a_line(caplog):
 async def test_the_query_is_not_in_a_line(caplog):
     caplog.set_level(logging.DEBUG)
     _, body = asking("gemini")
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        await ask(running.url, "/v1beta/models/m:generateContent?key=canary", body=orjson.dumps(body))
-        await ask(running.url, "/v1beta/nothing?key=canary")
+    async with behind(as_asked("openai-chat")) as running:
+        await running.ask("/v1beta/models/m:generateContent?key=canary", body=orjson.dumps(body))
+        await running.ask("/v1beta/nothing?key=canary")
     assert "/v1beta/nothing" in str([record.fields for record in caplog.records if hasattr(record, "fields")])
     assert not any("canary" in FORMS[form].format(record) for record in caplog.records for form in FORMS)
 
@@ -305,11 +292,7 @@ async def test_the_query_is_not_in_a_line(caplog):
 async def test_a_client_that_sends_no_http_forges_no_line(caplog):
     caplog.set_level(logging.DEBUG)
     line = b'POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: canary-1\x01\n{"event":"forged"}\r\n\r\n'
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        RawClient(running.url) as client,
-    ):
+    async with behind(as_asked("openai-chat")) as running, RawClient(running.url) as client:
         await client.send_bytes(line)
         assert (await client.read_to_end()).status == 400
     texts = [FORMS[form].format(record) for record in caplog.records for form in FORMS]

@@ -22,10 +22,10 @@ from streamkit.web.output_times import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import behind, config_of, gateway, in_turn, leg, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, status, whole
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 
 
@@ -99,35 +99,15 @@ def test_what_the_configuration_knows_of_begins_with_zero():
 
 
 async def test_the_first_event_is_an_increase_for_whoever_asked_before():
-    async with (
-        EvilUpstream(FAULTS["reset mid-line"]("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(FAULTS["reset mid-line"]("openai-chat")) as running:
         before = series(exposition(running.metrics))
-        await asked(running, "openai-chat")
+        await running.asked("openai-chat")
         await running.outcomes()
         failed = "streamkit_attempts_total", ("outcome", "broken"), ("upstream", "one")
         assert (before[failed], series(exposition(running.metrics))[failed]) == (0, 1)
 
 
 # -- a record ----------------------------------------------------------------------------------------------------------
-
-
-def test_requests_are_counted_by_client_route_status_and_ending():
-    metrics = observed(record(), record(), record(status=429, ending="error"), record(client="ollama"))
-    assert of(metrics, "requests_total", "client", "route", "status", "ending") == {
-        ("anthropic", "r", "200", "whole"): 2,
-        ("anthropic", "r", "429", "error"): 1,
-        ("ollama", "r", "200", "whole"): 1,
-    }
-
-
-def test_attempts_are_counted_by_upstream_and_outcome_however_many_a_request_had():
-    metrics = observed(
-        record(attempts=[attempt("one", "http_429"), attempt("one", "http_429"), attempt("two")]),
-        record(attempts=[attempt("two")]),
-    )
-    assert of(metrics, "attempts_total", "upstream", "outcome") == {("one", "http_429"): 2, ("two", "success"): 2}
 
 
 def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
@@ -223,45 +203,19 @@ def test_two_gateways_in_a_process_do_not_count_together():
     assert not of(two, "requests_total", "client")
 
 
+SERIES = """
+    requests resumes not_resumable logs_live logs_kept logs_lost log_bytes log_behind_bytes
+    log_behind_seconds store_errors attempts tool_calls repairs request_repairs losses keep_alives
+    request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
+    output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops
+    streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded
+"""
+
+
 def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothing():
     """What a series is called belongs to its readers: a new one is a decision, and stands in the guide."""
     names = {family.name for family in text_string_to_metric_families(exposition(Metrics()).decode())}
-    assert names == {
-        "streamkit_requests",
-        "streamkit_resumes",
-        "streamkit_not_resumable",
-        "streamkit_logs_live",
-        "streamkit_logs_kept",
-        "streamkit_logs_lost",
-        "streamkit_log_bytes",
-        "streamkit_log_behind_bytes",
-        "streamkit_log_behind_seconds",
-        "streamkit_store_errors",
-        "streamkit_attempts",
-        "streamkit_tool_calls",
-        "streamkit_repairs",
-        "streamkit_request_repairs",
-        "streamkit_losses",
-        "streamkit_keep_alives",
-        "streamkit_request_seconds",
-        "streamkit_first_byte_seconds",
-        "streamkit_attempt_seconds",
-        "streamkit_first_output_seconds",
-        "streamkit_request_first_output_seconds",
-        "streamkit_output_gap_seconds",
-        "streamkit_output_tokens_per_second",
-        "streamkit_overhead_seconds",
-        "streamkit_tokens",
-        "streamkit_usage_unknown",
-        "streamkit_stalls",
-        "streamkit_stops",
-        "streamkit_streams_active",
-        "streamkit_sockets_open",
-        "streamkit_recorder_files",
-        "streamkit_recorder_bytes",
-        "streamkit_recorder_dropped",
-        "streamkit_recorder_unrecorded",
-    }
+    assert names == {f"streamkit_{name}" for name in SERIES.split()}
     assert exposition(None) == b""
 
 
@@ -297,11 +251,6 @@ def test_several_workers_are_added_up(tmp_path):
 # -- a gateway ---------------------------------------------------------------------------------------------------------
 
 
-async def asked(running, client="anthropic", body=None, **how):
-    path, usual = asking(client, **how)
-    return await ask(running.url, path, body=orjson.dumps({**usual, **(body or {})}))
-
-
 def delta(**members):
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     return b"data: " + orjson.dumps({**chunk, "choices": [{"index": 0, **members}]}) + b"\n\n"
@@ -324,12 +273,9 @@ BROKEN_INDEX = [
 
 
 async def test_an_upstream_that_breaks_the_index_is_counted_each_time():
-    async with (
-        EvilUpstream(good("openai-chat", BROKEN_INDEX)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(good("openai-chat", BROKEN_INDEX)) as running:
         for _ in range(3):
-            assert (await asked(running, tools=True)).status == 200
+            assert (await running.asked("anthropic", tools=True)).status == 200
         assert await running.outcomes() == {("one", "success"): 3}
         repairs = of(running.metrics, "repairs_total", "upstream", "kind")
         assert repairs["one", "index_reused"] == repairs["one", "index_missing"] == 3
@@ -340,12 +286,9 @@ async def test_an_upstream_that_breaks_the_index_is_counted_each_time():
 
 
 async def test_a_conforming_answer_has_no_repairs():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         for stream in (True, False):
-            await asked(running, stream=stream)
+            await running.asked("anthropic", stream=stream)
         await running.outcomes()
         assert not of(running.metrics, "repairs_total", "kind")
 
@@ -376,7 +319,7 @@ async def test_tokens_stops_and_the_pace_of_a_stream_are_counted(client):
         evil,
         gateway(config_of([upstream_at(evil, "openai-chat")], server={"stall_report_s": gap_s / 2})) as running,
     ):
-        await asked(running, client)
+        await running.asked(client)
         await running.outcomes()
         metrics = running.metrics
         found = of(metrics, "tokens_total", "upstream", "type")
@@ -408,40 +351,32 @@ def test_the_line_of_a_stream_says_how_it_went():
 
 
 async def test_time_with_an_upstream_that_was_given_up_adds_to_the_requests_first_output_alone():
-    async with (
-        EvilUpstream(FAULTS["silence before headers"]("openai-chat")) as one,
-        EvilUpstream(good("openai-chat", PACED)) as two,
-    ):
-        slow = upstream_at(one, "openai-chat", timeouts=Timeouts(first_byte_s=0.2))
-        async with gateway(config_of([slow, upstream_at(two, "openai-chat", "two")])) as running:
-            await asked(running)
-            assert await running.outcomes() == {("one", "first_byte_timeout"): 1, ("two", "success"): 1}
-            assert of(running.metrics, "request_first_output_seconds_sum", "client")["anthropic"] > 0.2
-            first = of(running.metrics, "first_output_seconds_sum", "upstream")
-            assert set(first) == {"two"}
-            assert first["two"] < 0.2
+    async with in_turn(
+        leg(FAULTS["silence before headers"]("openai-chat"), timeouts=Timeouts(first_byte_s=0.2)),
+        good("openai-chat", PACED),
+    ) as running:
+        await running.asked("anthropic")
+        assert await running.outcomes() == {("one", "first_byte_timeout"): 1, ("two", "success"): 1}
+        assert of(running.metrics, "request_first_output_seconds_sum", "client")["anthropic"] > 0.2
+        first = of(running.metrics, "first_output_seconds_sum", "upstream")
+        assert set(first) == {"two"}
+        assert first["two"] < 0.2
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_an_answer_without_token_counts_is_counted_as_such(stream):
-    async with (
-        EvilUpstream(
-            good("openai-chat", [text("a"), delta(delta={}, finish_reason="stop"), b"data: [DONE]\n\n"])
-        ) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        await asked(running, stream=stream)
+    async with behind(
+        good("openai-chat", [text("a"), delta(delta={}, finish_reason="stop"), b"data: [DONE]\n\n"])
+    ) as running:
+        await running.asked("anthropic", stream=stream)
         await running.outcomes()
         assert of(running.metrics, "usage_unknown_total", "upstream", "ending") == {("one", "whole"): 1}
         assert not of(running.metrics, "tokens_total", "upstream", "type")
 
 
 async def test_a_whole_answer_has_no_pace():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        await asked(running, stream=False)
+    async with behind(as_asked("openai-chat")) as running:
+        await running.asked("anthropic", stream=False)
         await running.outcomes()
         found = series(exposition(running.metrics))
         timed = ("first_output", "request_first_output", "output_gap", "overhead", "output_tokens_per_second")
@@ -450,11 +385,8 @@ async def test_a_whole_answer_has_no_pace():
 
 
 async def test_losses_are_counted_by_the_way_on_which_they_were_lost():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        await asked(running, "ollama", {"options": {"top_k": 5}})
+    async with behind(as_asked("openai-chat")) as running:
+        await running.asked("ollama", {"options": {"top_k": 5}})
         await running.outcomes()
         losses = of(running.metrics, "losses_total", "upstream", "client", "kind", "way")
         assert losses["one", "ollama", "parameter", "request"] == 1
@@ -462,18 +394,16 @@ async def test_losses_are_counted_by_the_way_on_which_they_were_lost():
 
 
 async def test_each_try_with_an_upstream_is_counted_and_each_request_once():
-    async with EvilUpstream(status(503)) as one, EvilUpstream(as_asked("openai-chat")) as two:
-        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
-        async with gateway(config) as running:
-            for client in ("anthropic", "gemini"):
-                await asked(running, client)
-            await asked(running, "anthropic", {"messages": 7})
-            assert await running.outcomes() == {("one", "http_503"): 2, ("two", "success"): 2}
-            assert of(running.metrics, "requests_total", "client", "route", "status", "ending") == {
-                ("anthropic", "m", "200", "whole"): 1,
-                ("gemini", "m", "200", "whole"): 1,
-                ("anthropic", "_other", "400", "error"): 1,
-            }
+    async with in_turn(status(503), as_asked("openai-chat")) as running:
+        for client in ("anthropic", "gemini"):
+            await running.asked(client)
+        await running.asked("anthropic", {"messages": 7})
+        assert await running.outcomes() == {("one", "http_503"): 2, ("two", "success"): 2}
+        assert of(running.metrics, "requests_total", "client", "route", "status", "ending") == {
+            ("anthropic", "m", "200", "whole"): 1,
+            ("gemini", "m", "200", "whole"): 1,
+            ("anthropic", "_other", "400", "error"): 1,
+        }
 
 
 @pytest.mark.parametrize(
@@ -489,20 +419,15 @@ async def test_each_try_with_an_upstream_is_counted_and_each_request_once():
     ids=["reset", "error", "silence", "a page", "404", "no end"],
 )
 async def test_how_a_leg_failed_and_what_the_client_saw(script, stream, outcome, status_and_ending):
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        await asked(running, "openai-chat", stream=stream)
+    async with behind(script) as running:
+        await running.asked("openai-chat", stream=stream)
         assert await running.outcomes() == {("one", outcome): 1}
         assert of(running.metrics, "requests_total", "status", "ending") == {status_and_ending: 1}
 
 
 async def test_a_client_that_leaves_is_counted_and_answers_under_way_are_shown():
-    async with (
-        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        path, body = asking("anthropic")
-        async with RawClient(running.url) as client:
-            await client.send("POST", path, body=orjson.dumps(body))
+    async with behind(FAULTS["silence mid-stream"]("openai-chat")) as running:
+        async with running.client("anthropic") as client:
             await client.read_until(b"message_start")
             assert running.counted("streams_active") == 1
         await eventually(lambda: running.counted("streams_active") == 0)
@@ -511,10 +436,7 @@ async def test_a_client_that_leaves_is_counted_and_answers_under_way_are_shown()
 
 
 async def test_a_client_that_leaves_before_its_request_is_whole_is_counted_as_one_that_left():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         async with RawClient(running.url) as client:
             await client.send_bytes(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
             await eventually(lambda: running.counted("streams_active") == 1)
@@ -529,7 +451,7 @@ async def test_a_leg_that_the_gateways_own_end_cuts_is_no_clients_departure(faul
     async with EvilUpstream(FAULTS[fault]("openai-chat", whole=not stream)) as evil:
         config = config_of([upstream_at(evil, "openai-chat", timeouts=patient)], server={"grace_s": 0.1})
         async with gateway(config) as running:
-            answer = asyncio.create_task(asked(running, stream=stream))
+            answer = asyncio.create_task(running.asked("anthropic", stream=stream))
             await evil.request(0)
         assert b"shutting down" in (await answer).body
         assert await running.outcomes() == {("one", "shut_down"): 1}
@@ -540,19 +462,13 @@ async def test_a_leg_that_fails_of_the_gateways_own_fault_says_so(monkeypatch):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("streamkit.web.upstream_request.encode_request", broken)
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        assert (await asked(running)).status == 500
+    async with behind(as_asked("openai-chat")) as running:
+        assert (await running.asked("anthropic")).status == 500
         assert await running.outcomes() == {("one", "failed"): 1}
 
 
 async def test_probes_are_not_counted():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         for path in ("/healthz", "/readyz"):
-            await ask(running.url, path, method="GET")
+            await running.get(path)
         assert not of(running.metrics, "requests_total", "client")

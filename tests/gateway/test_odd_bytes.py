@@ -11,10 +11,9 @@ from streamkit.gateway.log import JSONLines, Text
 from streamkit.gateway.metrics import exposition
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Send
 from tests.web.faults import as_asked, speech
-from tests.web.raw_client import ask
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 #: Headers that are read or passed on, and some that are not.
@@ -39,10 +38,10 @@ async def test_no_byte_of_an_upstreams_header_is_the_gateways_failure(dialect, s
     scripts = []
     body = b"".join(speech(dialect, whole=True)) if status == 200 else b'{"error":{"message":"no"}}'
     path, asked = asking("openai-chat", stream=False)
-    async with EvilUpstream(lambda _: scripts[-1]) as evil, gateway(config_of([upstream_at(evil, dialect)])) as running:
+    async with behind(lambda _: scripts[-1], dialect=dialect) as running:
         for header, value in ((header, value) for header in READ for value in ODD):
             scripts.append(answer(status, header, value, body))
-            came = await ask(running.url, path, body=orjson.dumps(asked))
+            came = await running.ask(path, body=orjson.dumps(asked))
             assert came.status == {200: 200, 302: 502, 400: 400, 429: 429}[status], (header, value)
             assert all(text.isascii() and text.isprintable() for text in came.headers.values())
     assert not [record for record in caplog.records if record.exc_info]
@@ -64,10 +63,7 @@ EXPECTED = {
 @pytest.mark.parametrize("value", [b"\xff", b"Bearer \xff", b"\xed\xa0\x80", b"100-continue", b"200-ok"])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/tags", "/healthz", *EXPECTED])
 async def test_no_expectation_of_a_client_is_the_gateways_failure(path, value):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         body = orjson.dumps(asking("openai-chat", stream=False)[1])
         method = b"GET" if path in {"/api/tags", "/healthz"} else b"POST"
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
@@ -114,8 +110,8 @@ async def test_no_key_is_in_a_line_or_in_the_metrics_wherever_it_was_pasted(plac
         async with gateway(config) as running:
             for key in [*PASTED, OWN, LET_IN]:
                 path, body = PLACES[place](key)
-                answers[key] = await ask(
-                    running.url, path.replace(" ", "%20"), body=body, headers={"Authorization": f"Bearer {LET_IN}"}
+                answers[key] = await running.ask(
+                    path.replace(" ", "%20"), body=body, headers={"Authorization": f"Bearer {LET_IN}"}
                 )
             counted = exposition(running.metrics).decode()
     lines = [form.format(record) for record in caplog.records for form in (JSONLines(), Text())]
@@ -126,13 +122,10 @@ async def test_no_key_is_in_a_line_or_in_the_metrics_wherever_it_was_pasted(plac
 
 async def test_a_key_that_is_cut_in_half_leaves_no_half(caplog):
     caplog.set_level(logging.DEBUG)
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         for before in range(150, 230):
             path, body = in_body("a" * before + " " + PASTED[0])
-            await ask(running.url, path, body=body)
+            await running.ask(path, body=body)
     fields = [record.fields for record in caplog.records if hasattr(record, "fields")]
     assert len(fields) == 80
     assert not [line for line in map(json.dumps, fields) if "canary" in line]

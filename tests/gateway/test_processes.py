@@ -25,7 +25,7 @@ from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
 from streamkit.web.listening import CLOSE_S
 from tests.gateway.fault_matrix import CLIENTS
-from tests.gateway.processes import START_S, config_file, is_alive, serving, started
+from tests.gateway.processes import START_S, config_file, in_front_of, is_alive, serving, started
 from tests.gateway.running import asking
 from tests.web.evil import EvilUpstream, Script, Until
 from tests.web.faults import TEXT, as_asked, good, silence_before_headers, silence_midstream
@@ -137,23 +137,21 @@ async def test_a_terminals_interrupt_while_workers_start_ends_all_of_them_well(t
 )
 async def test_live_streams_end_whole_within_the_grace_time_or_with_their_dialects_error(tmp_path, signals, workers):
     go = asyncio.Event()
-    async with EvilUpstream(by_model(go)) as upstream:
-        path = config_file(tmp_path, upstream.url, grace_s=GRACE_S, workers=workers)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            asked = [request(client, model) for model in ("ends", "hangs") for client in CLIENTS]
-            asked += [request("anthropic", "silent"), request("anthropic", "silent", stream=False)]
-            asking = [asyncio.create_task(ask(gateway.url, path, body=body)) for path, body in asked]
-            await begun(upstream, 10, sent=4)
-            await upstream.request(11)
-            gateway.signal(signals[0])
-            await eventually(lambda: refuses(gateway.port))
-            for number in signals[1:]:
-                gateway.signal(number)
-            go.set()
-            answers = await asyncio.gather(*asking)
-            assert await gateway.ended(within_s=STOP_S) == 0
-            await eventually(lambda: not gateway.workers())
-            log = gateway.events("request")
+    async with in_front_of(tmp_path, by_model(go), grace_s=GRACE_S, workers=workers) as (gateway, upstream):
+        asked = [request(client, model) for model in ("ends", "hangs") for client in CLIENTS]
+        asked += [request("anthropic", "silent"), request("anthropic", "silent", stream=False)]
+        asking = [asyncio.create_task(ask(gateway.url, path, body=body)) for path, body in asked]
+        await begun(upstream, 10, sent=4)
+        await upstream.request(11)
+        gateway.signal(signals[0])
+        await eventually(lambda: refuses(gateway.port))
+        for number in signals[1:]:
+            gateway.signal(number)
+        go.set()
+        answers = await asyncio.gather(*asking)
+        assert await gateway.ended(within_s=STOP_S) == 0
+        await eventually(lambda: not gateway.workers())
+        log = gateway.events("request")
     whole, broken, silent = answers[:5], answers[5:10], answers[10:]
     for client, answer in zip(CLIENTS, whole, strict=True):
         read = await collect(source_of([bytes(answer.body)]), client)
@@ -192,37 +190,33 @@ async def test_a_gateway_that_was_started_to_survive_its_terminal_does(tmp_path,
 
 
 async def test_a_terminal_that_closes_ends_all_processes_as_they_should(tmp_path):
-    async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            where, body = request("anthropic", "m")
-            asking = asyncio.create_task(ask(gateway.url, where, body=body))
-            await begun(upstream, 1, sent=4)
-            os.killpg(gateway.process.pid, signal.SIGHUP)
-            answer = await asking
-            assert await gateway.ended() == 0
-            assert answer.body.count(b"event: error\n") == 1
-            assert "Traceback" not in gateway.said
+    async with in_front_of(tmp_path, silence_midstream(UPSTREAM), workers=2, grace_s=1.0) as (gateway, upstream):
+        where, body = request("anthropic", "m")
+        asking = asyncio.create_task(ask(gateway.url, where, body=body))
+        await begun(upstream, 1, sent=4)
+        os.killpg(gateway.process.pid, signal.SIGHUP)
+        answer = await asking
+        assert await gateway.ended() == 0
+        assert answer.body.count(b"event: error\n") == 1
+        assert "Traceback" not in gateway.said
 
 
 async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, tmp_path_factory, monkeypatch):
     short = tmp_path_factory.mktemp("t")  # the names of sockets are bounded
     monkeypatch.setenv("TMPDIR", str(short))
-    async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            [folder] = short.glob("streamkit-*")
-            shutil.rmtree(folder)
-            killed = min(gateway.workers())
-            os.kill(killed, signal.SIGKILL)
-            await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
-            for client in CLIENTS * 3:
-                where, body = request(client, "m", stream=False)
-                assert (await ask(gateway.url, where, body=body)).status == 200, client
-            gateway.signal(signal.SIGTERM)
-            assert await gateway.ended() == 0
-            assert len(gateway.events("a worker died; another is started")) == 1
-            assert gateway.events("counts find no place in their folder; /metrics lacks them")
+    async with in_front_of(tmp_path, as_asked(UPSTREAM), workers=2, grace_s=1.0) as (gateway, _upstream):
+        [folder] = short.glob("streamkit-*")
+        shutil.rmtree(folder)
+        killed = min(gateway.workers())
+        os.kill(killed, signal.SIGKILL)
+        await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
+        for client in CLIENTS * 3:
+            where, body = request(client, "m", stream=False)
+            assert (await ask(gateway.url, where, body=body)).status == 200, client
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+        assert len(gateway.events("a worker died; another is started")) == 1
+        assert gateway.events("counts find no place in their folder; /metrics lacks them")
 
 
 async def test_an_idle_connection_does_not_hold_it(tmp_path):
@@ -243,53 +237,55 @@ async def test_a_worker_that_is_killed_takes_only_its_own_streams_and_another_is
     hanging, whole = 24, 20
     script = as_asked(UPSTREAM)
     hang = silence_midstream(UPSTREAM)
-    async with EvilUpstream(lambda asked: hang if asked.json()["model"] == "hangs" else script(asked)) as upstream:
-        path = config_file(tmp_path, upstream.url, grace_s=1.0, workers=2, keep_alive_s=0.5)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            where, body = request("anthropic", "m")
-            for _ in range(whole):
-                assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
-            where, body = request("anthropic", "hangs")
-            asking = [asyncio.create_task(ask(gateway.url, where, body=body)) for _ in range(hanging)]
-            await begun(upstream, hanging + whole, sent=4)
-            workers = gateway.workers()
-            assert len(workers) == 2
-            assert await gateway.counted("streams_active") == hanging
-            assert await gateway.counted("requests_total", ending="whole") == whole
+    async with in_front_of(
+        tmp_path,
+        lambda asked: hang if asked.json()["model"] == "hangs" else script(asked),
+        grace_s=1.0,
+        workers=2,
+        keep_alive_s=0.5,
+    ) as (gateway, upstream):
+        where, body = request("anthropic", "m")
+        for _ in range(whole):
+            assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
+        where, body = request("anthropic", "hangs")
+        asking = [asyncio.create_task(ask(gateway.url, where, body=body)) for _ in range(hanging)]
+        await begun(upstream, hanging + whole, sent=4)
+        workers = gateway.workers()
+        assert len(workers) == 2
+        assert await gateway.counted("streams_active") == hanging
+        assert await gateway.counted("requests_total", ending="whole") == whole
 
-            killed = min(workers)
-            os.kill(killed, signal.SIGKILL)
-            await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
-            [died] = gateway.events("a worker died; another is started")
-            assert (died["pid"], died["exit"]) == (killed, -signal.SIGKILL)
-            lost = [task for task in asking if task.done()]
-            assert 0 < len(lost) < hanging  # both had some
-            assert {task.result().end for task in lost} <= {"cut", "reset"}
-            assert await gateway.counted("streams_active") == hanging - len(lost)
-            assert await gateway.counted("requests_total", ending="whole") == whole  # the dead one's too
+        killed = min(workers)
+        os.kill(killed, signal.SIGKILL)
+        await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
+        [died] = gateway.events("a worker died; another is started")
+        assert (died["pid"], died["exit"]) == (killed, -signal.SIGKILL)
+        lost = [task for task in asking if task.done()]
+        assert 0 < len(lost) < hanging  # both had some
+        assert {task.result().end for task in lost} <= {"cut", "reset"}
+        assert await gateway.counted("streams_active") == hanging - len(lost)
+        assert await gateway.counted("requests_total", ending="whole") == whole  # the dead one's too
 
-            where, body = request("ollama", "m")
-            answers = await asyncio.gather(*(ask(gateway.url, where, body=body) for _ in range(whole)))
-            assert all(b'"done":true' in answer.body for answer in answers)
-            gateway.signal(signal.SIGTERM)
-            assert await gateway.ended() == 0
-            kept = [task.result() for task in asking if task not in lost]
-            assert all(answer.body.count(b"event: error\n") == 1 for answer in kept)
+        where, body = request("ollama", "m")
+        answers = await asyncio.gather(*(ask(gateway.url, where, body=body) for _ in range(whole)))
+        assert all(b'"done":true' in answer.body for answer in answers)
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+        kept = [task.result() for task in asking if task not in lost]
+        assert all(answer.body.count(b"event: error\n") == 1 for answer in kept)
 
 
 async def test_nobody_is_left_behind_by_a_parent_that_was_killed(tmp_path):
-    async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
-        path = config_file(tmp_path, upstream.url, grace_s=2.0, workers=2)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            where, body = request("anthropic", "m")
-            asking = asyncio.create_task(ask(gateway.url, where, body=body))
-            await begun(upstream, 1, sent=4)
-            workers = gateway.workers()
-            gateway.signal(signal.SIGKILL)
-            answer = await asking
-            assert answer.body.count(b"event: error\n") == 1  # they end as they do when they are told to
-            await eventually(lambda: not any(map(is_alive, workers)))
-            assert len(gateway.events("the parent is gone; its worker stops")) == 2
+    async with in_front_of(tmp_path, silence_midstream(UPSTREAM), grace_s=2.0, workers=2) as (gateway, upstream):
+        where, body = request("anthropic", "m")
+        asking = asyncio.create_task(ask(gateway.url, where, body=body))
+        await begun(upstream, 1, sent=4)
+        workers = gateway.workers()
+        gateway.signal(signal.SIGKILL)
+        answer = await asking
+        assert answer.body.count(b"event: error\n") == 1  # they end as they do when they are told to
+        await eventually(lambda: not any(map(is_alive, workers)))
+        assert len(gateway.events("the parent is gone; its worker stops")) == 2
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -298,18 +294,16 @@ FORGED = 'm\n{"event":"request","forged":true}\x1b[2J\u2028'
 
 
 async def test_the_log_is_one_line_of_json_for_each_request_whoever_answers_it(tmp_path):
-    async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=2)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            asked = [request(client, "m", stream=stream) for client in CLIENTS for stream in (True, False)]
-            asked += [("/v1/chat/completions", b"{not json"), ("/v1/chat/completions", b""), ("/nowhere", b"")]
-            asked += [request("openai-chat", FORGED), request("openai-chat", "long" * 50)]
-            answers = await asyncio.gather(*(ask(gateway.url, path, body=body) for path, body in asked * 3))
-            for probe in ("/healthz", "/readyz"):  # asked every few seconds, and no requests
-                assert (await ask(gateway.url, probe, method="GET")).status == 200
-            gateway.signal(signal.SIGTERM)
-            assert await gateway.ended() == 0
-            log = gateway.log  # every line is an object
+    async with in_front_of(tmp_path, as_asked(UPSTREAM), workers=2) as (gateway, _upstream):
+        asked = [request(client, "m", stream=stream) for client in CLIENTS for stream in (True, False)]
+        asked += [("/v1/chat/completions", b"{not json"), ("/v1/chat/completions", b""), ("/nowhere", b"")]
+        asked += [request("openai-chat", FORGED), request("openai-chat", "long" * 50)]
+        answers = await asyncio.gather(*(ask(gateway.url, path, body=body) for path, body in asked * 3))
+        for probe in ("/healthz", "/readyz"):  # asked every few seconds, and no requests
+            assert (await ask(gateway.url, probe, method="GET")).status == 200
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+        log = gateway.log  # every line is an object
     lines = [line for line in log if line["event"] == "request"]
     assert sorted(line["request_id"] for line in lines) == sorted(a.headers["x-request-id"] for a in answers)
     assert {"time", "level", "method", "path", "client", "status", "ending", "seconds"} <= lines[0].keys()

@@ -14,12 +14,11 @@ from streamkit.dialects import DIALECTS
 from streamkit.gateway.metrics import exposition
 from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.quirks import quirks_of
-from tests.gateway.running import Running, asking, config_of, gateway, upstream_at
+from tests.gateway.running import Running, asking, behind
 from tests.laws.quirky import ANSWERS, conforming, conforming_body
 from tests.sampling import few
-from tests.web.evil import EvilUpstream, Fin, Rst, Script, Send, Step
+from tests.web.evil import Fin, Rst, Script, Send, Step
 from tests.web.faults import END_OF_CHUNKS, SOON, chunk, head
-from tests.web.raw_client import ask
 from tests.web.serving import eventually
 
 #: Clients that ask here; for an upstream of a client's dialect the frames pass.
@@ -118,11 +117,14 @@ async def test_the_gateway_counts_just_that_repair(case):
     scripts = [script(quirky(case))]
     if case.kind == "continued":
         scripts.append(script(conforming(case.dialect, "text")))
-    async with EvilUpstream(*scripts) as evil:
-        upstream = upstream_at(evil, case.dialect, **UPSTREAM.get(case.kind, {}))
-        config = config_of([upstream], server=SERVER.get(case.kind), **ROUTE.get(case.kind, {}))
-        async with gateway(config) as running:
-            path, body = request(case, stream=case.kind != "stream_for_body")
-            await ask(running.url, path, body=body)
-            await eventually(lambda: running.counted("streams_active") == 0)
-            assert repairs(running).keys() == {case.kind, *quirks_of(case.dialect)[case.kind].also}
+    async with behind(
+        *scripts,
+        dialect=case.dialect,
+        upstream={**UPSTREAM.get(case.kind, {})},
+        server=SERVER.get(case.kind),
+        **ROUTE.get(case.kind, {}),
+    ) as running:
+        path, body = request(case, stream=case.kind != "stream_for_body")
+        await running.ask(path, body=body)
+        await eventually(lambda: running.counted("streams_active") == 0)
+        assert repairs(running).keys() == {case.kind, *quirks_of(case.dialect)[case.kind].also}

@@ -9,10 +9,8 @@ import orjson
 import pytest
 
 from streamkit.gateway.log import JSONLines
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked
-from tests.web.raw_client import ask
 from tests.web.serving import eventually
 
 HALF = rb"half of a pair \ud800"
@@ -23,12 +21,12 @@ HALF = rb"half of a pair \ud800"
 async def test_a_repair_of_a_request_is_counted_and_logged(client, upstream, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     path, body = asking(client, stream=False)
-    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        answer = await ask(running.url, path, body=orjson.dumps(body).replace(b'"hi"', b'"' + HALF + b'"'))
+    async with behind(as_asked(upstream), dialect=upstream) as running:
+        answer = await running.ask(path, body=orjson.dumps(body).replace(b'"hi"', b'"' + HALF + b'"'))
         assert answer.status == 200
         await eventually(lambda: running.counted("streams_active") == 0)
         assert running.counted("request_repairs_total", client=client, kind="lone_surrogate") == 1
-        answer = await ask(running.url, path, body=orjson.dumps(body))
+        answer = await running.ask(path, body=orjson.dumps(body))
         await eventually(lambda: running.counted("streams_active") == 0)
         assert running.counted("request_repairs_total") == 1
     lines = [json.loads(JSONLines().format(record)) for record in caplog.records]
@@ -45,11 +43,8 @@ async def test_a_repair_of_a_request_is_counted_and_logged(client, upstream, cap
     ],
 )
 async def test_so_is_one_of_a_request_for_a_count(path, body):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await ask(running.url, path, body=orjson.dumps(body).replace(b'"hi"', b'"' + HALF + b'"'))
+    async with behind(as_asked("openai-chat")) as running:
+        answer = await running.ask(path, body=orjson.dumps(body).replace(b'"hi"', b'"' + HALF + b'"'))
         assert answer.status == 200
         await eventually(lambda: running.counted("streams_active") == 0)
         assert running.counted("request_repairs_total", kind="lone_surrogate") == 1

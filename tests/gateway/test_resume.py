@@ -11,7 +11,7 @@ from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.resume.reading import cursors, without_ids
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, good
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 
 ASKED = {"x-streamkit-resumable": "1", "content-type": "application/json"}
 DIALECT = "openai-chat"
@@ -25,27 +25,26 @@ async def test_a_post_with_the_id_of_an_event_attaches_and_asks_no_model(client)
     data = orjson.dumps(body)
     upstream = EvilUpstream(good(DIALECT))
     async with upstream, gateway(config_of([upstream_at(upstream, DIALECT)])) as running:
-        whole = await ask(running.url, path, headers=ASKED, body=data)
+        whole = await running.ask(path, headers=ASKED, body=data)
         location = whole.headers["location"]
         ids = cursors(bytes(whole.body))
         assert bool(ids) is (client in EVENTS)
         name = location.rpartition("/")[2]
         end, offset = ids[1] if ids else (7, 7)
-        again = await ask(running.url, path, headers={**ASKED, "last-event-id": f"{name}.{offset}"}, body=data)
+        again = await running.ask(path, headers={**ASKED, "last-event-id": f"{name}.{offset}"}, body=data)
         assert (again.status, again.body) == (200, whole.body[end:])
         size = len(without_ids(bytes(whole.body)))
-        over = await ask(running.url, path, headers={**ASKED, "last-event-id": f"{name}.{size}"}, body=data)
+        over = await running.ask(path, headers={**ASKED, "last-event-id": f"{name}.{size}"}, body=data)
         assert (over.status, over.body) == (204, b"")
-        gone = await ask(running.url, path, headers={**ASKED, "last-event-id": f"st_{'x' * 22}.0"}, body=data)
+        gone = await running.ask(path, headers={**ASKED, "last-event-id": f"st_{'x' * 22}.0"}, body=data)
         assert gone.status == 404
         assert len(upstream.requests) == 1
 
 
 async def test_an_event_id_of_somebody_else_asks_as_ever():
-    path, body = asking(DIALECT)
     upstream = EvilUpstream(good(DIALECT))
     async with upstream, gateway(config_of([upstream_at(upstream, DIALECT)])) as running:
-        answer = await ask(running.url, path, headers={**ASKED, "last-event-id": "17"}, body=orjson.dumps(body))
+        answer = await running.asked(DIALECT, headers={**ASKED, "last-event-id": "17"})
         assert answer.status == 200
         assert len(upstream.requests) == 1
 
@@ -63,7 +62,7 @@ async def test_an_answer_goes_on_without_its_client_until_it_is_stopped(client):
         await asyncio.sleep(0.3)  # three times what is needed to see that a client left
         assert request.left_at is None
         begun = asyncio.get_running_loop().time()
-        assert (await ask(running.url, location, method="DELETE")).status == 204
+        assert (await running.ask(location, method="DELETE")).status == 204
         assert await request.left() - begun <= 0.25
-        told = bytes((await ask(running.url, location, method="GET")).body)
+        told = bytes((await running.get(location)).body)
         assert b"the answer was stopped" in told

@@ -27,21 +27,19 @@ from streamkit.gateway.app import private_app
 from streamkit.gateway.attempts import REMEMBERED, Memory, _note
 from streamkit.gateway.config import Server
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Target
 from streamkit.http_errors import decode_error
-from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import Secret, Upstream
 from tests.framing.standard import events_of as browser_events
-from tests.gateway.running import asking, config_of, end_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, config_of, end_of, gateway, upstream_at
 from tests.gateway.smuggling import CORPUS, FIRST, bodies
 from tests.sampling import by_turns
 from tests.web import faults
 from tests.web.evil import EvilUpstream, Fin, Script, Send
 from tests.web.faults import END_OF_CHUNKS, TEXT, as_asked, chunk, good, head, redirect, speech, whole
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually, serving
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -49,11 +47,6 @@ ROOT = Path(__file__).parents[2]
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
 MIB = 1 << 20
 CHUNKED = {"Transfer-Encoding": "chunked"}
-
-
-async def asked(running, client="openai-chat", body=None, *, headers=None, **how):
-    path, usual = asking(client, **how)
-    return await ask(running.url, path, body=orjson.dumps({**usual, **(body or {})}), headers=headers)
 
 
 async def read(answer, client):
@@ -102,11 +95,8 @@ def injected(dialect):
 @pytest.mark.parametrize("upstream", CLIENTS)
 async def test_t1_what_a_model_writes_forges_no_event(client, upstream):
     spoken = faults._written(upstream, list(replay(injected(upstream))))
-    async with (
-        EvilUpstream(good(upstream, spoken)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
-        answer = await asked(running, client, tools=True)
+    async with behind(good(upstream, spoken), dialect=upstream) as running:
+        answer = await running.asked(client, tools=True)
     response = await read(answer, client)
     assert response.clean
     assert response.choices[0].text == INJECTION
@@ -126,11 +116,8 @@ async def test_t1_what_a_model_writes_forges_no_event(client, upstream):
 async def test_t1_what_an_upstream_says_of_its_failure_forges_none_either(client):
     body = orjson.dumps({"error": {"message": INJECTION, "type": INJECTION, "code": INJECTION, "param": INJECTION}})
     first = speech("openai-chat")[:4]
-    async with (
-        EvilUpstream(good("openai-chat", [*first, b"data: " + body + b"\n\n"])) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await asked(running, client)
+    async with behind(good("openai-chat", [*first, b"data: " + body + b"\n\n"])) as running:
+        answer = await running.asked(client)
     response = await read(answer, client)
     assert not response.clean
     assert response.report.provider_error[1] == INJECTION
@@ -174,14 +161,11 @@ WITHOUT_END = {
 @pytest.mark.parametrize("what", WITHOUT_END)
 async def test_t3_what_never_ends_ends_with_an_error_in_bounded_memory(what, client):
     with Peak() as peak:
-        async with (
-            EvilUpstream(WITHOUT_END[what]) as evil,
-            gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ):
-            answer = await asked(running, client, tools=True)
+        async with behind(WITHOUT_END[what]) as running:
+            answer = await running.asked(client, tools=True)
             assert (answer.status, answer.end) == (200, end_of(client, clean=False))
-            await evil.requests[0].left()  # it is not read any further
-            sent = sum(size for _, size in evil.requests[0].sent)
+            await running.evil.requests[0].left()  # it is not read any further
+            sent = sum(size for _, size in running.evil.requests[0].sent)
             del answer.reads[:]
     assert not (await read(answer, client)).clean
     assert b"(limit " in answer.body[-600:]  # the last frame says which
@@ -193,9 +177,9 @@ async def test_t3_what_never_ends_ends_with_an_error_in_bounded_memory(what, cli
 async def test_t3_a_whole_answer_that_never_ends_is_an_error(client):
     script = endless([b'{"id":"'], b"x" * 256 * 1024, headers={"Content-Type": "application/json"}, until=80 * MIB)
     with Peak() as peak:
-        async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-            answer = await asked(running, client, stream=False)
-            await evil.requests[0].left()
+        async with behind(script) as running:
+            answer = await running.asked(client, stream=False)
+            await running.evil.requests[0].left()
     assert answer.status == 502
     assert "body_bytes" in told(answer, client).message
     assert peak.bytes < 100 * MIB, f"{peak.bytes:,}"
@@ -207,13 +191,10 @@ async def test_t2_no_index_takes_memory(client, index):
     call = {"index": index, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     wild = delta(delta={"tool_calls": [{**call, "index": 7777}]}).replace(b"7777", json.dumps(index).encode())
     chunks = [*SPOKEN, wild, delta(delta={}, finish_reason="tool_calls"), b"data: [DONE]\n\n"]
-    async with (
-        EvilUpstream(good("openai-chat", chunks)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        await asked(running, client)  # what is made once
+    async with behind(good("openai-chat", chunks)) as running:
+        await running.asked(client)  # what is made once
         with Peak() as peak:
-            answer = await asked(running, client)
+            answer = await running.asked(client)
     clean = (await read(answer, client)).clean
     if isinstance(index, int) and index > 1:
         assert not clean
@@ -239,8 +220,8 @@ async def test_t4_json_that_is_a_trap_is_an_error_of_the_upstream(what, client, 
     script = (
         good("openai-chat", [*SPOKEN, b"data: " + DEEP[what] + b"\n\n"]) if stream else whole("openai-chat", DEEP[what])
     )
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        answer = await asked(running, client, stream=stream)
+    async with behind(script) as running:
+        answer = await running.asked(client, stream=stream)
         assert answer.end == end_of(client, clean=not stream)
         if stream:
             response = await read(answer, client)
@@ -249,7 +230,7 @@ async def test_t4_json_that_is_a_trap_is_an_error_of_the_upstream(what, client, 
         else:
             assert answer.status in {500, 502}
             assert told(answer, client).message
-        assert (await asked(running, client, stream=stream)).end == answer.end  # and the gateway lives
+        assert (await running.asked(client, stream=stream)).end == answer.end  # and the gateway lives
 
 
 # -- T5: who is asked --------------------------------------------------------------------------------------------------
@@ -264,7 +245,7 @@ async def test_t5_nothing_in_a_request_leads_to_another_host(dialect, monkeypatc
         attempts = list(bodies(sink.url))
         assert len(attempts) >= 200
         async with gateway(config_of([upstream_at(evil, dialect, auth="bearer", key=Secret("own-key-01"))])) as running:
-            answers = [await ask(running.url, path, body=body) for path, body in attempts]
+            answers = [await running.ask(path, body=body) for path, body in attempts]
         assert {answer.status for answer in answers} <= {200, 400, 404}
         assert (
             sum(answer.status == 200 for answer in answers) > len(answers) / 2
@@ -289,21 +270,24 @@ async def test_t5_nothing_in_a_request_leads_to_another_host(dialect, monkeypatc
 @pytest.mark.parametrize("name", ["..", ".", "../x", "x/../../y", "..%2f..", "", "%2e%2e"])
 @pytest.mark.parametrize("upstream", ["gemini", "bedrock"])
 async def test_t5_a_models_name_does_not_climb_out_of_its_path(name, upstream):
-    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        answer = await asked(running, model=name, stream=False)
+    async with behind(as_asked(upstream), dialect=upstream) as running:
+        answer = await running.asked(model=name, stream=False)
     root = "/v1beta/models/" if upstream == "gemini" else "/model/"
     assert answer.status in {200, 400}
-    for request in evil.requests:
+    for request in running.evil.requests:
         assert request.path.startswith(root)
         assert not {".", ".."} & set(request.path.split("/"))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_t5_a_redirect_takes_no_key_along(client):
-    async with EvilUpstream(whole("openai-chat")) as sink, EvilUpstream(redirect(f"{sink.url}/v1?k=canary")) as evil:
-        config = config_of([upstream_at(evil, "openai-chat", auth="bearer", key=Secret("own-key-01"))])
-        async with gateway(config) as running:
-            answer = await asked(running, client)
+    async with (
+        EvilUpstream(whole("openai-chat")) as sink,
+        behind(
+            redirect(f"{sink.url}/v1?k=canary"), upstream={"auth": "bearer", "key": Secret("own-key-01")}
+        ) as running,
+    ):
+        answer = await running.asked(client)
     assert answer.status >= 400
     assert "redirects are not followed" in told(answer, client).message
     assert b"canary" not in answer.body
@@ -357,12 +341,9 @@ SENT = {"accept", "accept-encoding", "content-length", "content-type", "host", "
 async def test_t6_of_a_clients_headers_none_reaches_an_upstream_but_those_of_its_dialects_features(client, upstream):
     features = {"Anthropic-Beta": "feature-1", "Anthropic-Version": "2023-06-01", "OpenAI-Beta": "responses=v1"}
     server = {"keys": (Secret("canary"),)}  # or no page of a site could ask
-    async with (
-        EvilUpstream(as_asked(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)], server=server)) as running,
-    ):
-        assert (await asked(running, client, headers={**PRIVATE, **features})).status == 200
-    [request] = evil.requests
+    async with behind(as_asked(upstream), dialect=upstream, server=server) as running:
+        assert (await running.asked(client, headers={**PRIVATE, **features})).status == 200
+    [request] = running.evil.requests
     assert "canary" not in str(request.headers).replace(request.header("host"), "")
     assert "1.2.3.4" not in str(request.headers)
     names = [name for name, _ in request.headers]
@@ -379,10 +360,7 @@ async def test_t6_of_a_clients_headers_none_reaches_an_upstream_but_those_of_its
 @pytest.mark.parametrize("case", CORPUS)
 async def test_t7_no_bytes_of_one_request_are_taken_for_another(case):
     """Whatever a proxy in front makes of them, the upstream sees one request at most, and never the hidden one."""
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
         writer.write(CORPUS[case])
         await writer.drain()
@@ -394,14 +372,14 @@ async def test_t7_no_bytes_of_one_request_are_taken_for_another(case):
         writer.close()
         await writer.wait_closed()
         await eventually(lambda: running.counted("streams_active") == 0)
-        assert len(evil.requests) <= 1
-        assert b"smuggled" not in b"".join(request.body for request in evil.requests)
-        assert answer.count(b"HTTP/1.") <= 1 or len(evil.requests) == 0
-        for request in evil.requests:
+        assert len(running.evil.requests) <= 1
+        assert b"smuggled" not in b"".join(request.body for request in running.evil.requests)
+        assert answer.count(b"HTTP/1.") <= 1 or len(running.evil.requests) == 0
+        for request in running.evil.requests:
             assert request.json()["model"] == "first"
             assert set(dict(request.headers)) == SENT
-        assert (await asked(running, stream=False)).status == 200
-    assert not evil.garbage
+        assert (await running.asked(stream=False)).status == 200
+    assert not running.evil.garbage
 
 
 def test_t7_the_corpus_hides_what_it_says():
@@ -412,32 +390,25 @@ def test_t7_the_corpus_hides_what_it_says():
 async def test_t7_two_whole_requests_in_one_connection_are_two():
     """So that the corpus is judged by a gateway that would take a second request if it were one."""
     one = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(FIRST) + FIRST
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
         writer.write(one + one)
-        await evil.request(1)
+        await running.evil.request(1)
         writer.close()
         await writer.wait_closed()
         del reader
         await eventually(lambda: running.counted("streams_active") == 0)
-    assert len(evil.requests) == 2
+    assert len(running.evil.requests) == 2
 
 
 # -- T8: those who take their time: see test_cancel.py, tests/web/test_surfaces.py and test_listening.py ---------------
 
 
 async def test_t8_a_body_that_drips_holds_none_of_the_places_for_answers():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 1})) as running,
-        RawClient(running.url) as slow,
-    ):
+    async with behind(as_asked("openai-chat"), server={"max_streams": 1}) as running, RawClient(running.url) as slow:
         await slow.send_bytes(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{")
         await eventually(lambda: running.counted("streams_active") == 1)
-        assert (await asked(running)).status == 200
+        assert (await running.asked()).status == 200
 
 
 # -- T9: what an upstream sends beside its answer ----------------------------------------------------------------------
@@ -472,8 +443,8 @@ KNOWN = {
 @pytest.mark.parametrize("case", HEADERS)
 async def test_t9_an_upstreams_headers_forge_none_of_the_clients(case, client):
     script = Script((Send(HEAD + HEADERS[case] + b"\r\n" + STREAM), Fin()))
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        answer = await asked(running, client)
+    async with behind(script) as running:
+        answer = await running.asked(client)
     assert (answer.status in {200, 502}, answer.end) == (True, "complete")
     assert "forged" not in str(
         {name: answer.headers[name] for name in answer.headers.keys() - {"x-upstream-request-id"}}
@@ -515,9 +486,9 @@ async def test_t9_a_bomb_of_an_upstream_is_unpacked_no_further_than_its_limit(wh
     headers = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip", "Content-Length": str(len(data))}
     script = Script((Send(head(code, headers)), Send(data), Fin()))
     with Peak() as peak:
-        async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-            answer = await asked(running, "anthropic", stream=what == "stream")
-            await evil.requests[0].left()
+        async with behind(script) as running:
+            answer = await running.asked("anthropic", stream=what == "stream")
+            await running.evil.requests[0].left()
     if what == "stream":
         response = await read(answer, "anthropic")
         assert not response.clean
@@ -534,39 +505,30 @@ PACKERS = {"gzip": gzip.compress, "br": brotli.compress, "zstd": zstd.compress}
 @pytest.mark.parametrize("encoding", PACKERS)
 async def test_a_body_that_a_client_compressed_is_read(encoding):
     path, asked = asking("openai-responses")
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         data = PACKERS[encoding](json.dumps(asked).encode())
-        answer = await ask(running.url, path, body=data, headers={"content-encoding": encoding})
+        answer = await running.ask(path, body=data, headers={"content-encoding": encoding})
     assert answer.status == 200
-    assert len(evil.requests) == 1
+    assert len(running.evil.requests) == 1
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
 async def test_t9_a_bomb_of_a_client_is_unpacked_no_further_than_its_limit(encoding):
     data = PACKERS[encoding](b" " * (96 * MIB))
     path, _ = asking("openai-chat")
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         with Peak() as peak:
-            answer = await ask(running.url, path, body=data, headers={"content-encoding": encoding})
+            answer = await running.ask(path, body=data, headers={"content-encoding": encoding})
     assert answer.status == 413
-    assert not evil.requests
+    assert not running.evil.requests
     assert peak.bytes < 64 * MIB, f"{peak.bytes:,}"  # 32 MiB may be read
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "x"])
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
 async def test_t9_no_encoding_that_nobody_asked_for_is_read_as_an_answer(encoding):
-    async with (
-        EvilUpstream(good("openai-chat", headers={"Content-Encoding": encoding})) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        answer = await asked(running, "anthropic")
-    assert evil.requests[0].header("accept-encoding") == "identity"
+    """Those that are refused as such: tests/web/upstream/test_sending.py."""
+    async with behind(good("openai-chat", headers={"Content-Encoding": encoding})) as running:
+        answer = await running.asked("anthropic")
     assert answer.status == 502 or not (await read(answer, "anthropic")).clean
     assert b"message_stop" not in answer.body
 
@@ -575,19 +537,16 @@ async def test_t9_no_encoding_that_nobody_asked_for_is_read_as_an_answer(encodin
 
 
 async def test_t10_there_is_nothing_to_come_back_to_and_ids_cannot_be_guessed():
-    async with (
-        EvilUpstream(as_asked("openai-responses")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-responses")])) as running,
-    ):
-        answers = [await asked(running, "openai-responses") for _ in range(20)]
+    async with behind(as_asked("openai-responses"), dialect="openai-responses") as running:
+        answers = [await running.asked("openai-responses") for _ in range(20)]
         ids = {answer.headers["x-request-id"] for answer in answers}
         assert len(ids) == 20
         assert all(re.fullmatch(r"req_[0-9A-Za-z]{22}", name) for name in ids)  # 131 bits
         for name in ("evil-7", *ids):
             for path in (f"/v1/responses/{name}", f"/v1/responses/{name}?stream=true&starting_after=0"):
-                found = await ask(running.url, path, method="GET", headers={"Last-Event-ID": name})
+                found = await running.get(path, headers={"Last-Event-ID": name})
                 assert (found.status, found.json()["error"]["code"]) == (404, "model_not_found") or found.status == 404
-    assert len(evil.requests) == 20
+    assert len(running.evil.requests) == 20
 
 
 # -- T11: half of a tool call ------------------------------------------------------------------------------------------
@@ -599,12 +558,9 @@ async def test_t11_an_answer_that_was_cut_is_no_success_however_well_http_ends(c
     data = b"".join(speech(upstream))
     cuts = range(1, len(data), max(1, len(data) // 16))
     endings = []
-    async with (
-        EvilUpstream(*(good(upstream, [data[:cut]]) for cut in cuts)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with behind(*(good(upstream, [data[:cut]]) for cut in cuts), dialect=upstream) as running:
         for _ in cuts:
-            answer = await asked(running, client, tools=True)
+            answer = await running.asked(client, tools=True)
             if answer.status != 200:
                 assert answer.end == "complete"
                 assert told(answer, client).message
@@ -632,42 +588,20 @@ def series_of(metrics):
 
 
 async def test_t13_names_of_models_paths_and_methods_make_no_series():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=("m-*",))) as running,
-    ):
+    async with behind(as_asked("openai-chat"), models=("m-*",)) as running:
 
         async def some(number):
-            await asked(running, model=f"m-{number}", stream=False)
-            await asked(running, model=f"other-{number}", stream=False)
-            await ask(running.url, f"/v1/models/{number}", method="GET")
-            await ask(running.url, f"/{number}", method="GET")
-            await ask(running.url, f"/v1/models/{number}", method=f"M{number}")
+            await running.asked(model=f"m-{number}", stream=False)
+            await running.asked(model=f"other-{number}", stream=False)
+            await running.get(f"/v1/models/{number}")
+            await running.get(f"/{number}")
+            await running.ask(f"/v1/models/{number}", method=f"M{number}")
 
         await some(0)
         few = series_of(running.metrics)
         for number in range(1, 40):
             await some(number)
         assert series_of(running.metrics) == few
-
-
-def test_t13_ten_thousand_models_are_as_many_series_as_one():
-    metrics = Metrics()
-    sizes = []
-    for number in range(10_000):
-        record = Record(
-            f"req_{number}",
-            f"M{number}",
-            f"/{number}",
-            client="anthropic",
-            model=f"m-{number}",
-            status=200,
-            ending="whole",
-        )
-        record.attempts.append(Attempt("one", "success", 0.1, f"detail {number}", StreamReport(), StreamReport()))
-        metrics.observe(record)
-        sizes.append(len(series_of(metrics)) if number % 3000 == 0 else 0)
-    assert {size for size in sizes if size} == {sizes[0]}
 
 
 async def test_t13_what_is_remembered_of_models_is_bounded():
@@ -678,11 +612,10 @@ async def test_t13_what_is_remembered_of_models_is_bounded():
     assert len(until) <= REMEMBERED
     busy = faults.status(429, headers={"Retry-After": "60"})
     async with EvilUpstream(busy) as evil:
-        upstream = upstream_at(evil, "openai-chat")
-        config = config_of([upstream], models=("m-*",), targets=(Target(upstream=upstream, model="there-*"),))
-        async with gateway(config) as running:
+        renamed = Target(upstream=upstream_at(evil, "openai-chat"), model="there-*")
+        async with gateway(config_of([renamed.upstream], models=("m-*",), targets=(renamed,))) as running:
             for number in range(5):
-                assert (await asked(running, model=f"m-{number}")).status == 429
+                assert (await running.asked(model=f"m-{number}")).status == 429
     assert [request.json()["model"] for request in evil.requests] == [f"there-{number}" for number in range(5)]
     assert Memory().resting == {}
 
@@ -746,7 +679,7 @@ async def test_t15_it_is_refused_in_the_clients_dialect(client):
     path = next(path for path in surfaces()[client].generate if "{" not in path or client == "gemini")
     async with gateway(config_of([NOWHERE])) as running:
         named = re.sub(r"\{[^:]*:[^}]*\}", "m", path)
-        answer = await ask(running.url, named, headers={"host": "evil.example"}, body=b"{}")
+        answer = await running.ask(named, headers={"host": "evil.example"}, body=b"{}")
     assert answer.status == 421
     if client == "ai-sdk":  # useChat shows the body
         assert answer.body.startswith(b"this gateway is not served by the name 'evil.example'")
@@ -759,7 +692,7 @@ async def test_t15_a_web_socket_of_such_a_page_is_not_opened():
     upgrade = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13"}
     headers = {"host": "evil.example", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", **upgrade}
     async with gateway(config_of([NOWHERE])) as running:
-        assert (await ask(running.url, "/v1/responses", method="GET", headers=headers)).status == 421
+        assert (await running.get("/v1/responses", headers=headers)).status == 421
 
 
 @pytest.mark.parametrize(

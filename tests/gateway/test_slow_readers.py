@@ -23,7 +23,7 @@ from tests.gateway.fault_matrix import CLIENTS
 from tests.gateway.running import Running, asking, config_of, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import TEXT, good, speech, status, whole
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually, serving
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -109,7 +109,7 @@ async def test_others_are_undisturbed_and_what_waits_is_bounded(stalled, trickli
         await eventually(lambda: sum(unsent(reply) > UNSENT_BYTES for reply in live) == len(slow), within_s=60)
 
         asked = [asking(CLIENTS[number % len(CLIENTS)], model="normal") for number in range(normal)]
-        answers = await asyncio.gather(*(ask(running.url, path, body=orjson.dumps(body)) for path, body in asked))
+        answers = await asyncio.gather(*(running.ask(path, body=orjson.dumps(body)) for path, body in asked))
         for number, answer in enumerate(answers):
             read = await collect(source_of([bytes(answer.body)]), CLIENTS[number % len(CLIENTS)])
             assert (read.clean, read.text, answer.end) == (True, TEXT, "complete")

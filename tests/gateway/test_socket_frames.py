@@ -15,10 +15,9 @@ from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
 from streamkit.web.budget import Budget, Hold
 from streamkit.web.socket_frames import FrameReader
-from tests.gateway.running import config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import behind
 from tests.web.faults import as_asked
-from tests.web.serving import eventually
+from tests.web.serving import counted_turns, eventually
 
 TEXT, MORE, BINARY, PING, PONG = 0x81, 0x80, 0x82, 0x89, 0x8A
 BEGIN, GO_ON = 0x01, 0x00
@@ -80,10 +79,7 @@ async def served(monkeypatch, **server):
         return budgets[-1]
 
     monkeypatch.setattr(gateway_module, "Budget", budget)
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")], server=server)) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server=server) as running:
         writers = []
 
         async def opened():
@@ -199,23 +195,14 @@ FLOODS = {"pings": (PING, b""), "pongs": (PONG, b""), "empty messages": (TEXT, b
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_others_have_their_turn_between_frames_that_say_nothing(monkeypatch, flood):
-    turns = 0
-
-    async def counting():
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     async with served(monkeypatch) as (_, opened):
         client = await opened()
-        other = asyncio.create_task(counting())
         first, payload = FLOODS[flood]
-        await client.send(frame(first, payload) * 2000, frame(PING, b"last"))
-        while await client.frame() != (PONG, b"last"):
-            pass
-        other.cancel()
-    assert turns > 2000
+        with counted_turns() as turn:
+            await client.send(frame(first, payload) * 2000, frame(PING, b"last"))
+            while await client.frame() != (PONG, b"last"):
+                pass
+    assert turn() > 2000
 
 
 @define

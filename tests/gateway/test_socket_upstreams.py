@@ -11,15 +11,11 @@ import orjson
 import pytest
 from aiohttp import ClientSession, web
 
-from streamkit import collect
-from streamkit.http_errors import decode_error
-from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
 from streamkit.web.source import Timeouts
-from tests.gateway.running import asking, config_of, end_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import end_of, in_turn, leg, read, upstream_at
 from tests.web.faults import CALL, TEXT, as_asked
-from tests.web.raw_client import RawClient, ask
+from tests.web.serving import counted_turns
 from tests.web.socket_upstream import events, saying, socket_upstream
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -30,26 +26,20 @@ BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 @asynccontextmanager
-async def in_front_of(play, *, server=None, **upstream):
+async def in_front_of(play, **values):
     async with socket_upstream(play) as sockets:
-        values = {"transport": "websocket", "timeouts": PATIENT, **upstream}
-        config = config_of([upstream_at(sockets, DIALECT, **values)], server=server)
-        async with gateway(config) as running:
+        upstream = upstream_at(sockets, DIALECT, transport="websocket", timeouts=PATIENT)
+        async with in_turn(upstream, **values) as running:
             yield running, sockets
 
 
-async def asked(running, client, **how):
-    path, body = asking(client, **how)
-    return await ask(running.url, path, body=orjson.dumps(body))
-
-
-async def read(answer, client, *, stream):
-    assert answer.status == 200, answer.body
-    if stream:
-        response = await collect(source_of([bytes(answer.body)]), client)
-        assert answer.end == end_of(client, clean=response.clean)
-        return response
-    return decode_response(bytes(answer.body), client)
+async def read_in(answer, client, *, stream):
+    if not stream:
+        assert answer.status == 200, answer.body
+        return decode_response(bytes(answer.body), client)
+    response = await read(answer, client)
+    assert answer.end == end_of(client, clean=response.clean)
+    return response
 
 
 @BOTH
@@ -57,7 +47,7 @@ async def read(answer, client, *, stream):
 @pytest.mark.parametrize("policy", ["tolerant", "strict"])
 async def test_clients_of_every_dialect_get_the_answer_in_either_form(client, stream, policy):
     async with in_front_of(saying(events()), server={"policy": policy}) as (running, sockets):
-        response = await read(await asked(running, client, stream=stream, tools=True), client, stream=stream)
+        response = await read_in(await running.asked(client, stream=stream, tools=True), client, stream=stream)
         assert await running.outcomes() == {("one", "success"): 1}
         assert running.counted("repairs_total") == 0
     assert response.clean
@@ -72,49 +62,25 @@ async def test_clients_of_every_dialect_get_the_answer_in_either_form(client, st
 
 async def test_within_the_dialect_the_events_pass_as_they_came():
     async with in_front_of(saying(events())) as (running, _sockets):
-        answer = await asked(running, DIALECT)
+        answer = await running.asked(DIALECT)
     payloads = [line[6:] for line in bytes(answer.body).decode().splitlines() if line.startswith("data: ")]
     assert payloads == events()
 
 
-@BOTH
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_an_error_with_a_status_is_told_as_over_http(client, stream):
-    told = {
-        "type": "error",
-        "status": 429,
-        "error": {"type": "tokens", "message": "slow"},
-        "headers": {"retry-after": "7"},
-    }
-    async with in_front_of(saying([json.dumps(told)])) as (running, _sockets):
-        answer = await asked(running, client, stream=stream)
-        assert await running.outcomes() == {("one", "http_429"): 1}
-    failed = decode_error(answer.status, bytes(answer.body), client, answer.headers)
-    assert (answer.status, failed.type, failed.message) == (429, "rate_limit", "slow")
-    assert answer.headers["retry-after"] == "7"
+FAILS = json.dumps({"type": "error", "status": 500, "error": {"message": "no"}})
 
 
 @BOTH
-async def test_what_fails_before_the_model_spoke_moves_on_to_the_next_upstream(stream):
-    told = json.dumps({"type": "error", "status": 500, "error": {"message": "no"}})
-    async with socket_upstream(saying([told])) as bad, EvilUpstream(as_asked("anthropic")) as sound:
-        upstreams = [upstream_at(bad, DIALECT, transport="websocket"), upstream_at(sound, "anthropic", "two")]
-        async with gateway(config_of(upstreams)) as running:
-            response = await read(await asked(running, "ollama", stream=stream), "ollama", stream=stream)
-            assert await running.outcomes() == {("one", "http_500"): 1, ("two", "success"): 1}
+@pytest.mark.parametrize("code", [500, 426])
+async def test_what_fails_before_the_model_spoke_moves_on_to_the_next_upstream(code, stream):
+    """As a message, and where no socket is opened."""
+    refusal = web.Response(status=code)
+    async with socket_upstream(saying([FAILS]), handshake=lambda _: refusal if code == 426 else None) as bad:
+        first = upstream_at(bad, DIALECT, transport="websocket")
+        async with in_turn(first, leg(as_asked("anthropic"), dialect="anthropic")) as running:
+            response = await read_in(await running.asked("ollama", stream=stream), "ollama", stream=stream)
+            assert await running.outcomes() == {("one", f"http_{code}"): 1, ("two", "success"): 1}
     assert response.choices[0].text == TEXT
-
-
-async def test_where_no_socket_is_opened_the_next_upstream_is_asked():
-    handshake = web.Response(status=426)
-    async with (
-        socket_upstream(saying([]), handshake=lambda _: handshake) as bad,
-        EvilUpstream(as_asked("anthropic")) as sound,
-    ):
-        upstreams = [upstream_at(bad, DIALECT, transport="websocket"), upstream_at(sound, "anthropic", "two")]
-        async with gateway(config_of(upstreams)) as running:
-            assert (await asked(running, "ollama")).status == 200
-            assert await running.outcomes() == {("one", "http_426"): 1, ("two", "success"): 1}
 
 
 @BOTH
@@ -130,12 +96,12 @@ async def test_an_upstream_that_is_cut_is_never_a_success(client, how, stream):
         await socket.close(code=1000 if how == "closed" else 1011)
 
     async with in_front_of(cut) as (running, _sockets):
-        answer = await asked(running, client, stream=stream)
+        answer = await running.asked(client, stream=stream)
         assert await running.outcomes() == {("one", "cut" if how == "closed" else "broken"): 1}
     if not stream:
         assert answer.status >= 500
         return
-    response = await read(answer, client, stream=True)
+    response = await read_in(answer, client, stream=True)
     assert not response.clean
     assert response.report.provider_error is not None
 
@@ -144,9 +110,7 @@ async def test_an_upstream_that_is_cut_is_never_a_success(client, how, stream):
 @pytest.mark.parametrize("said", [0, 1, 8], ids=["before an answer", "before the model spoke", "within the answer"])
 async def test_a_client_that_leaves_is_heard_of_upstream(said, how):
     async with in_front_of(saying(events()[:said])) as (running, sockets):
-        path, body = asking("anthropic")
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
+        async with running.client("anthropic") as leaver:
             async with asyncio.timeout(5):
                 await sockets.came.wait()
             await asyncio.sleep(0.05)
@@ -171,9 +135,7 @@ async def test_a_reader_that_takes_nothing_holds_its_upstream_and_is_dropped():
             sent += 40_000
 
     async with in_front_of(flood, server={"stall_s": 1.5, "unsent_bytes": 100_000}) as (running, sockets):
-        path, body = asking("anthropic")
-        async with RawClient(running.url, receive_buffer_bytes=4096) as reader:
-            await reader.send("POST", path, body=orjson.dumps(body))
+        async with running.client("anthropic", receive_buffer_bytes=4096) as reader:
             await reader.read_headers()
             async with asyncio.timeout(20):
                 await sockets.left.wait()
@@ -181,21 +143,10 @@ async def test_a_reader_that_takes_nothing_holds_its_upstream_and_is_dropped():
         assert await running.outcomes() == {("one", "client_stalled"): 1}
 
 
-@pytest.mark.parametrize(("said", "outcome"), [(0, "first_byte_timeout"), (8, "idle_timeout")])
-async def test_an_upstream_that_is_silent_runs_out_of_time(said, outcome):
-    async with in_front_of(saying(events()[:said]), timeouts=Timeouts(first_byte_s=0.5, idle_s=0.5)) as (
-        running,
-        sockets,
-    ):
-        await asked(running, "anthropic")
-        assert await running.outcomes() == {("one", outcome): 1}
-        await sockets.gone()
-
-
 async def test_tokens_are_counted_over_http():
     async with in_front_of(saying([])) as (running, sockets):
         path = "/v1/responses/input_tokens"
-        answer = await ask(running.url, path, body=orjson.dumps({"model": "m", "input": "hi"}))
+        answer = await running.ask(path, body=orjson.dumps({"model": "m", "input": "hi"}))
     assert answer.json()["input_tokens"] == 7
     assert len(sockets.posts) == 1
     assert not sockets.asked
@@ -220,14 +171,6 @@ async def test_a_client_over_a_websocket_may_be_answered_by_an_upstream_over_one
 
 @pytest.mark.parametrize("flood", ["pings", "pongs", "empty messages"])
 async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
-    turns = 0
-
-    async def counting():
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     async def play(socket, _asked):
         for _ in range(2000):
             await {"pings": socket.ping, "pongs": socket.pong, "empty messages": partial(socket.send_str, "")}[flood]()
@@ -235,8 +178,7 @@ async def test_others_have_their_turn_between_messages_that_say_nothing(flood):
             await socket.send_str(message)
 
     async with in_front_of(play) as (running, _):
-        other = asyncio.create_task(counting())
-        found = await read(await asked(running, "openai-chat", stream=True), "openai-chat", stream=True)
-        other.cancel()
+        with counted_turns() as turn:
+            found = await read_in(await running.asked("openai-chat", stream=True), "openai-chat", stream=True)
     assert found.text == TEXT
-    assert turns > 2000
+    assert turn() > 2000

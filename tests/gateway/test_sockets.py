@@ -17,7 +17,7 @@ from streamkit.framing.sse import serialize_sse
 from streamkit.gateway.config import Responses
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
-from tests.gateway.running import config_of, gateway, upstream_at
+from tests.gateway.running import behind, config_of, gateway, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
 from tests.gateway.test_slow_readers import LONG, PATIENT
 from tests.web.evil import EvilUpstream
@@ -30,14 +30,13 @@ ASKED = {"type": "response.create", "model": "m", "input": "hi"}
 
 
 @asynccontextmanager
-async def connected(play, *, server=None, dialect=DIALECT, **socket):
+async def connected(*plays, server=None, dialect=DIALECT):
     async with (
-        EvilUpstream(play) as upstream,
-        gateway(config_of([upstream_at(upstream, dialect, timeouts=PATIENT)], server=server)) as running,
+        behind(*plays, dialect=dialect, upstream={"timeouts": PATIENT}, server=server) as running,
         ClientSession() as session,
-        session.ws_connect(f"{running.url}/v1/responses", max_msg_size=0, **socket) as ws,
+        session.ws_connect(f"{running.url}/v1/responses", max_msg_size=0) as ws,
     ):
-        yield ws, upstream, running
+        yield ws, running.evil, running
 
 
 async def answered(ws, **members):
@@ -115,12 +114,7 @@ async def test_an_upstreams_refusal_is_an_error_with_its_status_and_how_long_to_
 
 async def test_an_answer_that_is_cut_fails_and_leaves_what_was_kept_before():
     plays = [as_asked(DIALECT), truncated_chunked(DIALECT), as_asked(DIALECT)]
-
-    def play(received):
-        made = plays.pop(0)
-        return made(received) if callable(made) else made
-
-    async with connected(play) as (ws, _, running):
+    async with connected(*plays) as (ws, _, running):
         first = (await answered(ws))[-1]["response"]
         assert (await answered(ws))[-1]["type"] == "response.failed"
         calls = [item["call_id"] for item in first["output"] if item["type"] == "function_call"]
@@ -132,13 +126,7 @@ async def test_an_answer_that_is_cut_fails_and_leaves_what_was_kept_before():
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
 async def test_a_failure_inside_an_answer_is_told_once_and_the_next_answer_is_its_own(dialect):
-    plays = [error_midstream(dialect), as_asked(dialect)]
-
-    def play(received):
-        made = plays.pop(0)
-        return made(received) if callable(made) else made
-
-    async with connected(play, dialect=dialect) as (ws, _, _running):
+    async with connected(error_midstream(dialect), as_asked(dialect), dialect=dialect) as (ws, _, _running):
         failed = await answered(ws)
         told = [event["type"] for event in failed if event["type"] in {"error", "response.failed"}]
         assert told == ["error" if dialect == "openai-responses" else "response.failed"]
@@ -205,13 +193,6 @@ async def test_an_idle_socket_is_closed_and_one_too_many_is_told_to_use_http():
         assert running.counted("streams_active") == 0
         assert (await ws.receive()).type is WSMsgType.CLOSE
         assert ws.close_code == 1000
-
-
-async def test_a_message_that_is_too_large_closes_the_socket():
-    async with connected(as_asked(DIALECT), server={"body_bytes": 1000}) as (ws, _, _running):
-        await ws.send_json({**ASKED, "input": "x" * 2000})
-        assert (await ws.receive()).type is WSMsgType.CLOSE
-        assert ws.close_code == 1009
 
 
 async def test_each_message_is_counted_as_a_request():

@@ -25,11 +25,10 @@ from streamkit.otel.conventions import CONVENTIONS
 from streamkit.otel.providers import Providers
 from streamkit.toml.findings import ConfigError
 from streamkit.web.source import Timeouts
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, behind, in_turn, leg, upstream_at
 from tests.otel.spans import Spans
-from tests.web.evil import EvilUpstream
 from tests.web.faults import CALL, FAULTS, MODEL, TEXT, as_asked, good
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 from tests.web.socket_upstream import events, saying, socket_upstream
 
@@ -45,24 +44,13 @@ def spans():
     return Spans()
 
 
-def gateway_of(spans, upstream, settings):
-    """A gateway with these settings."""
-    return gateway(config_of([upstream]), telemetry=Telemetry(settings, Providers(spans.provider, NO_METRICS)))
-
-
 @asynccontextmanager
-async def traced(spans, *upstreams, settings=None, reader=None, server=None, **route):
-    """A gateway that tells ``spans``."""
+async def traced(spans, *legs, settings=None, reader=None, **values):
+    """A gateway that tells ``spans``, in front of upstreams that have time."""
     metrics = MeterProvider([reader or InMemoryMetricReader()], shutdown_on_exit=False)
     telemetry = Telemetry(settings or config.Telemetry(), Providers(spans.provider, metrics))
-    async with gateway(config_of(upstreams, server=server, **route), telemetry=telemetry) as running:
+    async with in_turn(*legs, telemetry=telemetry, **values) as running:
         yield running
-
-
-async def asked(running, client="openai-chat", headers=None, **how):
-    path, body = asking(client, **how)
-    sent = {"content-type": "application/json", **(headers or {})}
-    return await ask(running.url, path, body=orjson.dumps(body), headers=sent)
 
 
 def by_kind(spans):
@@ -79,12 +67,12 @@ def hexadecimal(span):
 
 
 async def test_a_request_over_two_upstreams_is_three_spans(spans):
-    async with EvilUpstream(FAULTS["status 500"]("openai-chat")) as bad, EvilUpstream(as_asked("openai-chat")) as sound:
-        upstreams = upstream_at(bad, "openai-chat"), upstream_at(sound, "openai-chat", "two", timeouts=PATIENT)
-        async with traced(spans, *upstreams) as running:
-            answer = await asked(running, headers=PARENT)
-            await running.outcomes()
-        sent = [one.requests[0].header("traceparent") for one in (bad, sound)]
+    async with traced(
+        spans, FAULTS["status 500"]("openai-chat"), leg(as_asked("openai-chat"), timeouts=PATIENT)
+    ) as running:
+        answer = await running.asked(headers=PARENT)
+        await running.outcomes()
+    sent = [one.requests[0].header("traceparent") for one in (running.evils[0], running.evils[1])]
     server, (first, second) = by_kind(spans)
     assert (server.name, first.name, second.name) == ("POST /v1/chat/completions", "chat m", "chat m")
     assert (f"{server.context.trace_id:032x}", f"{server.parent.span_id:016x}") == (TRACE, SPAN)
@@ -101,12 +89,10 @@ async def test_a_request_over_two_upstreams_is_three_spans(spans):
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_call_has_the_attributes_of_the_conventions(spans, client, stream):
-    async with EvilUpstream(as_asked("anthropic")) as evil:
-        port = int(evil.url.rpartition(":")[2])
-        async with traced(spans, upstream_at(evil, "anthropic", timeouts=PATIENT)) as running:
-            answer = await asked(running, client, stream=stream, tools=True)
-            assert answer.status == 200
-            await running.outcomes()
+    async with traced(spans, leg(as_asked("anthropic"), dialect="anthropic", timeouts=PATIENT)) as running:
+        answer = await running.asked(client, stream=stream, tools=True)
+        assert answer.status == 200
+        await running.outcomes()
     server, (call,) = by_kind(spans)
     found = dict(call.attributes)
     first = {"gen_ai.response.time_to_first_chunk": found.get("gen_ai.response.time_to_first_chunk")} if stream else {}
@@ -122,7 +108,7 @@ async def test_a_call_has_the_attributes_of_the_conventions(spans, client, strea
         "gen_ai.usage.input_tokens": 9,
         "gen_ai.usage.output_tokens": 14,
         "server.address": "127.0.0.1",
-        "server.port": port,
+        "server.port": running.evil.port,
         **({"gen_ai.request.stream": True} if stream else {}),
         **asks_tokens,
         **first,
@@ -131,41 +117,29 @@ async def test_a_call_has_the_attributes_of_the_conventions(spans, client, strea
     assert server.status.status_code is StatusCode.UNSET
 
 
-async def test_an_upstream_may_be_kept_from_knowing_of_the_trace(spans):
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with traced(spans, upstream_at(evil, "openai-chat", propagate_trace=False)) as running:
-            await asked(running, headers=PARENT | {"tracestate": "a=1", "baggage": "user=me"})
-        assert not {"traceparent", "tracestate", "baggage"} & {name for name, _ in evil.requests[0].headers}
-
-
-async def test_baggage_stays_and_the_state_of_the_trace_goes_on(spans):
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with traced(spans, upstream_at(evil, "openai-chat")) as running:
-            await asked(running, headers=PARENT | {"tracestate": "a=1", "baggage": "user=me"})
-        (request,) = evil.requests
-    assert (request.header("tracestate"), request.header("baggage")) == ("a=1", None)
+@pytest.mark.parametrize(("propagate", "state"), [(True, "a=1"), (False, None)])
+async def test_an_upstream_may_be_kept_from_knowing_of_the_trace_and_never_gets_the_baggage(spans, propagate, state):
+    async with traced(spans, leg(as_asked("openai-chat"), propagate_trace=propagate)) as running:
+        await running.asked(headers=PARENT | {"tracestate": "a=1", "baggage": "user=me"})
+    (request,) = running.evil.requests
+    assert (request.header("tracestate"), request.header("baggage")) == (state, None)
+    assert (request.header("traceparent") is None) is not propagate
 
 
 async def test_what_is_refused_has_a_span_of_its_own_alone(spans):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        traced(spans, upstream_at(evil, "openai-chat"), models=("m",)) as running,
-    ):
-        assert (await asked(running, model="other")).status == 404
-        assert (await ask(running.url, "/nowhere", body=b"{}")).status == 404
-        assert (await ask(running.url, "/healthz", method="GET")).status == 200
+    async with traced(spans, as_asked("openai-chat"), models=("m",)) as running:
+        assert (await running.asked(model="other")).status == 404
+        assert (await running.ask("/nowhere", body=b"{}")).status == 404
+        assert (await running.get("/healthz")).status == 200
     assert [span.name for span in spans.ended] == ["POST /v1/chat/completions", "POST"]
     assert {span.status.status_code for span in spans.ended} == {StatusCode.UNSET}
 
 
 async def test_no_key_that_is_pasted_as_a_model_or_into_a_path_is_told(spans):
     key = "sk-proj-abcdefgh12345678"
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        traced(spans, upstream_at(evil, "openai-chat")) as running,
-    ):
-        await asked(running, model=key)
-        await ask(running.url, f"/v1/{key}", body=b"{}")
+    async with traced(spans, as_asked("openai-chat")) as running:
+        await running.asked(model=key)
+        await running.ask(f"/v1/{key}", body=b"{}")
     assert len(spans.ended) == 3
     assert key not in "".join(span.to_json() for span in spans.ended)
 
@@ -208,11 +182,8 @@ async def test_each_message_of_a_websocket_is_a_request_of_its_own_and_its_upstr
 )
 async def test_what_fails_is_an_error_by_the_word_of_its_outcome(spans, fault, outcome, server_fails, stream):
     hasty = Timeouts(connect_s=0.2, first_byte_s=0.2, idle_s=0.2)
-    async with (
-        EvilUpstream(FAULTS[fault]("openai-chat", whole=not stream)) as evil,
-        traced(spans, upstream_at(evil, "openai-chat", timeouts=hasty)) as running,
-    ):
-        await asked(running, stream=stream)
+    async with traced(spans, leg(FAULTS[fault]("openai-chat", whole=not stream), timeouts=hasty)) as running:
+        await running.asked(stream=stream)
         await running.outcomes()
     server, (call,) = by_kind(spans)
     assert (call.status.status_code, call.attributes["error.type"]) == (StatusCode.ERROR, outcome)
@@ -225,13 +196,8 @@ async def test_what_fails_is_an_error_by_the_word_of_its_outcome(spans, fault, o
 
 async def test_a_client_that_left_is_no_error(spans, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
-    async with (
-        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
-        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running,
-    ):
-        path, body = asking("openai-chat")
-        async with RawClient(running.url) as leaver:
-            await leaver.send("POST", path, body=orjson.dumps(body))
+    async with traced(spans, leg(FAULTS["silence mid-stream"]("openai-chat"), timeouts=PATIENT)) as running:
+        async with running.client("openai-chat") as leaver:
             await leaver.read_headers()
             leaver.leave("rst")
         await eventually(lambda: spans.counts.ended == 2)
@@ -247,10 +213,9 @@ async def test_a_client_that_left_is_no_error(spans, caplog):
 
 
 async def test_a_stream_that_the_gateway_ends_is_an_error(spans):
-    async with (
-        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
-        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT), server={"grace_s": 0.05}) as running,
-    ):
+    async with traced(
+        spans, leg(FAULTS["silence mid-stream"]("openai-chat"), timeouts=PATIENT), server={"grace_s": 0.05}
+    ) as running:
         path, body = asking("openai-chat")
         client = RawClient(running.url)
         await client.__aenter__()
@@ -264,15 +229,10 @@ async def test_a_stream_that_the_gateway_ends_is_an_error(spans):
 async def test_as_many_spans_end_as_begin_wherever_clients_leave(spans):
     choose = random.Random(20261122)
     script = good("openai-chat", delay_s=0.001)
-    async with (
-        EvilUpstream(script) as evil,
-        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running,
-    ):
-        path, body = asking("openai-chat")
+    async with traced(spans, leg(script, timeouts=PATIENT)) as running:
 
         async def leave():
-            async with RawClient(running.url) as leaver:
-                await leaver.send("POST", path, body=orjson.dumps(body))
+            async with running.client("openai-chat") as leaver:
                 await asyncio.sleep(choose.random() * 0.05)
                 leaver.leave("rst")
 
@@ -296,20 +256,19 @@ def points(reader):
     }
 
 
-async def measured(spans, script, *, model="m", settings=None, **how):
+async def measured(spans, script, *, settings=None, **how):
+    """The points of a request, and how many gaps between outputs the gateway itself counted."""
     reader = InMemoryMetricReader()
-    async with EvilUpstream(script) as evil:
-        one = upstream_at(evil, "openai-chat", timeouts=PATIENT)
-        async with traced(spans, one, settings=settings, reader=reader) as running:
-            await asked(running, model=model, **how)
-            await running.outcomes()
-            return points(reader)
+    async with traced(spans, leg(script, timeouts=PATIENT), settings=settings, reader=reader) as running:
+        await running.asked(**how)
+        await running.outcomes()
+        return points(reader), running.counted("output_gap_seconds_count")
 
 
 @pytest.mark.parametrize("semconv", CONVENTIONS)
 async def test_a_stream_is_recorded_once_under_the_names_of_the_table(spans, semconv):
     settings = config.Telemetry(semconv=semconv)
-    found = await measured(spans, good("openai-chat", delay_s=0.005), settings=settings)
+    found, _ = await measured(spans, good("openai-chat", delay_s=0.005), settings=settings)
     table = CONVENTIONS[semconv]
     told = {"input_total", "output_total"}  # what this upstream counts
     untold = {metric.name for metric in table.tokens if metric.count not in told} | {table.chunk_time.name}
@@ -319,32 +278,22 @@ async def test_a_stream_is_recorded_once_under_the_names_of_the_table(spans, sem
 
 @pytest.mark.parametrize("semconv", CONVENTIONS)
 async def test_each_gap_between_two_outputs_is_recorded_where_it_is_wanted(spans, semconv):
-    reader, settings = InMemoryMetricReader(), config.Telemetry(semconv=semconv, time_per_output_chunk=True)
-    async with EvilUpstream(good("openai-chat", delay_s=0.005)) as evil:
-        one = upstream_at(evil, "openai-chat", timeouts=PATIENT)
-        async with traced(spans, one, settings=settings, reader=reader) as running:
-            await asked(running)
-            await running.outcomes()
-            gaps = running.counted("output_gap_seconds_count")
-    ((attributes, count),) = points(reader)[CONVENTIONS[semconv].chunk_time.name]
+    settings = config.Telemetry(semconv=semconv, time_per_output_chunk=True)
+    found, gaps = await measured(spans, good("openai-chat", delay_s=0.005), settings=settings)
+    ((attributes, count),) = found[CONVENTIONS[semconv].chunk_time.name]
     assert count == gaps > 1
     assert attributes["gen_ai.request.model"] == "m"
 
 
-async def test_a_whole_answer_has_no_gaps(spans):
-    settings = config.Telemetry(time_per_output_chunk=True)
-    found = await measured(spans, as_asked("openai-chat"), settings=settings, stream=False)
-    assert CONVENTIONS["1.41"].chunk_time.name not in found
-
-
 async def test_what_only_streams_have_is_absent_for_whole_answers(spans):
-    found = await measured(spans, as_asked("openai-chat"), stream=False)
+    settings = config.Telemetry(time_per_output_chunk=True)
+    found, _ = await measured(spans, as_asked("openai-chat"), settings=settings, stream=False)
     names = "gen_ai.client.operation.duration", "gen_ai.client.token.usage", "gen_ai.server.request.duration"
     assert found.keys() == set(names)
 
 
 async def test_a_failure_has_one_word_on_its_span_and_on_its_point(spans):
-    found = await measured(spans, FAULTS["status 500"]("openai-chat"))
+    found, _ = await measured(spans, FAULTS["status 500"]("openai-chat"))
     server, (call,) = by_kind(spans)
     durations = "gen_ai.client.operation.duration", "gen_ai.server.request.duration"
     assert found.keys() == set(durations)
@@ -354,7 +303,7 @@ async def test_a_failure_has_one_word_on_its_span_and_on_its_point(spans):
 
 
 async def test_a_model_that_no_route_spells_out_is_no_value_of_its_own(spans):
-    found = await measured(spans, as_asked("openai-chat"), model="made-up-4711")
+    found, _ = await measured(spans, as_asked("openai-chat"), model="made-up-4711")
     assert {attributes["gen_ai.request.model"] for series in found.values() for attributes, _ in series} == {"_other"}
     _, (call,) = by_kind(spans)
     assert call.attributes["gen_ai.request.model"] == "made-up-4711"
@@ -368,8 +317,8 @@ SAID = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instruc
 async def told(spans, script, *, upstream="openai-chat", content="on", **how):
     """What the spans of a request tell, and the answer that its client got."""
     telemetry = config.Telemetry(content=content)
-    async with EvilUpstream(script) as evil, gateway_of(spans, upstream_at(evil, upstream), telemetry) as running:
-        answer = await asked(running, **how)
+    async with traced(spans, leg(script, dialect=upstream), settings=telemetry) as running:
+        answer = await running.asked(**how)
         await running.outcomes()
     server, calls = by_kind(spans)
     assert not set(SAID) & set(server.attributes)
@@ -437,11 +386,10 @@ async def test_nothing_is_computed_for_what_is_sampled_out(monkeypatch):
     monkeypatch.setattr("streamkit.otel.inference._answer_attributes", computed)
     for name in ("Content", "attribute_text", "describe_request", "start_inference"):
         monkeypatch.setattr(f"streamkit.gateway.telemetry.{name}", computed)
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with gateway_of(spans, upstream_at(evil, "openai-chat"), config.Telemetry(content="on")) as running:
-            answer = await asked(running)
-            await running.outcomes()
-        parent = evil.requests[0].header("traceparent")
+    async with traced(spans, as_asked("openai-chat"), settings=config.Telemetry(content="on")) as running:
+        answer = await running.asked()
+        await running.outcomes()
+    parent = running.evil.requests[0].header("traceparent")
     assert parent.endswith(("-00", "-02"))
     assert (answer.status, answer.headers["traceresponse"]) == (200, parent)
     assert spans.ended == []
@@ -461,11 +409,8 @@ async def asked_samplers(sampler_type):
             return "asked"
 
     spans = Spans(Asked(Decision.DROP) if sampler_type is StaticSampler else Asked())
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway_of(spans, upstream_at(evil, "openai-chat"), config.Telemetry()) as running,
-    ):
-        await asked(running)
+    async with traced(spans, as_asked("openai-chat")) as running:
+        await running.asked()
         await running.outcomes()
     return asked_of, [span.name for span in spans.ended]
 
@@ -481,20 +426,18 @@ async def test_a_sampler_of_the_operators_own_is_asked_for_each_span():
 async def test_an_sdk_that_is_switched_off_has_no_trace_to_name(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with gateway_of(Spans(), upstream_at(evil, "openai-chat"), config.Telemetry(content="on")) as running:
-            answer = await asked(running)
-        assert evil.requests[0].header("traceparent") is None
+    async with traced(Spans(), as_asked("openai-chat"), settings=config.Telemetry(content="on")) as running:
+        answer = await running.asked()
+    assert running.evil.requests[0].header("traceparent") is None
     assert (answer.status, "traceresponse" in answer.headers) == (200, False)
     (line,) = [each.fields for each in caplog.records if each.message == "request"]
     assert "trace_id" not in line
 
 
 async def test_without_it_no_header_is_added():
-    async with EvilUpstream(as_asked("anthropic")) as evil:
-        async with gateway(config_of([upstream_at(evil, "anthropic")])) as running:
-            answer = await asked(running, "anthropic", headers=PARENT)
-        assert evil.requests[0].header("traceparent") is None
+    async with behind(as_asked("anthropic"), dialect="anthropic") as running:
+        answer = await running.asked("anthropic", headers=PARENT)
+    assert running.evil.requests[0].header("traceparent") is None
     assert "traceresponse" not in answer.headers
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
 
@@ -508,13 +451,10 @@ async def test_without_it_nothing_of_it_runs():
         if event == "call" and re.search(r"/opentelemetry/|/streamkit/otel/|/gateway/telemetry\.py", path):
             called.add(frame.f_code.co_qualname)
 
-    async with (
-        EvilUpstream(as_asked("anthropic")) as evil,
-        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
-    ):
+    async with behind(as_asked("anthropic"), dialect="anthropic") as running:
         sys.setprofile(watch)
         try:
-            answer = await asked(running, headers=PARENT)
+            answer = await running.asked(headers=PARENT)
             await running.outcomes()
         finally:
             sys.setprofile(None)
@@ -582,15 +522,12 @@ async def test_a_call_of_the_anthropic_package_is_one_trace_from_its_span_to_the
     )
     theirs = Spans()
     set_tracer_provider(theirs.provider)
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        async with traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT)) as running:
-            client = anthropic.AsyncAnthropic(base_url=running.url, api_key="none", max_retries=0)
-            message = await client.messages.create(
-                model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}]
-            )
-            await client.close()
-            await running.outcomes()
-        sent = evil.requests[0].header("traceparent").split("-")
+    async with traced(spans, leg(as_asked("openai-chat"), timeouts=PATIENT)) as running:
+        client = anthropic.AsyncAnthropic(base_url=running.url, api_key="none", max_retries=0)
+        message = await client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+        await client.close()
+        await running.outcomes()
+    sent = running.evil.requests[0].header("traceparent").split("-")
     server, (call,) = by_kind(spans)
     (outer, *_) = [span for span in theirs.ended if span.kind is SpanKind.CLIENT]
     assert {span.context.trace_id for span in (outer, server, call)} == {int(sent[1], 16)}

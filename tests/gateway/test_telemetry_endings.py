@@ -2,19 +2,16 @@
 
 import logging
 
-import orjson
 import pytest
 from opentelemetry.trace import StatusCode
 
 from streamkit.events import TextDelta
-from tests.gateway.running import asking, upstream_at
+from tests.gateway.running import leg
 from tests.gateway.test_continuing import SAID, WORDS, answer, broken, is_whole, rest
 from tests.gateway.test_slow_readers import LONG, ROOM_BYTES, UNSENT_BYTES
-from tests.gateway.test_telemetry import PARENT, PATIENT, asked, by_kind, hexadecimal, traced
+from tests.gateway.test_telemetry import PARENT, PATIENT, by_kind, hexadecimal, traced
 from tests.otel.spans import Spans
-from tests.web.evil import EvilUpstream
 from tests.web.faults import as_asked, status
-from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 
 
@@ -26,12 +23,9 @@ def spans():
 async def test_a_client_that_takes_nothing_is_no_error(spans):
     server = {"stall_s": 0.3, "unsent_bytes": UNSENT_BYTES}
     async with (
-        EvilUpstream(LONG) as evil,
-        traced(spans, upstream_at(evil, "openai-chat", timeouts=PATIENT), server=server) as running,
-        RawClient(running.url, receive_buffer_bytes=ROOM_BYTES) as reader,
+        traced(spans, leg(LONG, timeouts=PATIENT), server=server) as running,
+        running.client(receive_buffer_bytes=ROOM_BYTES) as reader,
     ):
-        path, body = asking("openai-chat")
-        await reader.send("POST", path, body=orjson.dumps(body))
         await reader.read_headers()
         await eventually(lambda: spans.counts.ended == 2, within_s=20)
         assert await running.outcomes() == {("one", "client_stalled"): 1}
@@ -52,18 +46,18 @@ def cut(dialect):
 
 async def test_an_answer_that_others_go_on_with_is_a_span_for_each(spans):
     """The first breaks off, the second can't go on, the third does."""
-    plays = (cut("anthropic"), status(500, "ollama"), rest("anthropic"))
-    dialects = ("anthropic", "ollama", "anthropic")
-    async with EvilUpstream(plays[0]) as first, EvilUpstream(plays[1]) as second, EvilUpstream(plays[2]) as third:
-        evils = first, second, third
-        upstreams = [
-            upstream_at(evil, dialect, f"u{number}", timeouts=PATIENT)
-            for number, (evil, dialect) in enumerate(zip(evils, dialects, strict=True))
-        ]
-        async with traced(spans, *upstreams, on_cut="continue") as running:
-            is_whole("openai-chat", await asked(running, headers=PARENT))
-            await running.outcomes()
-        sent = [evil.requests[0].header("traceparent") for evil in evils]
+    legs = [
+        leg(play, dialect=dialect, timeouts=PATIENT)
+        for dialect, play in (
+            ("anthropic", cut("anthropic")),
+            ("ollama", status(500, "ollama")),
+            ("anthropic", rest("anthropic")),
+        )
+    ]
+    async with traced(spans, *legs, on_cut="continue") as running:
+        is_whole("openai-chat", await running.asked(headers=PARENT))
+        await running.outcomes()
+    sent = [evil.requests[0].header("traceparent") for evil in running.evils]
     server, calls = by_kind(spans)
     assert spans.counts.started == spans.counts.ended == 4
     assert [call.attributes.get("error.type") for call in calls] == ["broken", "http_500", None]
@@ -80,11 +74,8 @@ async def test_a_stage_that_raises_ends_its_spans(spans, monkeypatch, caplog, st
     """A fault of the gateway's own, behind the upstream's first bytes."""
     caplog.set_level(logging.CRITICAL, "streamkit.gateway")
     monkeypatch.setattr("streamkit.tool_calls.accumulate.ToolCallAccumulator.push", lambda *_: 1 / 0)
-    async with (
-        EvilUpstream(as_asked("anthropic")) as evil,
-        traced(spans, upstream_at(evil, "anthropic", timeouts=PATIENT)) as running,
-    ):
-        await asked(running, stream=stream)
+    async with traced(spans, leg(as_asked("anthropic"), dialect="anthropic", timeouts=PATIENT)) as running:
+        await running.asked(stream=stream)
         await running.outcomes()
     server, (call,) = by_kind(spans)
     for span in (server, call):

@@ -5,15 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from streamkit.gateway import config
-from streamkit.gateway.telemetry import Telemetry
-from streamkit.otel.providers import Providers
 from tests.corpora import CORPORA, streams
-from tests.gateway.running import config_of, gateway, upstream_at
-from tests.gateway.test_telemetry import NO_METRICS, asked, by_kind
+from tests.gateway.running import leg
+from tests.gateway.test_telemetry import by_kind, traced
 from tests.otel.spans import Spans
 from tests.sampling import few
-from tests.web.evil import EvilUpstream
 from tests.web.faults import good
 
 USAGE = "gen_ai.usage."
@@ -56,12 +52,8 @@ def counted(dialect, body):
 async def told(upstream, chunks, client="openai-chat"):
     """The tokens in the one span that has any, of a stream of these chunks."""
     spans = Spans()
-    telemetry = Telemetry(config.Telemetry(), Providers(spans.provider, NO_METRICS))
-    async with (
-        EvilUpstream(good(upstream, chunks)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)]), telemetry=telemetry) as running,
-    ):
-        await asked(running, client)
+    async with traced(spans, leg(good(upstream, chunks), dialect=upstream)) as running:
+        await running.asked(client)
         await running.outcomes()
     server, (call,) = by_kind(spans)
     assert not [name for name in server.attributes if name.startswith(USAGE)]

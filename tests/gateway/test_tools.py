@@ -16,10 +16,8 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
-from tests.gateway.running import config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import behind, in_turn, leg
 from tests.web.faults import Script, as_asked, asks_for_stream, good, status, whole
-from tests.web.raw_client import ask
 
 SCHEMA = {"type": "object", "properties": {}}
 
@@ -52,10 +50,9 @@ async def test_a_tool_of_an_mcp_server_is_called_by_way_of_any_upstream(dialect,
         {"type": "function_call_output", "call_id": "call_00000", "output": "sunny"},
     ]  # fmt: skip
     body = {"model": "m", "input": [{"role": "user", "content": "?"}, *earlier], "tools": [group], "stream": stream}
-    async with EvilUpstream(calling(dialect, "mcp__w__get_weather")) as upstream:
-        async with gateway(config_of([upstream_at(upstream, dialect)])) as running:
-            answer = await ask(running.url, "/v1/responses", body=orjson.dumps(body))
-        sent = upstream.requests[0].body
+    async with behind(calling(dialect, "mcp__w__get_weather"), dialect=dialect) as running:
+        answer = await running.ask("/v1/responses", body=orjson.dumps(body))
+    sent = running.evil.requests[0].body
     assert answer.status == 200
     assert sent.count(b'"mcp__w__get_weather"') >= 2  # where it is defined, and in the history
     response = last_events(answer.body)[-1]["response"] if stream else json.loads(answer.body)
@@ -75,24 +72,20 @@ SEARCH = {
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_search_that_an_upstream_has_no_word_for_is_asked_of_the_next(stream):
-    async with EvilUpstream(as_asked("openai-chat")) as one, EvilUpstream(as_asked("anthropic")) as two:
-        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "anthropic", "two")])
-        async with gateway(config) as running:
-            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
-            assert (answer.status, len(one.requests), len(two.requests)) == (200, 0, 1)
-            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "success"): 1}
+    async with in_turn(as_asked("openai-chat"), leg(as_asked("anthropic"), dialect="anthropic")) as running:
+        answer = await running.ask("/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
+        assert (answer.status, len(running.evils[0].requests), len(running.evils[1].requests)) == (200, 0, 1)
+        assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "success"): 1}
 
 
 async def test_where_nobody_has_a_word_for_it_the_client_is_told_which_tool_and_where():
-    async with EvilUpstream(status(500)) as one, EvilUpstream(status(500)) as two:
-        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "ollama", "two")], retries=3)
-        async with gateway(config) as running:
-            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH))
-            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "request_unfit"): 1}
+    async with in_turn(status(500), leg(status(500), dialect="ollama"), retries=3) as running:
+        answer = await running.ask("/v1/messages", body=orjson.dumps(SEARCH))
+        assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "request_unfit"): 1}
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["type"]) == (400, "invalid_request_error")
     assert error["message"] == "tool_choice: 'web_search' must be called, and openai-chat can't define it"
-    assert not one.requests + two.requests
+    assert not running.evils[0].requests + running.evils[1].requests
 
 
 PAGE = {"url": "https://a.example/1", "title": "One"}
@@ -135,10 +128,9 @@ def searching(dialect: str) -> Any:
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("dialect", ["openai-responses", "gemini"])
 async def test_claude_code_gets_its_search_from_another_provider(dialect, stream):
-    async with EvilUpstream(searching(dialect)) as upstream:
-        async with gateway(config_of([upstream_at(upstream, dialect)])) as running:
-            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
-        sent = upstream.requests[0].json()
+    async with behind(searching(dialect), dialect=dialect) as running:
+        answer = await running.ask("/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
+    sent = running.evil.requests[0].json()
     assert answer.status == 200
     assert "earch" in json.dumps(sent["tools"])
     said = await collect(source_of([answer.body]), "anthropic") if stream else decode_response(answer.body, "anthropic")

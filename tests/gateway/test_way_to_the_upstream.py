@@ -9,49 +9,16 @@ from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.auth import as_gateway_failure
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, answer, as_asked, status
-from tests.web.raw_client import ask
+from tests.gateway.running import asking, behind, in_turn, leg
+from tests.web.faults import answer, as_asked, status
 
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
 KEY = "sk-of-the-gateway-0123456789"
 
 
-async def asked(running, dialect="anthropic", headers=None, **how):
-    path, body = asking(dialect, **how)
-    return await ask(running.url, path, body=orjson.dumps(body), headers=headers or {})
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize(
-    ("fault", "told"),
-    [
-        ("refused", 502),
-        ("untrusted certificate", 502),
-        ("no TLS", 502),
-        ("200 with HTML", 502),
-        ("redirect", 502),
-        ("never connects", 504),
-        ("silence before headers", 504),
-    ],
-)
-async def test_a_failure_on_the_way_is_a_status_of_a_gateway(fault, told, client):
-    async with (
-        EvilUpstream(FAULTS[fault]("openai-chat", whole=True)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        came = await asked(running, client, stream=False)
-    assert came.status == told
-    if client == "gemini":
-        assert came.json()["error"]["code"] == told
-
-
-async def test_a_name_that_nobody_knows_is_one():
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        nowhere = upstream_at(evil, "openai-chat", base_url="http://nowhere.invalid/v1")
-        async with gateway(config_of([nowhere])) as running:
-            assert (await asked(running)).status == 502
+async def test_a_name_that_nobody_knows_is_a_failure_on_the_way():
+    async with behind(as_asked("openai-chat"), upstream={"base_url": "http://nowhere.invalid/v1"}) as running:
+        assert (await running.asked("anthropic")).status == 502
 
 
 def test_a_fault_of_our_own_is_none():
@@ -79,14 +46,18 @@ REFUSALS = {
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
 async def test_that_the_gateways_own_key_is_refused_is_not_told_as_the_clients_fault(refusal, client, stream):
     dialect = "gemini" if refusal is REFUSALS["Gemini's 400"] else "openai-chat"
-    async with EvilUpstream(refusal) as evil:
-        upstream = upstream_at(evil, dialect, auth="bearer", key=Secret(KEY))
-        async with gateway(config_of([upstream], server={"keys": (Secret("client-key"),)}, retries=3)) as running:
-            came = await asked(running, client, {"x-api-key": "client-key"}, stream=stream)
-            assert came.status == 502
-            assert b"the upstream refused the gateway's credentials" in came.body
-            assert not any(word in came.body for word in (b"authentication_error", b"invalid_api_key", b"Incorrect"))
-            assert len(evil.requests) == 1  # no round after it, since nothing passes
+    async with behind(
+        refusal,
+        dialect=dialect,
+        upstream={"auth": "bearer", "key": Secret(KEY)},
+        server={"keys": (Secret("client-key"),)},
+        retries=3,
+    ) as running:
+        came = await running.asked(client, headers={"x-api-key": "client-key"}, stream=stream)
+        assert came.status == 502
+        assert b"the upstream refused the gateway's credentials" in came.body
+        assert not any(word in came.body for word in (b"authentication_error", b"invalid_api_key", b"Incorrect"))
+        assert len(running.evil.requests) == 1  # no round after it, since nothing passes
 
 
 def test_a_key_of_the_clients_own_and_a_refused_input_stay_what_they_are():
@@ -101,20 +72,18 @@ def test_a_key_of_the_clients_own_and_a_refused_input_stay_what_they_are():
 
 
 async def test_nor_where_tokens_are_counted():
-    async with EvilUpstream(status(401, "anthropic")) as evil:
-        config = config_of([upstream_at(evil, "anthropic")], server={"count_tokens": "upstream"})
-        async with gateway(config) as running:
-            path, body = "/v1/messages/count_tokens", asking("anthropic")[1]
-            del body["max_tokens"], body["stream"]
-            came = await ask(running.url, path, body=orjson.dumps(body))
+    async with behind(status(401, "anthropic"), dialect="anthropic", server={"count_tokens": "upstream"}) as running:
+        path, body = "/v1/messages/count_tokens", asking("anthropic")[1]
+        del body["max_tokens"], body["stream"]
+        came = await running.ask(path, body=orjson.dumps(body))
     assert (came.status, came.json()["type"]) == (502, "error")
 
 
 @pytest.mark.parametrize("seconds", ["604800", "2592000"])
 async def test_how_long_to_wait_is_passed_on_however_long(seconds):
     refused = answer(429, b'{"error":{"message":"weekly limit","type":"rate_limit_error"}}', {"Retry-After": seconds})
-    async with EvilUpstream(refused) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        came = await asked(running)
+    async with behind(refused) as running:
+        came = await running.asked("anthropic")
     assert (came.status, came.headers["retry-after"]) == (429, seconds)
 
 
@@ -130,30 +99,24 @@ BETA = "context-1m-2025-08-07"
 @pytest.mark.parametrize("model", ["m[1m]", "M-any[1M]"])
 @pytest.mark.parametrize("own", ["", "a-beta", f"a-beta,{BETA}"])
 async def test_a_window_that_claude_code_asks_for_in_the_name_is_asked_for_in_the_header(own, model):
-    async with (
-        EvilUpstream(as_asked("anthropic")) as evil,
-        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
-    ):
+    async with behind(as_asked("anthropic"), dialect="anthropic") as running:
         headers = {"anthropic-beta": own} if own else {}
-        assert (await asked(running, "anthropic", headers, model=model)).status == 200
-        assert (await asked(running, "openai-chat", model=model)).status == 200
-    first, second = evil.requests
+        assert (await running.asked("anthropic", headers=headers, model=model)).status == 200
+        assert (await running.asked("openai-chat", model=model)).status == 200
+    first, second = running.evil.requests
     assert first.json()["model"] == second.json()["model"] == model[:-4]
     assert first.header("anthropic-beta").split(",") == [*filter(None, own.removesuffix(f",{BETA}").split(",")), BETA]
     assert second.header("anthropic-beta") == BETA
 
 
 async def test_where_no_such_window_is_the_name_alone_is_read():
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], models=("claude-x",))) as running,
-    ):
-        assert (await asked(running, model="claude-x[1m]")).status == 200
+    async with behind(as_asked("openai-chat"), models=("claude-x",)) as running:
+        assert (await running.asked("anthropic", model="claude-x[1m]")).status == 200
         version = {"anthropic-version": "2023-06-01"}
-        found = await ask(running.url, "/v1/models/claude-x%5B1m%5D", method="GET", headers=version)
+        found = await running.get("/v1/models/claude-x%5B1m%5D", headers=version)
         assert (found.status, found.json()["id"]) == (200, "claude-x")
-    assert evil.requests[0].json()["model"] == "claude-x"
-    assert evil.requests[0].header("anthropic-beta") is None
+    assert running.evil.requests[0].json()["model"] == "claude-x"
+    assert running.evil.requests[0].header("anthropic-beta") is None
 
 
 async def test_an_error_before_a_stream_of_the_ai_sdk_is_one_sentence_since_usechat_shows_the_body():
@@ -162,13 +125,10 @@ async def test_an_error_before_a_stream_of_the_ai_sdk_is_one_sentence_since_usec
         "trigger": "submit-message",
         "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
     }
-    async with (
-        EvilUpstream(status(429, message="slow down")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
-        limited = await ask(running.url, "/v1/ai-sdk", body=orjson.dumps(body | {"model": "m"}))
-        wrong = await ask(running.url, "/v1/ai-sdk", body=b"{}")
-        lost = await ask(running.url, "/v1/ai-sdk", method="DELETE")
+    async with behind(status(429, message="slow down")) as running:
+        limited = await running.ask("/v1/ai-sdk", body=orjson.dumps(body | {"model": "m"}))
+        wrong = await running.ask("/v1/ai-sdk", body=b"{}")
+        lost = await running.ask("/v1/ai-sdk", method="DELETE")
     assert (limited.status, limited.body) == (429, b"the evil upstream says: slow down")
     assert [each.headers["content-type"] for each in (limited, wrong, lost)] == ["text/plain; charset=utf-8"] * 3
     assert (wrong.status, lost.status) == (400, 405)
@@ -191,24 +151,20 @@ FAILS_AT_ONCE = b"".join(
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_response_that_fails_before_it_says_anything_has_the_status_of_its_error(client):
     fails = answer(200, FAILS_AT_ONCE, {"Content-Type": "text/event-stream"})
-    async with EvilUpstream(fails) as evil, gateway(config_of([upstream_at(evil, "openai-responses")])) as running:
-        came = await asked(running, client)
+    async with behind(fails, dialect="openai-responses") as running:
+        came = await running.asked(client)
     assert came.status == 429
     assert b"slow down" in came.body
-    async with EvilUpstream(fails) as evil, EvilUpstream(as_asked("openai-chat")) as second:
-        upstreams = [upstream_at(evil, "openai-responses"), upstream_at(second, "openai-chat", "two")]
-        async with gateway(config_of(upstreams)) as running:
-            assert (await asked(running, client)).status == 200
+    async with in_turn(leg(fails, dialect="openai-responses"), as_asked("openai-chat")) as running:
+        assert (await running.asked(client)).status == 200
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "ollama"])
 async def test_the_name_of_a_model_keeps_its_slashes_and_an_unknown_vendor_goes_to_nobody(client):
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        upstream = upstream_at(evil, "openai-chat")
-        async with gateway(config_of([upstream], models=("openai/*", "gpt-*"))) as running:
-            assert (await asked(running, client, model="openai/gpt-oss/20b")).status == 200
-            assert (await asked(running, client, model="nosuch/gpt-5")).status == 404
-    assert [request.json()["model"] for request in evil.requests] == ["openai/gpt-oss/20b"]
+    async with behind(as_asked("openai-chat"), models=("openai/*", "gpt-*")) as running:
+        assert (await running.asked(client, model="openai/gpt-oss/20b")).status == 200
+        assert (await running.asked(client, model="nosuch/gpt-5")).status == 404
+    assert [request.json()["model"] for request in running.evil.requests] == ["openai/gpt-oss/20b"]
 
 
 async def test_features_that_a_client_asks_for_are_asked_for_with_the_gateways_own_key():
@@ -216,21 +172,21 @@ async def test_features_that_a_client_asks_for_are_asked_for_with_the_gateways_o
         "context-management-2025-06-27,fast-mode-2026-02-01",
         {"edits": [{"type": "clear_tool_uses_20250919"}]},
     )
-    async with EvilUpstream(as_asked("anthropic")) as evil:
-        upstream = upstream_at(evil, "anthropic", auth="x-api-key", key=Secret(KEY))
-        async with gateway(config_of([upstream])) as running:
-            path, body = asking("anthropic")
-            body["context_management"] = edits
-            headers = {"anthropic-beta": flags}
-            assert (await ask(running.url, path, body=orjson.dumps(body), headers=headers)).status == 200
-    assert evil.requests[0].header("anthropic-beta") == flags
-    assert evil.requests[0].json()["context_management"] == edits
+    async with behind(
+        as_asked("anthropic"), dialect="anthropic", upstream={"auth": "x-api-key", "key": Secret(KEY)}
+    ) as running:
+        path, body = asking("anthropic")
+        body["context_management"] = edits
+        headers = {"anthropic-beta": flags}
+        assert (await running.ask(path, body=orjson.dumps(body), headers=headers)).status == 200
+    assert running.evil.requests[0].header("anthropic-beta") == flags
+    assert running.evil.requests[0].json()["context_management"] == edits
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_an_error_on_a_stream_has_its_status_though_it_ends_without_a_line_end(client):
     refused = answer(429, b'{"error":{"message":"weekly limit"}}', {"Content-Type": "application/json"})
-    async with EvilUpstream(refused) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
-        came = await asked(running, client, {"Accept": "text/event-stream"})
+    async with behind(refused) as running:
+        came = await running.asked(client, headers={"Accept": "text/event-stream"})
     assert (came.status, came.headers["content-type"].partition(";")[0]) == (429, "application/json")
     assert b"weekly limit" in came.body

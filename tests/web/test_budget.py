@@ -20,8 +20,8 @@ from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
 from streamkit.web.heavy import beside
 from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import Ask
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream, Hang, Rst, Script, Send
+from tests.gateway.running import asking, behind
+from tests.web.evil import Hang, Rst, Script, Send
 from tests.web.faults import as_asked
 from tests.web.serving import eventually
 
@@ -65,11 +65,7 @@ async def test_bodies_beyond_the_budget_get_503_and_small_ones_an_answer(budgets
     path, body = large(size=3 * MIB)
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     server = {"bodies_bytes": 4 * MIB, "body_bytes": 4 * MIB}
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,
-        ClientSession(running.url) as client,
-    ):
+    async with behind(as_asked("openai-chat"), server=server) as running, ClientSession(running.url) as client:
         port = int(running.url.rpartition(":")[2])
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head + body[:-1])  # and its last byte never
@@ -91,10 +87,7 @@ async def test_bodies_beyond_the_budget_get_503_and_small_ones_an_answer(budgets
 async def test_a_body_that_falls_silent_is_given_up(budgets, monkeypatch):
     monkeypatch.setattr(surfaces, "BODY_SILENCE_S", 0.05)
     path, body = large()
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
         writer.write(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         writer.write(body[:-1])
@@ -122,8 +115,7 @@ async def test_an_open_stream_holds_nothing_of_its_conversation(budgets, monkeyp
     monkeypatch.setattr(surfaces, "decode_request", noted)
     path, body = large(client)
     async with (
-        EvilUpstream(*plays) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], retries=failures)) as running,
+        behind(*plays, retries=failures) as running,
         ClientSession(running.url) as session,
         session.post(path, data=BytesIO(body)) as answer,
     ):
@@ -139,8 +131,7 @@ async def test_values_count_beside_bytes(budgets):
     body["messages"] *= 5000
     server = {"bodies_bytes": 2 * MIB, "body_bytes": MIB}
     async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,
+        behind(as_asked("openai-chat"), server=server) as running,
         ClientSession(running.url) as client,
         client.post(path, json=body) as answer,
     ):
@@ -156,11 +147,7 @@ async def test_a_large_request_is_read_and_written_in_a_thread(monkeypatch):
         "decode_request",
         lambda *body, **how: threads.append(threading.current_thread()) or read(*body, **how),
     )
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ClientSession(running.url) as client,
-    ):
+    async with behind(as_asked("openai-chat")) as running, ClientSession(running.url) as client:
         for size in (10, MIB):
             path, body = large(size=size)
             async with client.post(path, data=BytesIO(body)) as answer:

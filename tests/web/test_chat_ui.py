@@ -24,7 +24,7 @@ from streamkit.web import chat_ui, setup
 from streamkit.web.resume import Resuming, add_resuming
 from tests.clients.test_ai_sdk_ui import asked
 from tests.gateway.running import upstream_at
-from tests.web.evil import EvilUpstream, Received, Script, Until
+from tests.web.evil import EvilUpstream, Play, Received, Script, Until
 from tests.web.faults import as_asked, error_midstream, failure, good, status, truncated_chunked
 from tests.web.raw_client import ask
 from tests.web.serving import eventually, serving
@@ -135,6 +135,16 @@ def keeping(evil: EvilUpstream, *, key: bool = False, **options: Any) -> tuple[w
     return app, store
 
 
+@asynccontextmanager
+async def kept(
+    *plays: Play, handler_cancellation: bool = False, **options: Any
+) -> AsyncIterator[tuple[int, EvilUpstream, MemoryStore]]:
+    async with EvilUpstream(*plays) as evil:
+        app, store = keeping(evil, **options)
+        async with serving(app, handler_cancellation=handler_cancellation) as port:
+            yield port, evil, store
+
+
 async def again(port: int, chat: str = "c", method: str = "GET", user: str = "") -> Any:
     path = f"/api/chat/{chat}/stream"
     return await ask(f"http://127.0.0.1:{port}", path, method=method, headers={"x-user": user} if user else {})
@@ -171,116 +181,102 @@ def held(go: asyncio.Event, *, before: int) -> Script:
 @pytest.mark.parametrize("before", [0, 6], ids=["before the model spoke", "within"])
 async def test_a_page_that_is_loaded_again_gets_the_whole_answer(before, cancellation):
     go = asyncio.Event()
-    async with EvilUpstream(held(go, before=before), good("openai-chat")) as evil:
-        app, store = keeping(evil)
-        async with serving(app, handler_cancellation=cancellation) as port:
-            async with left(port, evil):
-                await asyncio.sleep(0.05)
-            resuming = asyncio.create_task(again(port))
-            await eventually(lambda: any(log.readers for log in store._logs.values()))
-            go.set()
-            resumed = await resuming
-            assert resumed.status == 200
-            assert resumed.headers["x-vercel-ai-ui-message-stream"] == "v1"
-            plain = await post(port, QUESTION, path="/api/chat")
-            assert joined(resumed.body)[1:] == joined(plain.body)[1:]  # the answers' ids aside
-            await nothing(port)  # both were got to their ends
+    async with kept(held(go, before=before), good("openai-chat"), handler_cancellation=cancellation) as (
+        port,
+        evil,
+        store,
+    ):
+        async with left(port, evil):
+            await asyncio.sleep(0.05)
+        resuming = asyncio.create_task(again(port))
+        await eventually(lambda: any(log.readers for log in store._logs.values()))
+        go.set()
+        resumed = await resuming
+        assert resumed.status == 200
+        assert resumed.headers["x-vercel-ai-ui-message-stream"] == "v1"
+        plain = await post(port, QUESTION, path="/api/chat")
+        assert joined(resumed.body)[1:] == joined(plain.body)[1:]  # the answers' ids aside
+        await nothing(port)  # both were got to their ends
 
 
 async def test_a_failure_that_nobody_heard_of_is_in_the_stream():
     go = asyncio.Event()
-    async with EvilUpstream(Script((Until(go), *status(503).steps))) as evil:
-        app, _ = keeping(evil)
-        async with serving(app) as port:
-            async with left(port, evil):
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(0.3)  # until it is known that the page is gone
-            go.set()
-            resumed = await again(port)
-            assert resumed.status == 200
-            assert [chunk["type"] for chunk in chunks(resumed.body)][-1] == "error"
+    async with kept(Script((Until(go), *status(503).steps))) as (port, evil, _):
+        async with left(port, evil):
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)  # until it is known that the page is gone
+        go.set()
+        resumed = await again(port)
+        assert resumed.status == 200
+        assert [chunk["type"] for chunk in chunks(resumed.body)][-1] == "error"
 
 
 async def test_there_is_nothing_to_go_on_with():
-    async with EvilUpstream(status(503), good("openai-chat"), held(asyncio.Event(), before=6)) as evil:
-        app, store = keeping(evil, key=True)
-        async with serving(app) as port:
-            assert (await again(port)).status == 204  # no answer
-            assert (await post(port, QUESTION)).status == 503
-            assert (await again(port)).status == 204  # a failure that was told
-            assert (await post(port, QUESTION)).status == 200
-            await nothing(port)  # a whole answer that was read
-            async with left(port, evil, 2):
-                pass
-            assert (await again(port, "d")).status == 204  # another chat
-            assert (await again(port, user="eve")).status == 204  # another's chat of that name
-            for log in list(store._logs.values()):
-                store.forget(log)
-            assert (await again(port)).status == 204  # not any more
+    async with kept(status(503), good("openai-chat"), held(asyncio.Event(), before=6), key=True) as (port, evil, store):
+        assert (await again(port)).status == 204  # no answer
+        assert (await post(port, QUESTION)).status == 503
+        assert (await again(port)).status == 204  # a failure that was told
+        assert (await post(port, QUESTION)).status == 200
+        await nothing(port)  # a whole answer that was read
+        async with left(port, evil, 2):
+            pass
+        assert (await again(port, "d")).status == 204  # another chat
+        assert (await again(port, user="eve")).status == 204  # another's chat of that name
+        for log in list(store._logs.values()):
+            store.forget(log)
+        assert (await again(port)).status == 204  # not any more
 
 
 async def test_a_chat_of_the_same_name_is_another_clients():
-    async with EvilUpstream(held(asyncio.Event(), before=6), good("openai-chat")) as evil:
-        app, store = keeping(evil, key=True)
-        async with serving(app) as port:
-            async with left(port, evil, **{"x-user": "ann"}):
-                pass
-            body = orjson.dumps({"id": "c", "messages": [QUESTION]})
-            assert (
-                await ask(f"http://127.0.0.1:{port}", "/api/chat", body=body, headers={"x-user": "bob"})
-            ).status == 200
-            assert evil.requests[0].left_at is None
-            await nothing(port, user="bob")
-            await nothing(port)
-            assert (await again(port, method="DELETE", user="bob")).status == 204
-            assert store.live == 1  # ann's
+    async with kept(held(asyncio.Event(), before=6), good("openai-chat"), key=True) as (port, evil, store):
+        async with left(port, evil, **{"x-user": "ann"}):
+            pass
+        body = orjson.dumps({"id": "c", "messages": [QUESTION]})
+        assert (await ask(f"http://127.0.0.1:{port}", "/api/chat", body=body, headers={"x-user": "bob"})).status == 200
+        assert evil.requests[0].left_at is None
+        await nothing(port, user="bob")
+        await nothing(port)
+        assert (await again(port, method="DELETE", user="bob")).status == 204
+        assert store.live == 1  # ann's
 
 
 async def test_an_answer_that_ended_without_its_page_is_kept_for_it():
     go = asyncio.Event()
-    async with EvilUpstream(held(go, before=6)) as evil:
-        app, store = keeping(evil)
-        async with serving(app) as port:
-            async with left(port, evil):
-                pass
-            go.set()
-            await eventually(lambda: store.kept == 1)
-            assert chunks((await again(port)).body)[-1]["type"] == "finish"
-            await nothing(port)
+    async with kept(held(go, before=6)) as (port, evil, store):
+        async with left(port, evil):
+            pass
+        go.set()
+        await eventually(lambda: store.kept == 1)
+        assert chunks((await again(port)).body)[-1]["type"] == "finish"
+        await nothing(port)
 
 
 async def test_a_stop_is_a_request_of_its_own():
-    async with EvilUpstream(held(asyncio.Event(), before=6)) as evil:
-        app, _ = keeping(evil)
-        async with serving(app) as port:
-            async with left(port, evil):
-                pass
-            assert (await again(port, method="DELETE")).status == 204
-            await evil.requests[0].left()
-            assert (await again(port)).status == 204
-            assert (await again(port, method="DELETE")).status == 204
+    async with kept(held(asyncio.Event(), before=6)) as (port, evil, _):
+        async with left(port, evil):
+            pass
+        assert (await again(port, method="DELETE")).status == 204
+        await evil.requests[0].left()
+        assert (await again(port)).status == 204
+        assert (await again(port, method="DELETE")).status == 204
 
 
 async def test_the_next_message_stops_the_answer_before():
-    async with EvilUpstream(held(asyncio.Event(), before=6), good("openai-chat")) as evil:
-        app, _ = keeping(evil)
-        async with serving(app) as port:
-            async with left(port, evil):
-                pass
-            newest = await post(port, QUESTION)
-            await evil.requests[0].left()
-            assert chunks(newest.body)[-1]["type"] == "finish"
+    async with kept(held(asyncio.Event(), before=6), good("openai-chat")) as (port, evil, _):
+        async with left(port, evil):
+            pass
+        newest = await post(port, QUESTION)
+        await evil.requests[0].left()
+        assert chunks(newest.body)[-1]["type"] == "finish"
 
 
 @pytest.mark.parametrize("options", [{"resumable": "never"}, {"resumable": "asked"}])
 async def test_an_application_can_say_which_answers_go_on(options):
-    async with EvilUpstream(held(asyncio.Event(), before=6)) as evil:
-        app, _ = keeping(evil, **options)
-        async with serving(app) as port:
-            async with left(port, evil):
-                pass
-            await evil.requests[0].left()
-            assert (await again(port)).status == 204
+    async with kept(held(asyncio.Event(), before=6), **options) as (port, evil, _):
+        async with left(port, evil):
+            pass
+        await evil.requests[0].left()
+        assert (await again(port)).status == 204
 
 
 # -- the SDK's own reader ----------------------------------------------------------------------------------------------
@@ -342,14 +338,12 @@ async def test_a_page_that_comes_back_shows_the_whole_answer_once(version, keeps
     go = asyncio.Event()
     whole = speaking(Text("Let me look. It is green."), stop="stop").steps
     rest = speaking(Text(" And it is cold."), stop="stop").steps
-    async with EvilUpstream(Script((*whole[:-3], Until(go), *rest[-4:]))) as evil:
-        app, store = keeping(evil)
-        async with serving(app) as port:
-            line = orjson.dumps({"url": f"http://127.0.0.1:{port}/api/chat", "text": "How?", "keeps": keeps})
-            asking = asyncio.create_task(asyncio.to_thread(asked, version, [line], "resumes"))
-            await eventually(lambda: any(log.readers for log in store._logs.values()), within_s=100)
-            go.set()
-            (seen,) = await asking
+    async with kept(Script((*whole[:-3], Until(go), *rest[-4:]))) as (port, _evil, store):
+        line = orjson.dumps({"url": f"http://127.0.0.1:{port}/api/chat", "text": "How?", "keeps": keeps})
+        asking = asyncio.create_task(asyncio.to_thread(asked, version, [line], "resumes"))
+        await eventually(lambda: any(log.readers for log in store._logs.values()), within_s=100)
+        go.set()
+        (seen,) = await asking
     assert (seen["status"], seen["failure"], seen["statuses"]) == ("ready", None, [200, 200])
     assert "And it is cold." not in str(seen["before"])
     *_, answer = seen["messages"]

@@ -10,10 +10,8 @@ from streamkit.gateway.config import Config, Server, describe
 from streamkit.toml.findings import Refusal
 from streamkit.web.cors import is_origin
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked, status
-from tests.web.raw_client import ask
 
 PAGE, OTHER = "https://chat.example.org", "https://evil.example.net"
 KEY = "sk-canary-7f3a"
@@ -22,16 +20,13 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 async def options(running, path, origin, **more):
     headers = {"Origin": origin, **PREFLIGHT, **more}
-    return await ask(running.url, path, method="OPTIONS", body=b"", headers=headers)
+    return await running.ask(path, method="OPTIONS", body=b"", headers=headers)
 
 
 @pytest.mark.parametrize("keys", [(), (Secret(KEY),)], ids=["without keys", "with keys"])
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"])
 async def test_a_page_that_is_named_may_ask_and_read_the_answer(client, keys):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"cors": (PAGE,), "keys": keys})) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server={"cors": (PAGE,), "keys": keys}) as running:
         path, body = asking(client)
         before = await options(running, path.partition("?")[0], PAGE)
         assert (before.status, before.headers["access-control-allow-origin"]) == (204, PAGE)
@@ -39,7 +34,7 @@ async def test_a_page_that_is_named_may_ask_and_read_the_answer(client, keys):
         assert before.headers["access-control-allow-headers"] == "authorization,content-type"
         assert "origin" in before.headers["vary"].lower()
         headers = {"Origin": PAGE, "Authorization": f"Bearer {KEY}"}
-        answer = await ask(running.url, path, body=orjson.dumps(body), headers=headers)
+        answer = await running.ask(path, body=orjson.dumps(body), headers=headers)
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE)
         assert answer.headers["access-control-expose-headers"] == "*"
 
@@ -47,40 +42,28 @@ async def test_a_page_that_is_named_may_ask_and_read_the_answer(client, keys):
 @pytest.mark.parametrize("cors", [(), (PAGE,)], ids=["off", "another"])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models", "/api/tags"])
 async def test_any_other_page_is_told_that_nothing_is_served(path, cors):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"cors": cors})) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server={"cors": cors}) as running:
         before = await options(running, path, OTHER)
         assert before.status == 405
         assert not [name for name in before.headers if name.lower().startswith("access-control")]
         path, body = asking("openai-chat")
-        answer = await ask(running.url, path, body=orjson.dumps(body), headers={"Origin": OTHER})
+        answer = await running.ask(path, body=orjson.dumps(body), headers={"Origin": OTHER})
         assert answer.status == 403
         assert ("vary" in answer.headers) == bool(cors)
-        assert not evil.requests
+        assert not running.evil.requests
 
 
 async def test_an_error_can_be_read_by_the_page_too():
-    async with (
-        EvilUpstream(status(500)) as evil,
-        gateway(
-            config_of([upstream_at(evil, "openai-chat")], server={"cors": ("*",), "keys": (Secret(KEY),)})
-        ) as running,
-    ):
-        path, body = asking("openai-chat")
+    async with behind(status(500), server={"cors": ("*",), "keys": (Secret(KEY),)}) as running:
         for key, code in ((KEY, 500), ("wrong", 401)):
             headers = {"Origin": OTHER, "Authorization": f"Bearer {key}"}
-            answer = await ask(running.url, path, body=orjson.dumps(body), headers=headers)
+            answer = await running.asked(headers=headers)
             assert (answer.status, answer.headers["access-control-allow-origin"]) == (code, "*")
 
 
 @pytest.mark.parametrize("wanted", ["a\x01b", "a" * 2000, "x,,y", "x y"])
 async def test_headers_that_are_no_list_of_names_are_not_repeated(wanted):
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")], server={"cors": (PAGE,)})) as running,
-    ):
+    async with behind(as_asked("openai-chat"), server={"cors": (PAGE,)}) as running:
         path, _ = asking("openai-chat")
         before = await options(running, path, PAGE, **{"Access-Control-Request-Headers": wanted})
         assert before.status in {204, 400}

@@ -11,10 +11,9 @@ from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.web import source
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream, Script, Send
+from tests.gateway.running import asking, behind
+from tests.web.evil import Script, Send
 from tests.web.faults import CALL, END_OF_CHUNKS, TEXT, as_asked, chunk, failure, head, said, speech, whole
-from tests.web.raw_client import ask
 from tests.whole_answers import ANSWERING_WHOLE
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -27,9 +26,8 @@ MISTRAL_SDKS = ["mistral-client-python/1.9.11", "ai/5.0.9 ai-sdk/mistral/2.0.4 r
 
 async def answered(upstream, client, script, *, stream=True, headers=None, **members):
     """What a client of a dialect gets through the gateway from an upstream of a dialect that plays a script."""
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        path, body = asking(client, stream=stream)
-        return await ask(running.url, path, body=orjson.dumps({**body, **members}), headers=headers)
+    async with behind(script, dialect=upstream) as running:
+        return await running.asked(client, members, headers=headers, stream=stream)
 
 
 def chunks_of(answer):
@@ -248,9 +246,9 @@ async def test_each_is_a_counted_repair(stream):
     upstream = "anthropic"
     body = encode_response(said(upstream), upstream) if stream else b"".join(speech(upstream))
     script = mislabelled(upstream, body, "application/json")
-    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
+    async with behind(script, dialect=upstream) as running:
         path, asked = asking("openai-chat", stream=stream)
-        assert (await ask(running.url, path, body=orjson.dumps(asked))).status == 200
+        assert (await running.ask(path, body=orjson.dumps(asked))).status == 200
         assert await running.outcomes() == {("one", "success"): 1}
         kind = "body_for_stream" if stream else "stream_for_body"
         assert running.counted("repairs_total", kind=kind) == 1
@@ -281,17 +279,14 @@ async def test_anthropic_is_asked_for_a_compaction_under_its_beta_and_gets_its_b
     content = [block, {"type": "text", "text": TEXT}]
     usage = {"input_tokens": 1, "output_tokens": 1}
     body = orjson.dumps({**message, "stop_sequence": None, "content": content, "usage": usage})
-    async with (
-        EvilUpstream(whole("anthropic", body)) as evil,
-        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
-    ):
+    async with behind(whole("anthropic", body), dialect="anthropic") as running:
         path, asked = asking("openai-responses", stream=False)
         asked["context_management"] = [{"type": "compaction", "compact_threshold": 90_000}]
-        answer = orjson.loads((await ask(running.url, path, body=orjson.dumps(asked))).body)
+        answer = orjson.loads((await running.ask(path, body=orjson.dumps(asked))).body)
         asked["input"] = [answer["output"][0], {"role": "user", "content": "Go on."}]
         del asked["context_management"]
-        await ask(running.url, path, body=orjson.dumps(asked))
-        first, second = evil.requests
+        await running.ask(path, body=orjson.dumps(asked))
+        first, second = running.evil.requests
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 90_000}}
     assert orjson.loads(first.body)["context_management"] == {"edits": [edit]}
     assert first.header("anthropic-beta") == second.header("anthropic-beta") == "compact-2026-01-12"

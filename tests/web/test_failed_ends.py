@@ -13,7 +13,7 @@ from streamkit.web import relay
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import behind
 from tests.web import evil
 from tests.web.evil import EvilUpstream, Hang, Send
 from tests.web.faults import FAULTS, chunk, good
@@ -40,6 +40,11 @@ LONG = Delivery(linger_s=60)
 FAILURES = [(), (SourceFailed("the connection broke"),), (ERROR,), (ValueError("a bug"),)]
 
 
+async def answered(handler, **how):
+    async with serving(answering(handler)) as port:
+        return await ask(f"http://127.0.0.1:{port}", "/", **how)
+
+
 def served(*steps, client="openai-chat", delivery=LONG):
     return Served(Script(ROLE, TEXT, *steps), client=client, delivery=delivery)
 
@@ -48,8 +53,7 @@ def served(*steps, client="openai-chat", delivery=LONG):
 @pytest.mark.parametrize("failure", FAILURES, ids=["cut", "broken", "error", "bug"])
 async def test_a_failed_stream_ends_as_its_dialect_says(client, failure):
     site = served(*failure, client=client, delivery=Delivery(linger_s=LINGER_S))
-    async with serving(answering(site.answer)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/")
+    answer = await answered(site.answer)
     waited_s = answer.ended_at - answer.reads[-1][0]
     assert (answer.status, "connection" in answer.headers) == (200, False)
     assert site.reply.ending == "broken"
@@ -69,8 +73,7 @@ async def test_a_failed_stream_ends_as_its_dialect_says(client, failure):
 @pytest.mark.parametrize("client", DIALECTS.built_in)
 async def test_a_whole_stream_ends_as_ever(client):
     site = served(STOP, client=client)
-    async with serving(answering(site.answer)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/")
+    answer = await answered(site.answer)
     assert (answer.end, site.reply.ending) == ("complete", "whole")
 
 
@@ -78,17 +81,8 @@ async def test_a_whole_stream_ends_as_ever(client):
 async def test_so_does_one_that_failed_behind_keep_alives(client, end):
     """Its status says success, too."""
     site = Served(Script(0.2, ROLE, ERROR), client=client, delivery=Delivery(keep_alive_s=0.05, linger_s=0.1))
-    async with serving(answering(site.answer)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/")
+    answer = await answered(site.answer)
     assert (answer.status, answer.end, site.reply.ending) == (200, end, "error")
-
-
-async def test_before_the_first_byte_it_is_a_status():
-    site = Served(Script(ROLE, ERROR), client="gemini", delivery=LONG)
-    async with serving(answering(site.answer)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/")
-    assert (answer.status, answer.end) == (500, "complete")
-    assert answer.json()["error"]["message"] == "no capacity"
 
 
 @pytest.mark.parametrize("cancellation", [True, False], ids=["aiohttp tells of it", "aiohttp does not"])
@@ -152,16 +146,13 @@ async def test_in_http_1_0_only_what_is_written_tells_of_it(client):
 
 async def test_a_client_that_asks_for_close_gets_no_last_chunk_either():
     site = served(delivery=Delivery(linger_s=0.1))
-    async with serving(answering(site.answer)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/", headers={"Connection": "close"})
+    answer = await answered(site.answer, headers={"Connection": "close"})
     assert answer.end == "cut"
 
 
 async def test_a_slow_reader_gets_every_byte():
     site = served(*[TEXT.replace(b"hello", b"x" * 4000)] * 200, ERROR, delivery=Delivery(linger_s=0))
-    async with serving(answering(site.answer)) as port:
-        url = f"http://127.0.0.1:{port}"
-        answer = await ask(url, "/", pace_bytes_s=1_600_000, receive_buffer_bytes=4096)
+    answer = await answered(site.answer, pace_bytes_s=1_600_000, receive_buffer_bytes=4096)
     assert answer.end == "cut"
     assert answer.body.count(b"x" * 4000) == 200
     assert bytes(answer.body).endswith(ERROR)
@@ -185,8 +176,7 @@ async def test_an_array_is_left_without_an_end_and_without_more(kept):
         return await reply.run(work())
 
     replies = {}
-    async with serving(answering(handler)) as port:
-        answer = await ask(f"http://127.0.0.1:{port}", "/")
+    answer = await answered(handler)
     assert (answer.end, replies["one"].ending) == ("cut", "broken")
     if not kept:
         assert "error" in answer.json()[-1]
@@ -217,13 +207,8 @@ async def test_a_client_that_leaves_at_the_error_frame_had_its_answer(client):
     """Many do, while the upstream's body may go on."""
     script = good("openai-chat")
     steps = [*script.steps[:2], Send(chunk(ERROR)), Hang()]
-    async with (
-        EvilUpstream(evil.Script(tuple(steps))) as upstream,
-        gateway(config_of([upstream_at(upstream, "openai-chat")])) as at,
-    ):
-        path, body = asking(client)
-        async with RawClient(at.url) as raw:
-            await raw.send("POST", path, body=orjson.dumps(body))
+    async with behind(evil.Script(tuple(steps))) as at:
+        async with at.client(client) as raw:
             await raw.read_until(b"no capacity")
         assert await at.outcomes() == {("one", "error_event"): 1}
     assert at.counted("requests_total", ending="broken") == 1

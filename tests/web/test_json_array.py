@@ -19,7 +19,7 @@ from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.web.json_array import as_array, events_to_array
 from tests.vectors import VECTORS
-from tests.vectors.gemini import BUSY, STOP, array, chunk, events, text
+from tests.vectors.gemini import STOP, array, chunk, events, text
 from tests.vectors.vector import Vector
 
 ONE, TWO = chunk(text("Hel")), chunk(text("lo"))
@@ -104,35 +104,13 @@ async def test_what_passed_unchanged_is_read_however_it_was_written(body):
     assert await elements_of(written(body)) == [ONE, TWO]
 
 
-async def test_white_space_may_stand_anywhere_between_elements():
-    writer = ArrayWriter()
-    output = b"   " + writer.feed(events(ONE)) + b" " + writer.feed(events(TWO)) + b"\r\n "
-    output += writer.finish()
-    assert await elements_of(output) == json.loads(output) == [ONE, TWO]
-
-
 # -- how it ends -------------------------------------------------------------------------------------------------------
-
-
-async def test_an_error_is_the_last_element():
-    body = written(events(ONE, BUSY))
-    assert await elements_of(body) == [ONE, BUSY]
-    response = await collect(source_of(body), "gemini")
-    assert (response.clean, response.error.type) == (False, "unavailable")
 
 
 def test_an_error_alone_is_an_array_of_one():
     body = ARRAY.error(ProviderFailed("unavailable", "busy"))
     assert json.loads(body) == [{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}]
     assert json.loads(b"  " + body)
-
-
-def test_an_array_whose_input_broke_is_left_open():
-    writer = ArrayWriter()
-    output = writer.feed(events(ONE)) + writer.abandon()
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(output)
-    assert json.loads(output + b"]") == [ONE]
 
 
 async def test_a_bug_in_front_of_it_leaves_the_array_open():

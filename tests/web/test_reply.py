@@ -90,42 +90,36 @@ async def test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold():
     assert (served.reply.ending, served.reply.failure, served.script.closed) == ("whole", None, True)
 
 
-async def test_an_error_before_the_model_spoke_is_a_status():
-    served = Served(Script(ROLE, ERROR), delivery=Delivery())
+BROKE = SourceFailed("the connection to the upstream broke")
+#: How a source fails, the status, and what the body has and has not. Before the model spoke the failure is a status, and behind
+#: that, or behind keep-alives, it is a frame.
+FAILURES = {
+    "an error first": ((ROLE, ERROR), {}, 500, [b'"no capacity"'], []),
+    "an error behind keep-alives": (
+        (0.6, ROLE, ERROR), {"delivery": QUICK}, 200, [b"event: ping\n", b"event: error\n"], [b"message_start"]
+    ),
+    "an error behind text": ((ROLE, TEXT, ERROR), {}, 200, [b"hello", b"event: error\n", b"no capacity"], []),
+    "a cut first": ((ROLE,), {}, 500, [b"before its completion point"], []),
+    "a cut behind text": ((ROLE, TEXT), {}, 200, [b"event: error"], []),
+    "a transport that breaks": ((ROLE, TEXT, BROKE), {}, 200, [b"the connection to the upstream broke"], []),
+    "no first byte": ((5.0, ROLE), {"timeouts": Timeouts(first_byte_s=0.1)}, 504, [b"no first byte within 0.1 s"], []),
+    "silence": ((ROLE, 5.0), {"timeouts": Timeouts(idle_s=0.1)}, 504, [b"fell silent"], []),
+    "no end": ((ROLE, 5.0), {"timeouts": Timeouts(total_s=0.1)}, 504, [b"did not end within 0.1 s"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "how", "status", "has", "lacks"), FAILURES.values(), ids=FAILURES)
+async def test_a_failure_is_a_status_or_a_frame(steps, how, status, has, lacks):
+    served = Served(Script(*steps), **{"delivery": Delivery(), **how})
     response, body = await ask(served.answer)
-    assert response.status == 500
-    assert response.headers["content-type"] == "application/json"
-    assert response.headers["x-request-id"] == "r1"
-    assert orjson.loads(body)["error"]["message"] == "no capacity"
-    assert served.reply.ending == "error"
-
-
-async def test_an_error_behind_keep_alives_is_a_frame():
-    served = Served(Script(0.6, ROLE, ERROR))
-    response, body = await ask(served.answer)
-    assert response.status == 200
-    assert body.startswith(b"event: ping\n")
-    assert b"message_start" not in body  # nothing of the leg that failed
-    assert body.count(b"event: error\n") == 1
-    assert served.reply.keep_alives >= 1
-
-
-async def test_an_error_behind_text_ends_the_stream_with_it():
-    served = Served(Script(ROLE, TEXT, ERROR), delivery=Delivery())
-    response, body = await ask(served.answer)
-    assert response.status == 200
-    assert b"hello" in body
-    assert b"event: error\n" in body
-    assert b"message_stop" not in body
-    assert (served.reply.ending, served.reply.failure.message) == ("broken", "no capacity")
-
-
-async def test_a_cut_before_the_model_spoke_is_a_status_and_after_it_a_frame():
-    early, late = Served(Script(ROLE)), Served(Script(ROLE, TEXT))
-    response, body = await ask(early.answer)
-    assert (response.status, b"before its completion point" in body) == (500, True)
-    response, body = await ask(late.answer)
-    assert (response.status, b"event: error" in body, b"message_stop" in body) == (200, True, False)
+    assert (response.status, response.headers["x-request-id"]) == (status, "r1")
+    assert [words in body for words in has] == [True] * len(has)
+    assert not [words for words in (*lacks, b"message_stop") if words in body]
+    assert body.count(b"event: error\n") == (status == 200)
+    assert served.reply.ending == ("broken" if TEXT in steps else "error")
+    assert served.script.closed
+    if status != 200:
+        assert response.headers["content-type"] == "application/json"
 
 
 async def test_keep_alives_fill_every_silence_and_none_is_written_behind_the_end():
@@ -142,27 +136,6 @@ async def test_the_silence_before_the_first_byte_is_filled_in_each_dialect_and_t
     assert response.status == 200
     assert b"hello" in body
     assert served.reply.ending == "whole"
-
-
-@pytest.mark.parametrize(
-    ("timeouts", "script", "status", "words"),
-    [
-        (Timeouts(first_byte_s=0.1), Script(5.0, ROLE), 504, "no first byte within 0.1 s"),
-        (Timeouts(idle_s=0.1), Script(ROLE, 5.0), 504, "fell silent"),
-        (Timeouts(total_s=0.1), Script(ROLE, 5.0), 504, "did not end within 0.1 s"),
-    ],
-)
-async def test_each_timer_says_which_it_is(timeouts, script, status, words):
-    response, body = await ask(Served(script, timeouts=timeouts, delivery=Delivery()).answer)
-    assert response.status == status
-    assert words in orjson.loads(body)["error"]["message"]
-    assert script.closed
-
-
-async def test_a_transport_fault_in_the_stream_is_the_dialects_error():
-    _, body = await ask(Served(Script(ROLE, TEXT, SourceFailed("the connection to the upstream broke"))).answer)
-    assert b"the connection to the upstream broke" in body
-    assert b"message_stop" not in body
 
 
 async def test_somebodys_bug_is_logged_and_the_client_learns_that_much_and_no_more(caplog):

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 
 import openai
 import orjson
@@ -20,6 +21,16 @@ from tests.web.serving import serving
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
 
 
+@asynccontextmanager
+async def ready(play, *, size=1 << 20, **how):
+    """An application with the ready routes: its port, and its upstream."""
+    async with EvilUpstream(play) as evil:
+        app = web.Application(client_max_size=size)
+        setup(app, upstream_at(evil, "openai-chat"), **how)
+        async with serving(app) as port:
+            yield port, evil
+
+
 async def asked(port, client, *, prefix="", **how):
     path, body = asking(client, **how)
     return await ask(f"http://127.0.0.1:{port}", prefix + path, body=orjson.dumps(body))
@@ -28,14 +39,11 @@ async def asked(port, client, *, prefix="", **how):
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_each_client_is_served_at_the_paths_that_it_asks(client, stream):
-    async with EvilUpstream(as_asked("openai-chat")) as evil:
-        app = web.Application()
-        setup(app, upstream_at(evil, "openai-chat"), model="there")
-        async with serving(app) as port:
-            answer = await asked(port, client, stream=stream)
-        assert (answer.status, answer.end) == (200, "complete")
-        assert TEXT.split()[0].encode() in answer.body
-        assert evil.requests[0].json()["model"] == "there"
+    async with ready(as_asked("openai-chat"), model="there") as (port, evil):
+        answer = await asked(port, client, stream=stream)
+    assert (answer.status, answer.end) == (200, "complete")
+    assert TEXT.split()[0].encode() in answer.body
+    assert evil.requests[0].json()["model"] == "there"
 
 
 async def test_only_the_named_clients_are_served_and_under_a_prefix():
@@ -73,20 +81,6 @@ async def test_counts_are_asked_of_an_upstream_that_counts(path, member):
     assert not other.requests
 
 
-async def test_a_count_that_fails_is_the_clients_error():
-    async with EvilUpstream(status(429, "anthropic", headers={"retry-after": "9"})) as evil:
-        app = web.Application()
-        setup(app, upstream_at(evil, "anthropic"), count_tokens="upstream")
-        async with serving(app) as port:
-            body = orjson.dumps(asking("anthropic")[1])
-            failed = await ask(f"http://127.0.0.1:{port}", "/v1/messages/count_tokens", body=body)
-    assert (failed.status, failed.json()["error"]["type"], failed.headers["retry-after"]) == (
-        429,
-        "rate_limit_error",
-        "9",
-    )
-
-
 async def test_models_are_listed_beside_it_under_the_same_prefix():
     app = web.Application()
     add_inventory(app.router, [ModelCard(id="m")], prefix="/llm")
@@ -108,15 +102,12 @@ async def test_it_works_in_a_sub_application():
 
 
 async def test_bad_requests_and_refusals_are_in_the_clients_dialect():
-    async with EvilUpstream(status(429)) as evil:
-        app = web.Application()
-        setup(app, upstream_at(evil, "openai-chat"))
-        async with serving(app) as port:
-            answer = await ask(f"http://127.0.0.1:{port}", "/v1/messages", body=b'{"model": "m"}')
-            assert (answer.status, orjson.loads(answer.body)["error"]["type"]) == (400, "invalid_request_error")
-            for stream in True, False:
-                answer = await asked(port, "anthropic", stream=stream)
-                assert (answer.status, orjson.loads(answer.body)["error"]["type"]) == (429, "rate_limit_error")
+    async with ready(status(429)) as (port, _evil):
+        answer = await ask(f"http://127.0.0.1:{port}", "/v1/messages", body=b'{"model": "m"}')
+        assert (answer.status, orjson.loads(answer.body)["error"]["type"]) == (400, "invalid_request_error")
+        for stream in True, False:
+            answer = await asked(port, "anthropic", stream=stream)
+            assert (answer.status, orjson.loads(answer.body)["error"]["type"]) == (429, "rate_limit_error")
 
 
 def test_a_dialect_without_a_surface_is_refused():
@@ -140,13 +131,7 @@ async def test_a_websocket_is_refused_with_426_and_any_other_get_as_aiohttp_does
 ASKED = {"type": "response.create", "model": "m", "input": "hi"}
 
 
-@asynccontextmanager
-async def with_sockets(play, *, dialect="openai-chat", size=1 << 20, **how):
-    async with EvilUpstream(play) as evil:
-        app = web.Application(client_max_size=size)
-        setup(app, upstream_at(evil, dialect), model="there", **{"max_sockets": 1, **how})
-        async with serving(app) as port:
-            yield port, evil
+with_sockets = partial(ready, model="there", max_sockets=1)
 
 
 async def test_openai_python_is_answered_over_a_websocket_where_some_are_allowed():

@@ -10,9 +10,11 @@ import contextlib
 import gc
 import traceback
 import weakref
+from collections.abc import Mapping, Sequence
 
 import aiohttp
 import pytest
+from attrs import frozen
 
 from streamkit import pipe, transcode
 from streamkit.errors import (
@@ -85,51 +87,6 @@ def now() -> float:
 # -- the clocks --------------------------------------------------------------------------------------------------------
 
 
-@virtual
-async def test_the_first_byte_has_its_time():
-    async with timed(first_byte_s=120) as source:
-        with pytest.raises(FirstByteTimeout, match="The upstream sent no first byte within 120 s") as caught:
-            await anext(source)
-    assert now() == 120
-    assert caught.value.allowed_s == 120
-    assert caught.value.type == "timeout"
-
-
-@virtual
-async def test_the_time_for_the_first_byte_began_with_the_request():
-    await asyncio.sleep(500)
-    async with timed(first_byte_s=120, started=now() - 100) as source:
-        with pytest.raises(FirstByteTimeout):
-            await anext(source)
-    assert now() == 520
-
-
-@virtual
-async def test_bytes_that_wait_are_taken_however_late():
-    await asyncio.sleep(500)
-    source = TimedSource(source_of([b"x"]), Timeouts(first_byte_s=120), started=0)
-    assert await anext(source) == b"x"
-    await source.aclose()
-
-
-@virtual
-@pytest.mark.parametrize(("idle_s", "when"), [(300, 301), (50, 51), (120, 121)])
-async def test_silence_has_its_time_longer_or_shorter_than_the_first_byte(idle_s, when):
-    async with timed((1, b"x"), first_byte_s=120, idle_s=idle_s) as source:
-        assert await anext(source) == b"x"
-        with pytest.raises(IdleTimeout, match=f"fell silent and sent nothing within {idle_s} s"):
-            await anext(source)
-    assert now() == when
-
-
-@virtual
-async def test_every_byte_is_life_once_the_answer_has_begun():
-    steps = [(1, b"data: x\n\n"), *[(299, b": ping\n")] * 10]
-    async with timed(*steps, silent=False, first_byte_s=300, idle_s=300) as source:
-        assert [data async for data in source] == [b"data: x\n\n", *[b": ping\n"] * 10]
-    assert now() == 2991
-
-
 PINGS = {
     "comments": b": OPENROUTER PROCESSING\n\n",
     "a comment in CRLF": b": keep-alive\r\n\r\n",
@@ -142,20 +99,6 @@ PINGS = {
     "an id and a time": b"id: 7\nretry: 3000\n\n",
     "an empty event": b"data:\n\n",
 }
-
-
-@virtual
-@pytest.mark.parametrize("at", [None, 1, 3, -1], ids=["whole", "cut at 1", "cut at 3", "cut at the end"])
-@pytest.mark.parametrize("ping", PINGS.values(), ids=PINGS)
-async def test_pings_are_no_first_byte(ping, at):
-    pieces = [piece for piece in (ping[:at], ping[at:] if at is not None else b"") if piece]
-    steps = [(10 / len(pieces), piece) for _ in range(20) for piece in pieces]
-    async with timed(*steps, first_byte_s=60, idle_s=300) as source:
-        with pytest.raises(FirstByteTimeout):
-            [data async for data in source]
-    assert now() == 60
-
-
 ANSWERS = {
     "an event": b'data: {"id":"1"}\n\n',
     "an event with its name": b'event: message_start\ndata: {"type":"message_start"}\n\n',
@@ -167,12 +110,92 @@ ANSWERS = {
 }
 
 
+def cut(ping: bytes, at: int | None) -> list[tuple[float, bytes]]:
+    """Twenty pings, one each ten seconds, of which each comes in pieces."""
+    pieces = [piece for piece in (ping[:at], ping[at:] if at is not None else b"") if piece]
+    return [(10 / len(pieces), piece) for _ in range(20) for piece in pieces]
+
+
+@frozen
+class Clock:
+    """What comes when, the times that are allowed, and after how many reads which error comes when."""
+
+    steps: Sequence[tuple[float, bytes]]
+    times: Mapping[str, float]
+    at: float
+    error: type[TimedOut] | None
+    words: str = ""
+    reads: int | None = None
+    asked_s: float = 0  #: how long ago the request was sent
+
+
+X = (1, b"x")
+CLOCKS = {
+    "no first byte": Clock([], {"first_byte_s": 120}, 120, FirstByteTimeout, "sent no first byte within 120 s"),
+    "and the request was before": Clock([], {"first_byte_s": 120}, 20, FirstByteTimeout, asked_s=100),
+    **{
+        f"silence for {idle_s} s": Clock(
+            [X], {"first_byte_s": 120, "idle_s": idle_s}, 1 + idle_s, IdleTimeout,
+            f"fell silent and sent nothing within {idle_s} s", 1,
+        )
+        for idle_s in (300, 50, 120)  # longer and shorter than the first byte's
+    },
+    "every byte is life": Clock(
+        [(1, b"data: x\n\n"), *[(299, b": ping\n")] * 10], {"first_byte_s": 300, "idle_s": 300}, 2991, None, "", 11
+    ),
+    "the whole, though bytes flow": Clock(
+        [(99, b"x")] * 100, {"total_s": 1000}, 1000, TotalTimeout, "answer did not end within 1000 s", 10
+    ),
+    "the whole, and the request was before": Clock(
+        [X], {"first_byte_s": 900, "idle_s": 10_000, "total_s": 1000}, 600, TotalTimeout, "", 1, asked_s=400
+    ),
+    **{
+        f"the whole in silence, {total_s} s": Clock(
+            steps, {"first_byte_s": 120, "idle_s": 300, "total_s": total_s}, total_s, TotalTimeout
+        )
+        for steps, total_s in (([], 100), ([], 120), ([X], 200), ([X], 301))
+    },
+    **{
+        f"no first byte, but {name}, cut at {at}": Clock(
+            cut(ping, at), {"first_byte_s": 60, "idle_s": 300}, 60, FirstByteTimeout
+        )
+        for name, ping in PINGS.items()
+        for at in (None, 1, 3, -1)
+    },
+    **{
+        f"begun by {name}": Clock(
+            [(1, b": ping\n\n"), (1, begun), (100, b": ping\n\n")], {"first_byte_s": 60}, 102, None, "", 3
+        )
+        for name, begun in ANSWERS.items()
+    },
+}  # fmt: skip
+
+
 @virtual
-@pytest.mark.parametrize("begun", ANSWERS.values(), ids=ANSWERS)
-async def test_an_answer_is_begun_by_anything_else(begun):
-    async with timed((1, b": ping\n\n"), (1, begun), (100, b": ping\n\n"), silent=False, first_byte_s=60) as source:
-        assert len([data async for data in source]) == 3
-    assert now() == 102
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
+async def test_each_clock_has_its_error(clock):
+    await asyncio.sleep(500)
+    got = []
+    async with timed(
+        *clock.steps, silent=clock.error is not None, started=now() - clock.asked_s, **clock.times
+    ) as source:
+        with (
+            pytest.raises(clock.error, match=clock.words or None) if clock.error else contextlib.nullcontext() as caught
+        ):
+            async for data in source:
+                got.append(data)
+    assert now() == 500 + clock.at
+    assert clock.reads in {None, len(got)}
+    if clock.error is FirstByteTimeout:
+        assert (caught.value.allowed_s, caught.value.type) == (clock.times["first_byte_s"], "timeout")
+
+
+@virtual
+async def test_bytes_that_wait_are_taken_however_late():
+    await asyncio.sleep(500)
+    source = TimedSource(source_of([b"x"]), Timeouts(first_byte_s=120), started=0)
+    assert await anext(source) == b"x"
+    await source.aclose()
 
 
 @virtual
@@ -197,37 +220,6 @@ async def test_a_body_that_stays_open_behind_its_terminator_ends_a_second_later(
         assert 201 <= now() <= 201.4
         with pytest.raises(StopAsyncIteration):
             await anext(source)
-
-
-@virtual
-async def test_the_whole_has_its_time_though_bytes_flow():
-    got = []
-    async with timed(*[(99, b"x")] * 100, total_s=1000) as source:
-        with pytest.raises(TotalTimeout, match="answer did not end within 1000 s"):
-            async for data in source:
-                got.append(data)
-    assert (now(), len(got)) == (1000, 10)
-
-
-@virtual
-@pytest.mark.parametrize(
-    ("steps", "total_s"), [((), 100), ((), 120), (((1, b"x"),), 200), (((1, b"x"),), 301)], ids=str
-)
-async def test_the_whole_may_end_in_silence(steps, total_s):
-    async with timed(*steps, first_byte_s=120, idle_s=300, total_s=total_s) as source:
-        with pytest.raises(TotalTimeout):
-            _ = [data async for data in source]
-    assert now() == total_s
-
-
-@virtual
-async def test_the_time_of_the_whole_began_with_the_request():
-    await asyncio.sleep(500)
-    async with timed((1, b"x"), first_byte_s=900, idle_s=10_000, total_s=1000, started=100) as source:
-        await anext(source)
-        with pytest.raises(TotalTimeout):
-            await anext(source)
-    assert now() == 1100
 
 
 @virtual
@@ -352,15 +344,6 @@ STOPPED = Interrupted("the server is shutting down")
 
 
 @virtual
-async def test_a_failure_before_the_first_read_is_raised_by_it():
-    async with timed((1, b"x")) as source:
-        source.fail(STOPPED)
-        with pytest.raises(Interrupted):
-            await anext(source)
-    assert now() == 0
-
-
-@virtual
 async def test_a_failure_during_a_read_is_raised_at_once():
     async with timed((100, b"x")) as source:
         asyncio.get_running_loop().call_later(7, source.fail, STOPPED)
@@ -372,14 +355,19 @@ async def test_a_failure_during_a_read_is_raised_at_once():
 
 
 @virtual
-async def test_a_failure_between_two_reads_is_raised_by_the_next():
-    async with timed((1, b"x"), (1, b"y")) as source:
-        assert await anext(source) == b"x"
+@pytest.mark.parametrize("reads", [0, 1], ids=["before the first read", "between two"])
+async def test_a_failure_beside_a_read_is_raised_by_the_next_and_the_first_one_counts(reads):
+    async with timed((1, b"x"), (1, b"y"), idle_s=5) as source:
+        for _ in range(reads):
+            assert await anext(source) == b"x"
         source.fail(STOPPED)
+        source.fail(TotalTimeout(1))
         await asyncio.sleep(1)  # no error between two stages
-        with pytest.raises(Interrupted):
-            await anext(source)
+        for _ in range(2):
+            with pytest.raises(Interrupted):
+                await anext(source)
         assert asyncio.current_task().cancelling() == 0
+    assert now() == reads + 1
 
 
 @virtual
@@ -400,17 +388,6 @@ async def test_a_failure_in_the_moment_in_which_bytes_come_is_raised_once_and_ha
     with pytest.raises(Interrupted):
         await anext(source)
     await source.aclose()
-
-
-@virtual
-async def test_the_first_failure_counts():
-    async with timed((1, b"x"), idle_s=5) as source:
-        await anext(source)
-        source.fail(STOPPED)
-        source.fail(TotalTimeout(1))
-        for _ in range(2):
-            with pytest.raises(Interrupted):
-                await anext(source)
 
 
 @virtual
@@ -539,22 +516,6 @@ async def test_a_read_brings_no_more_than_a_bounded_part_of_what_is_there(sessio
         await source.aclose()
 
 
-async def test_a_line_may_be_longer_than_aiohttp_reads_lines():
-    line = b"x" * (1 << 20)
-    async with answered(good("openai-chat", [line])) as (source, _, _):
-        assert b"".join([data async for data in source]) == line
-        await source.aclose()
-
-
-async def test_an_answer_that_was_read_leaves_its_connection_for_the_next():
-    async with answered(good("anthropic")) as (source, upstream, session):
-        _ = [data async for data in source]
-        await source.aclose()
-        async with session.post(upstream.url, data=b"{}") as response:
-            await response.read()
-        assert [request.connection for request in upstream.requests] == [0, 0]
-
-
 async def test_an_answer_that_is_over_is_not_kept_by_the_connection_that_goes_on():
     async with EvilUpstream(good("anthropic")) as upstream, aiohttp.ClientSession() as session:
         kept = []
@@ -579,13 +540,6 @@ async def test_closing_early_closes_the_connection(reads):
         request = await upstream.request()
         await request.left()
         assert request.played_at is None
-
-
-async def test_a_pipe_that_is_left_before_it_is_read_closes_the_connection():
-    async with answered(silence_midstream("anthropic")) as (source, upstream, _):
-        async with transcode(source, "anthropic", "openai-chat"):
-            pass
-        await (await upstream.request()).left()
 
 
 async def test_cancelling_the_reader_closes_the_connection():

@@ -13,8 +13,7 @@ from streamkit.limits import REQUEST_VALUES
 from streamkit.testing import source_of
 from streamkit.web import exchange, forms, surfaces
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
-from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked, whole
 
 BOMBS = {
@@ -30,10 +29,7 @@ BOMBS = {
 async def test_a_bomb_is_refused_before_it_is_parsed(bomb, monkeypatch):
     parsed = []
     monkeypatch.setattr(surfaces, "decode_request", lambda *given, **_: parsed.append(given))
-    async with (
-        EvilUpstream(as_asked("openai-chat")) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with behind(as_asked("openai-chat")) as running:
         path, _ = asking("openai-chat")
         async with ClientSession() as client, client.post(running.url + path, data=BytesIO(BOMBS[bomb])) as answer:
             assert answer.status == 413
@@ -46,11 +42,7 @@ async def test_a_whole_answer_with_too_many_is_refused_before_it_is_parsed(monke
     parsed = []
     monkeypatch.setattr(exchange, "decode_response", lambda *given, **_: parsed.append(given))
     bomb = b'{"choices":[%b{}]}' % (b"{}," * 50_000)
-    async with (
-        EvilUpstream(whole("openai-chat", bomb)) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ClientSession(running.url) as client,
-    ):
+    async with behind(whole("openai-chat", bomb)) as running, ClientSession(running.url) as client:
         path, body = asking("openai-chat", stream=False)
         async with client.post(path, json=body) as answer:
             assert answer.status >= 500

@@ -242,7 +242,10 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """No tool that must be called while Claude thinks (dialects.md §3.2). Raises BadRequest if the target does not imitate it."""
+    """Take no tool that must be called while Claude thinks (dialects.md §3.2).
+
+    Raises BadRequest where emulation is off.
+    """
     choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
         return

@@ -9,22 +9,19 @@ import random
 import re
 import time
 
-import orjson
 import pytest
-from attrs import evolve
 
 from streamkit import collect
 from streamkit.gateway.config import Resume
 from streamkit.gateway.log import JSONLines, Text
 from streamkit.gateway.metrics import exposition
-from streamkit.resume import LogGone, LogLimits, MemoryStore, Meta, StoreDown
+from streamkit.resume import LogGone, LogLimits, MemoryStore, Meta
 from streamkit.resume.memory import LOG_OVERHEAD
 from streamkit.testing import source_of
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Until
 from tests.web.faults import TEXT, good
-from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
 ASKED = {"x-streamkit-resumable": "1"}
@@ -41,9 +38,7 @@ def halved(go):
 
 async def left_behind(running, headers=ASKED):
     """Where an answer is read on whose client has left in its middle."""
-    path, body = asking("anthropic")
-    async with RawClient(running.url) as client:
-        await client.send("POST", path, body=orjson.dumps(body), headers=headers)
+    async with running.client("anthropic", headers=headers) as client:
         await client.read_until(b"text_delta")
         place = client.answer.headers["location"]
         client.leave("rst")
@@ -55,27 +50,24 @@ async def left_behind(running, headers=ASKED):
 
 async def test_an_answer_without_its_client_is_one_of_those_that_may_be_under_way():
     go = asyncio.Event()
-    async with EvilUpstream(halved(go)) as upstream:
-        config = config_of([upstream_at(upstream, UPSTREAM)], server={"max_streams": 1})
-        async with gateway(config) as running:
-            place = await left_behind(running)
-            await asyncio.sleep(0.25)  # more than it takes to see that a client left
-            path, body = asking("anthropic")
-            full = await ask(running.url, path, body=orjson.dumps(body))
-            assert (full.status, full.headers["retry-after"]) == (529, "1")
-            assert (await ask(running.url, "/readyz", method="GET")).status == 200
-            rest = asyncio.create_task(ask(running.url, place, method="GET"))  # reading on asks no model
-            go.set()
-            read = await collect(source_of([bytes((await rest).body)]), "anthropic")
-            assert (read.clean, read.text) == (True, TEXT)
-            assert (await ask(running.url, path, body=orjson.dumps(body))).status == 200
+    async with behind(halved(go), dialect=UPSTREAM, server={"max_streams": 1}) as running:
+        place = await left_behind(running)
+        await asyncio.sleep(0.25)  # more than it takes to see that a client left
+        full = await running.asked("anthropic")
+        assert (full.status, full.headers["retry-after"]) == (529, "1")
+        assert (await running.get("/readyz")).status == 200
+        rest = asyncio.create_task(running.get(place))  # reading on asks no model
+        go.set()
+        read = await collect(source_of([bytes((await rest).body)]), "anthropic")
+        assert (read.clean, read.text) == (True, TEXT)
+        assert (await running.asked("anthropic")).status == 200
 
 
 async def test_a_gateway_that_stops_ends_answers_that_go_on_and_tells_whoever_reads_them():
     async with EvilUpstream(halved(asyncio.Event())) as upstream:
         async with gateway(config_of([upstream_at(upstream, UPSTREAM)], server={"grace_s": 0.0})) as running:
             places = [await left_behind(running) for _ in range(3)]
-            reading = [asyncio.create_task(ask(running.url, place, method="GET")) for place in places[:2]]
+            reading = [asyncio.create_task(running.get(place)) for place in places[:2]]
             await eventually(lambda: running.counted("streams_active") == 5)
         answers = await asyncio.gather(*reading)
         await eventually(lambda: all(request.left_at is not None for request in upstream.requests))
@@ -91,18 +83,18 @@ async def test_a_gateway_that_stops_ends_answers_that_go_on_and_tells_whoever_re
 async def test_what_becomes_of_answers_that_are_kept_is_counted_and_logged(caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     go = asyncio.Event()
-    async with EvilUpstream(halved(go)) as upstream, gateway(config_of([upstream_at(upstream, UPSTREAM)])) as running:
+    async with behind(halved(go), dialect=UPSTREAM) as running:
         place = await left_behind(running)
         await eventually(lambda: running.counted("logs_live") == 1)
         await asyncio.sleep(0.15)
-        reading = asyncio.create_task(ask(running.url, place, method="GET"))
+        reading = asyncio.create_task(running.get(place))
         await asyncio.sleep(0.05)
         go.set()
         whole = await reading
-        await ask(running.url, place, method="GET", headers={"last-event-id": last_id(whole.body)})
-        await ask(running.url, place[:-1] + ("A" if place[-1] != "A" else "B"), method="GET")
-        await ask(running.url, f"{place}?after=-1", method="GET")
-        await ask(running.url, place, method="DELETE")
+        await running.get(place, headers={"last-event-id": last_id(whole.body)})
+        await running.get(place[:-1] + ("A" if place[-1] != "A" else "B"))
+        await running.get(f"{place}?after=-1")
+        await running.ask(place, method="DELETE")
         await eventually(lambda: running.counted("resumes_total") == 5)
         results = {"resumed", "nothing_left", "not_found", "bad_cursor", "stopped"}
         assert {result: running.counted("resumes_total", result=result) for result in results} == dict.fromkeys(
@@ -142,24 +134,21 @@ async def test_no_id_of_an_answer_is_in_logs_metrics_and_errors(caplog):
     keys = {"server": {"keys": (Secret("one-key"), Secret("another"))}}
     mine, other = ({"authorization": f"Bearer {key}"} for key in ("one-key", "another"))
     go = asyncio.Event()
-    async with (
-        EvilUpstream(halved(go)) as upstream,
-        gateway(config_of([upstream_at(upstream, UPSTREAM)], **keys)) as running,
-    ):
+    async with behind(halved(go), dialect=UPSTREAM, **keys) as running:
         place = await left_behind(running, {**ASKED, **mine})
         cursors = [{"last-event-id": f"{place.rpartition('/')[2]}.99999"}, {"last-event-id": f"{place[-27:]}.x"}, {}]
         for cursor in cursors:
             for headers in (mine, other, {}):
-                seen.append(await ask(running.url, place, method="GET", headers={**headers, **cursor}))
+                seen.append(await running.get(place, headers={**headers, **cursor}))
                 if cursor:
-                    seen.append(await ask(running.url, "/v1/messages", body=b"{}", headers={**headers, **cursor}))
+                    seen.append(await running.ask("/v1/messages", body=b"{}", headers={**headers, **cursor}))
                 if not cursor and headers is mine:
                     break
             else:
                 continue
-        seen.append(await ask(running.url, place, method="DELETE", headers=other))
-        await ask(running.url, f"{place}/more", method="GET", headers=mine)  # who asks is told what is not there
-        seen.append(await ask(running.url, place, method="DELETE", headers=mine))
+        seen.append(await running.ask(place, method="DELETE", headers=other))
+        await running.get(f"{place}/more", headers=mine)  # who asks is told what is not there
+        seen.append(await running.ask(place, method="DELETE", headers=mine))
         go.set()
         await eventually(lambda: running.counted("logs_kept") == 1)
         told = exposition(running.metrics)
@@ -173,29 +162,26 @@ async def test_no_id_of_an_answer_is_in_logs_metrics_and_errors(caplog):
 async def test_anothers_answer_an_unknown_one_and_an_expired_one_are_told_the_same_in_the_same_time():
     keys = {"server": {"keys": (Secret("one-key"), Secret("another"))}}
     mine, other = ({"authorization": f"Bearer {key}"} for key in ("one-key", "another"))
-    async with EvilUpstream(good(UPSTREAM)) as upstream:
-        config = evolve(config_of([upstream_at(upstream, UPSTREAM)], **keys), resume=Resume(ttl_s=0.3))
-        async with gateway(config) as running:
-            path, body = asking("anthropic")
+    async with behind(good(UPSTREAM), resume=Resume(ttl_s=0.3), **keys) as running:
 
-            async def place():
-                answer = await ask(running.url, path, body=orjson.dumps(body), headers={**ASKED, **mine})
-                return answer.headers["location"]
+        async def place():
+            answer = await running.asked("anthropic", headers={**ASKED, **mine})
+            return answer.headers["location"]
 
-            expired = await place()
-            await asyncio.sleep(0.4)
-            kept = await place()
-            unknown = f"{kept[:-22]}{'a' * 22}"
-            cases = {"foreign": (kept, other), "unknown": (unknown, mine), "expired": (expired, mine)}
-            told, times = {}, {name: [] for name in cases}
-            for _ in range(20):
-                for name, (where, headers) in cases.items():
-                    began = time.perf_counter()
-                    answer = await ask(running.url, where, method="GET", headers=headers)
-                    times[name].append(time.perf_counter() - began)
-                    answer.headers.pop("x-request-id")
-                    answer.headers.pop("date")
-                    told[name] = answer.status, bytes(answer.body), answer.headers
+        expired = await place()
+        await asyncio.sleep(0.4)
+        kept = await place()
+        unknown = f"{kept[:-22]}{'a' * 22}"
+        cases = {"foreign": (kept, other), "unknown": (unknown, mine), "expired": (expired, mine)}
+        told, times = {}, {name: [] for name in cases}
+        for _ in range(20):
+            for name, (where, headers) in cases.items():
+                began = time.perf_counter()
+                answer = await running.get(where, headers=headers)
+                times[name].append(time.perf_counter() - began)
+                answer.headers.pop("x-request-id")
+                answer.headers.pop("date")
+                told[name] = answer.status, bytes(answer.body), answer.headers
     assert told["foreign"] == told["unknown"] == told["expired"]
     assert told["foreign"][0] == 404
     usual = {name: min(measured) for name, measured in times.items()}
@@ -237,21 +223,6 @@ async def test_the_bytes_of_all_answers_are_bounded_to_the_byte(more):
         with pytest.raises(LogGone):
             await store.open(old.id)
     assert new.lost is None
-    await store.close()
-
-
-@pytest.mark.parametrize("more", [-1, 0, 1])
-async def test_the_readers_of_an_answer_are_bounded(more):
-    store = MemoryStore(LogLimits(readers=3))
-    log = await store.create(store.new_id(), META)
-    readings = [await log.open() for _ in range(min(3 + more, 3))]
-    if more > 0:
-        with pytest.raises(StoreDown):
-            await log.open()
-    assert log.readers == len(readings) == min(3 + more, 3)
-    for reading in readings:
-        await reading.aclose()
-    assert log.readers == 0
     await store.close()
 
 

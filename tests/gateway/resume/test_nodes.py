@@ -16,7 +16,7 @@ from attrs import evolve
 from streamkit.gateway.config import Resume
 from streamkit.resume import redis_store
 from streamkit.web.upstream import Secret
-from tests.gateway.running import TIMEOUTS, asking, config_of, gateway, upstream_at
+from tests.gateway.running import TIMEOUTS, asking, behind, config_of, gateway, upstream_at
 from tests.resume.servers import free_port
 from tests.web.evil import EvilUpstream, Hang, Script, Send
 from tests.web.faults import chunk, good, silence_midstream, speech
@@ -30,12 +30,26 @@ CLIENTS = ["openai-chat", "anthropic", "openai-responses", "gemini", "ollama"]
 async def two_gateways(server, script, **resume):
     """An upstream, and two gateways in front of it."""
     async with EvilUpstream(script) as upstream, ClientSession() as session:
-        config = evolve(
-            config_of([upstream_at(upstream, "openai-chat", timeouts=PATIENT)]),
-            resume=Resume(store="redis", url=Secret(server.url), lease_s=1.0, flush_ms=10, **resume),
-        )
+        kept = Resume(store="redis", url=Secret(server.url), lease_s=1.0, flush_ms=10, **resume)
+        config = config_of([upstream_at(upstream, "openai-chat", timeouts=PATIENT)], resume=kept)
         async with gateway(config) as one, gateway(config) as other:
             yield upstream, session, one, other
+
+
+@asynccontextmanager
+async def one_gateway(url):
+    """A gateway that can keep no answers there, and has answered all the same."""
+    kept = Resume(store="redis", url=Secret(url))
+    async with behind(good("openai-chat"), resume=kept) as node, ClientSession() as session:
+        async with posted(session, node) as answer:
+            assert "Location" not in answer.headers
+            assert b"[DONE]" in await answer.read()
+        yield session, node
+
+
+def posted(session, node, client="openai-chat"):
+    path, body = asking(client)
+    return session.post(node.url + path, json=body, headers=ASKED)
 
 
 def without_ids(data: bytes) -> bytes:
@@ -47,8 +61,7 @@ def without_ids(data: bytes) -> bytes:
 async def test_an_answer_of_one_node_is_the_same_at_another_from_any_byte(one_server, client):
     script = good("openai-chat", delay_s=0.01)
     async with two_gateways(one_server, script) as (upstream, session, one, other):
-        path, body = asking(client)
-        async with session.post(one.url + path, json=body, headers=ASKED) as answer:
+        async with posted(session, one, client) as answer:
             assert answer.status == 200
             where = answer.headers["Location"]
             early = asyncio.create_task(_got(session, other.url + where))
@@ -82,8 +95,7 @@ async def _rest(answer):
 
 async def test_an_answer_is_stopped_at_another_node(one_server):
     async with two_gateways(one_server, silence_midstream("openai-chat")) as (upstream, session, one, other):
-        path, body = asking("openai-chat")
-        async with session.post(one.url + path, json=body, headers=ASKED) as answer:
+        async with posted(session, one) as answer:
             where = answer.headers["Location"]
             await answer.content.readany()
             elsewhere = asyncio.create_task(_got(session, other.url + where))
@@ -105,8 +117,7 @@ async def test_an_answer_is_stopped_at_another_node(one_server):
 async def test_a_reader_at_another_node_keeps_an_answer_and_without_one_it_ends(one_server):
     script = silence_midstream("openai-chat")
     async with two_gateways(one_server, script, unattended_s=1.0) as (upstream, session, one, other):
-        path, body = asking("openai-chat")
-        async with session.post(one.url + path, json=body, headers=ASKED) as answer:
+        async with posted(session, one) as answer:
             where = answer.headers["Location"]
             await answer.content.readany()
             answer.close()  # the client is gone
@@ -129,14 +140,11 @@ async def test_a_node_that_ends_in_peace_tells_readers_elsewhere(one_server):
         )
     )
     async with EvilUpstream(script) as upstream, ClientSession() as session:
-        config = evolve(
-            config_of([upstream_at(upstream, "openai-chat")], server={"grace_s": 0.1}),
-            resume=Resume(store="redis", url=Secret(one_server.url), lease_s=5.0),
-        )
+        kept = Resume(store="redis", url=Secret(one_server.url), lease_s=5.0)
+        config = config_of([upstream_at(upstream, "openai-chat")], server={"grace_s": 0.1}, resume=kept)
         async with gateway(config) as other:
             async with gateway(config) as one:
-                path, body = asking("openai-chat")
-                answer = await session.post(one.url + path, json=body, headers=ASKED)
+                answer = await posted(session, one)
                 where = answer.headers["Location"]
                 await answer.content.readany()
                 reading = asyncio.create_task(_got(session, other.url + where))
@@ -149,21 +157,12 @@ async def test_a_node_that_ends_in_peace_tells_readers_elsewhere(one_server):
 
 async def test_without_its_store_a_gateway_answers_all_the_same(caplog):
     caplog.set_level(logging.DEBUG)
-    async with EvilUpstream(good("openai-chat")) as upstream, ClientSession() as session:
-        url = f"redis://me:canary-password@127.0.0.1:{free_port()}/0"
-        config = evolve(
-            config_of([upstream_at(upstream, "openai-chat")]), resume=Resume(store="redis", url=Secret(url))
-        )
-        async with gateway(config) as node:
-            path, body = asking("openai-chat")
-            async with session.post(node.url + path, json=body, headers=ASKED) as answer:
-                assert "Location" not in answer.headers
-                assert b"[DONE]" in await answer.read()
-            async with session.get(f"{node.url}/v1/streams/st_{'a' * 22}") as resumed:
-                assert resumed.status == 503
-                assert resumed.headers["Retry-After"] == "1"
-            async with session.get(f"{node.url}/readyz") as ready:
-                assert ready.status == 200
+    async with one_gateway(f"redis://me:canary-password@127.0.0.1:{free_port()}/0") as (session, node):
+        async with session.get(f"{node.url}/v1/streams/st_{'a' * 22}") as resumed:
+            assert resumed.status == 503
+            assert resumed.headers["Retry-After"] == "1"
+        async with session.get(f"{node.url}/readyz") as ready:
+            assert ready.status == 200
     assert caplog.text.count("the store of answers can't be used") == 1
     assert "canary" not in caplog.text
 
@@ -173,15 +172,8 @@ async def test_a_cluster_keeps_no_answers(one_server, monkeypatch, caplog):
         return "the store is a cluster", []
 
     monkeypatch.setattr(redis_store, "faults_of", is_cluster)
-    async with EvilUpstream(good("openai-chat")) as upstream, ClientSession() as session:
-        config = evolve(
-            config_of([upstream_at(upstream, "openai-chat")]), resume=Resume(store="redis", url=Secret(one_server.url))
-        )
-        async with gateway(config) as node:
-            path, body = asking("openai-chat")
-            async with session.post(node.url + path, json=body, headers=ASKED) as answer:
-                assert "Location" not in answer.headers
-                assert b"[DONE]" in await answer.read()
+    async with one_gateway(one_server.url):
+        pass
     (said,) = [
         record for record in caplog.records if record.name == "streamkit.resume" and record.levelno >= logging.WARNING
     ]

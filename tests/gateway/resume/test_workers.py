@@ -16,9 +16,9 @@ from attrs import define
 
 from streamkit import collect
 from streamkit.testing import source_of
-from tests.gateway.processes import START_S, Gateway, config_file, serving
+from tests.gateway.processes import START_S, Gateway, in_front_of
 from tests.gateway.running import asking, end_of
-from tests.web.evil import Delay, EvilUpstream, Hang, Script, Until
+from tests.web.evil import Delay, Hang, Script, Until
 from tests.web.faults import TEXT, good
 from tests.web.raw_client import Answer, RawClient, ask
 from tests.web.serving import eventually
@@ -126,43 +126,41 @@ def without_ids(body: bytes) -> bytes:
 
 async def test_any_worker_reads_on_what_one_has_hears_of_one_that_dies_and_ends_it_when_they_all_stop(tmp_path):
     go = asyncio.Event()
-    async with EvilUpstream(by_model(go)) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=3, grace_s=2.0)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            url = gateway.url
-            # any worker gives the rest, and the same bytes
-            for client in CLIENTS:
-                place, had = await left_behind(url, "waits", client)
-                rest = [asyncio.create_task(ask(url, place, method="GET")) for _ in range(CONNECTIONS)]
-                await asyncio.sleep(0.05)
-                go.set()
-                bodies = {without_ids(bytes((await task).body)) for task in rest}
-                go.clear()
-                assert len(bodies) == 1, client
-                [body] = bodies
-                read = await collect(source_of([body]), client)
-                assert (read.clean, read.text) == (True, TEXT), client
-                assert body.startswith(without_ids(had)[:-20]), client
-            # and stops an answer
-            place, _ = await left_behind(url, "hangs")
-            stopped = [await ask(url, place, method="DELETE") for _ in range(CONNECTIONS)]
-            assert {answer.status for answer in stopped} == {204}
-            last = upstream.requests[-1]
-            await eventually(lambda: last.left_at is not None)
-            # one that dies is heard of, with an error
-            await lose_a_worker(gateway, "openai-responses")
-            await eventually(lambda: len(gateway.workers()) == 3, within_s=START_S)
-            # what goes on as all of them stop is ended, for whoever reads it anywhere
-            place, had = await left_behind(url, "hangs")
-            readers = await reading(url, place, CONNECTIONS, b"text_delta")
-            alone, _ = await left_behind(url, "hangs")
-            assert (await ask(url, "/readyz", method="GET")).status == 200
-            live = await counted(gateway, "logs_live", 2)
-            gateway.signal(signal.SIGTERM)
-            ended = [await task for task in readers]
-            assert await gateway.ended() == 0, gateway.said
-            lines = gateway.events("request")
-            said = gateway.said
+    async with in_front_of(tmp_path, by_model(go), workers=3, grace_s=2.0) as (gateway, upstream):
+        url = gateway.url
+        # any worker gives the rest, and the same bytes
+        for client in CLIENTS:
+            place, had = await left_behind(url, "waits", client)
+            rest = [asyncio.create_task(ask(url, place, method="GET")) for _ in range(CONNECTIONS)]
+            await asyncio.sleep(0.05)
+            go.set()
+            bodies = {without_ids(bytes((await task).body)) for task in rest}
+            go.clear()
+            assert len(bodies) == 1, client
+            [body] = bodies
+            read = await collect(source_of([body]), client)
+            assert (read.clean, read.text) == (True, TEXT), client
+            assert body.startswith(without_ids(had)[:-20]), client
+        # and stops an answer
+        place, _ = await left_behind(url, "hangs")
+        stopped = [await ask(url, place, method="DELETE") for _ in range(CONNECTIONS)]
+        assert {answer.status for answer in stopped} == {204}
+        last = upstream.requests[-1]
+        await eventually(lambda: last.left_at is not None)
+        # one that dies is heard of, with an error
+        await lose_a_worker(gateway, "openai-responses")
+        await eventually(lambda: len(gateway.workers()) == 3, within_s=START_S)
+        # what goes on as all of them stop is ended, for whoever reads it anywhere
+        place, had = await left_behind(url, "hangs")
+        readers = await reading(url, place, CONNECTIONS, b"text_delta")
+        alone, _ = await left_behind(url, "hangs")
+        assert (await ask(url, "/readyz", method="GET")).status == 200
+        live = await counted(gateway, "logs_live", 2)
+        gateway.signal(signal.SIGTERM)
+        ended = [await task for task in readers]
+        assert await gateway.ended() == 0, gateway.said
+        lines = gateway.events("request")
+        said = gateway.said
     told = {bytes(found.answer.body) for found in ended}
     assert live == 2
     assert len(told) == 1
@@ -207,13 +205,11 @@ async def lose_a_worker(gateway: Gateway, client: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 async def test_readers_elsewhere_of_a_worker_that_is_killed_hear_of_it_within_a_second(tmp_path):
-    async with EvilUpstream(by_model(asyncio.Event())) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=4, grace_s=1.0)
-        async with serving(tmp_path, "--config", str(path)) as gateway:
-            for trial in range(30):
-                await lose_a_worker(gateway, CLIENTS[trial % len(CLIENTS)])
-                place, _ = await left_behind(gateway.url, "hangs")
-                await eventually(lambda place=place: answering(place) == 4, within_s=START_S)
-                await asyncio.sleep(0.3)  # until the newest listens for clients, too
-            gateway.signal(signal.SIGTERM)
-            assert await gateway.ended() == 0
+    async with in_front_of(tmp_path, by_model(asyncio.Event()), workers=4, grace_s=1.0) as (gateway, _upstream):
+        for trial in range(30):
+            await lose_a_worker(gateway, CLIENTS[trial % len(CLIENTS)])
+            place, _ = await left_behind(gateway.url, "hangs")
+            await eventually(lambda place=place: answering(place) == 4, within_s=START_S)
+            await asyncio.sleep(0.3)  # until the newest listens for clients, too
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0

@@ -111,13 +111,13 @@ CASES = (
         number=127, refs="Trilium#11628; maxx#592; frontman#731",
         cause="pings of the upstream are swallowed, so that the stream looks stalled",
         does="Every byte of an upstream is a sign of life; the client gets keep-alives of its own dialect.",
-        covered_by="tests/web/test_source.py::test_every_byte_is_life_once_the_answer_has_begun",
+        covered_by="tests/web/test_source.py::test_each_clock_has_its_error",
     ),
     Elsewhere(
         number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
         cause="one timer for everything, or none",
         does="Timers for connecting, first byte, silence and the whole, each with its own error.",
-        covered_by="tests/web/test_reply.py::test_each_timer_says_which_it_is",
+        covered_by="tests/web/test_reply.py::test_a_failure_is_a_status_or_a_frame",
     ),
     Elsewhere(
         number=129, refs="ai-retry#51; NuGuard#455; litellm#38153, #38606, #36267, #6957",
@@ -327,7 +327,7 @@ CASES = (
         number=242, refs="anomalyco/opencode#43519; mattermost/mattermost-plugin-agents#985; Wei-Shaw/sub2api#2021",
         cause="comments and pings of an upstream that never answers keep its client waiting for ever",
         does="They do not begin an answer: the clock for the first byte runs on, and the next upstream is asked. Behind the first byte they are life.",
-        covered_by="tests/web/test_source.py::test_pings_are_no_first_byte",
+        covered_by="tests/web/test_source.py::test_each_clock_has_its_error",
     ),
     Elsewhere(
         number=243, refs="openai/codex#19821, #43353; NVIDIA/NeMo-Relay#994; Soju06/codex-lb#1886; icebear0828/codex-proxy#681",
@@ -465,7 +465,7 @@ CASES = (
         number=293, refs="juspay/neurolink#1605; maximhq/bifrost#299; openclaw/openclaw#9297; langwatch/langwatch#7027",
         cause="the first upstream is only busy, a fallback refuses the request: the client is told the fallback's 400, and asks no more",
         does="The 429 or 503 is told, with its `Retry-After`; an upstream that was passed over to rest is asked what only a fallback refuses.",
-        covered_by="tests/gateway/test_attempts.py::test_what_a_fallback_refuses_does_not_hide_that_the_first_was_only_busy",
+        covered_by="tests/gateway/test_attempts.py::test_who_is_asked",
     ),
     Elsewhere(
         number=294, refs="earendil-works/pi#5930; jundot/omlx#26; anomalyco/opencode#17746, #50574; kortix-ai/suna#5986",
@@ -681,7 +681,7 @@ CASES = (
         number=364, refs="Karasiq/proxyutils#5; orkunkaraduman/go-httpproxy#21; siropkin/budi#281",
         cause="an upstream that can't be reached is told as a fault of the server itself, or of the client",
         does="502 where it could not be reached, 504 where it was too slow, in every dialect.",
-        covered_by="tests/gateway/test_way_to_the_upstream.py::test_a_failure_on_the_way_is_a_status_of_a_gateway",
+        covered_by="tests/gateway/test_fault_matrix.py::test_of_each_fault_the_page_says_what_two_clients_get",
     ),
     Elsewhere(
         number=365, refs="routatic/proxy#108; BerriAI/litellm#30229; vllm-project/aibrix#671",

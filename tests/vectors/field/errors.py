@@ -38,7 +38,7 @@ CASES = (
                 },
             ),
         ),
-        beside="tests/web/test_reply.py::test_an_error_before_the_model_spoke_is_a_status",
+        beside="tests/web/test_reply.py::test_a_failure_is_a_status_or_a_frame",
     ),
     Case(
         number=109, refs="CLIProxyAPI#4980; clicky#132; celeste#144, #192",
@@ -51,7 +51,7 @@ CASES = (
             ),
             anthropic(OVERLOADED, name="at once", stop=None, provider_error="busy", to={"openai-chat": failed(error="busy", body=b'data: {"error":{"message":"busy","type":"service_unavailable","param":null,"code":null}}\n\n')}),
         ),
-        beside="tests/web/test_reply.py::test_an_error_before_the_model_spoke_is_a_status",
+        beside="tests/web/test_reply.py::test_a_failure_is_a_status_or_a_frame",
     ),
     Case(
         number=111, refs="lemonade#2826, #2975",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import orjson
 import pytest
 from aiohttp import web
 
 from streamkit.resume import LogLimits, MemoryStore
-from streamkit.web import Upstream, setup
+from streamkit.web import setup
 from streamkit.web.resume import Resuming, add_resuming
+from tests.gateway.running import asking, upstream_at
 from tests.resume.reading import cursors, without_ids
 from tests.web.evil import EvilUpstream
 from tests.web.faults import good
@@ -76,28 +78,21 @@ async def test_anothers_unknown_and_expired_answers_are_one():
         assert {(answer.status, bytes(answer.body)) for answer in answers} == {(404, bytes(expired.body))}
 
 
-async def test_stopping_closes_the_upstream_and_tells_the_client():
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_stopping_closes_the_upstream_and_tells_the_client(is_there):
     async with keeping() as site, site.asked() as (client, upstream):
         upstream.say(FRAMES[0], FRAMES[1])
         location = (await client.read_headers()).headers["location"]
+        if not is_there:
+            client.leave("rst")
         begun = asyncio.get_running_loop().time()
         assert (await site.stop(location)).status == 204
         assert await upstream.closed() - begun <= 0.25
-        live = bytes((await client.read_to_end()).body)
-        assert b"the answer was stopped" in live
-        assert b"[DONE]" not in live
+        told = bytes((await site.get(location)).body)
+        assert b"the answer was stopped" in told
+        assert b"[DONE]" not in told
         assert (await site.stop(location)).status == 204
-        assert bytes((await site.get(location)).body) == live
-
-
-async def test_stopping_an_answer_without_its_client():
-    async with keeping() as site, site.asked() as (client, upstream):
-        upstream.say(FRAMES[0], FRAMES[1])
-        location = (await client.read_headers()).headers["location"]
-        client.leave("rst")
-        assert (await site.stop(location)).status == 204
-        await upstream.closed()
-        assert b"the answer was stopped" in (await site.get(location)).body
+        assert not is_there or bytes((await client.read_to_end()).body) == told
 
 
 async def test_stopping_behind_the_end_changes_nothing():
@@ -129,20 +124,15 @@ async def test_the_path_takes_no_other_method():
 
 
 async def test_a_post_to_a_ready_route_attaches():
-    upstream = EvilUpstream(good("openai-chat"))
-    async with upstream:
+    async with EvilUpstream(good("openai-chat")) as upstream:
         app = web.Application()
-        one = Upstream(name="one", dialect="openai-chat", base_url=f"{upstream.url}/v1", auth="none")
-        setup(app, clients=["anthropic"], upstream=one)
+        setup(app, upstream_at(upstream, "openai-chat"), clients=["anthropic"])
         add_resuming(app, Resuming(store=MemoryStore()))
-        body = orjson.dumps(
-            {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
-        )
+        path, body = asking("anthropic")
         async with serving(app) as port:
-            url = f"http://127.0.0.1:{port}"
-            whole = await ask(url, "/v1/messages", headers=ASKED, body=body)
+            post = partial(ask, f"http://127.0.0.1:{port}", path, body=orjson.dumps(body))
+            whole = await post(headers=ASKED)
             end, offset = cursors(bytes(whole.body))[0]
             name = f"{whole.headers['location'].rpartition('/')[2]}.{offset}"
-            again = await ask(url, "/v1/messages", headers={**ASKED, "last-event-id": name}, body=body)
-            assert again.body == whole.body[end:]
-            assert len(upstream.requests) == 1
+            assert (await post(headers={**ASKED, "last-event-id": name})).body == whole.body[end:]
+        assert len(upstream.requests) == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientPayloadError, ClientSession, TCPConnector
+from aiohttp import ClientSession, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from streamkit.errors import BadRequest, ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout, UsageError
@@ -159,13 +159,6 @@ async def test_a_bomb_is_unpacked_in_bounded_steps(session: ClientSession):
         reads = [len(await response.content.readany()) for _ in range(8)]
     assert min(reads) > 0
     assert max(reads) < 4 * 1024 * 1024
-
-
-async def test_what_can_not_be_unpacked_is_an_error(session: ClientSession):
-    no_gzip = reply(200, b"this is no gzip", content_encoding="gzip")
-    async with serving(answer(no_gzip)) as recorder, await post(session, upstream(recorder.url)) as response:
-        with pytest.raises(ClientPayloadError):
-            await response.read()
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "x-gzip", "compress", "snappy"])
@@ -364,12 +357,6 @@ async def test_an_error_is_read_as_its_dialect_says_it_with_the_time_to_wait():
     )
 
 
-async def test_a_dialect_alone_will_do(session: ClientSession):
-    async with serving(answer(reply(404, b'{"error":"model not found"}'))) as recorder:
-        failed = await error_of(await post(session, upstream(recorder.url)), "ollama")
-    assert (failed.type, failed.message) == ("not_found", "model not found")
-
-
 async def test_an_upstream_that_repeats_its_key_does_not_get_it_told():
     body = f'{{"error":{{"message":"no such key: {CANARY}","param":"own-0123456789"}}}}'.encode()
     failed = await failed_with(reply(401, body), headers={"X-Own": "own-0123456789"})
@@ -423,7 +410,12 @@ async def test_an_error_whose_body_does_not_come_says_so(session: ClientSession,
 
 
 @pytest.mark.parametrize(
-    "raw", [reply(500, b"abc").replace(b"content-length: 3", b"content-length: 9"), CHUNKED % 500 + b"9\r\nabc"]
+    "raw",
+    [
+        reply(500, b"abc").replace(b"content-length: 3", b"content-length: 9"),
+        CHUNKED % 500 + b"9\r\nabc",
+        reply(500, b"this is no gzip", content_encoding="gzip"),
+    ],
 )
 async def test_an_error_whose_body_breaks_keeps_its_status(session: ClientSession, raw: bytes):
     async with serving(answer(raw, close=True)) as recorder:
@@ -431,13 +423,6 @@ async def test_an_error_whose_body_breaks_keeps_its_status(session: ClientSessio
         failed = await error_of(response, "openai-chat")
     assert failed.http_status == 500
     assert failed.message.endswith("(the rest of its body did not arrive)")
-
-
-async def test_an_error_packed_wrong_keeps_its_status():
-    failed = await failed_with(reply(500, b"this is no gzip", content_encoding="gzip"))
-    assert failed.message == (
-        "the provider answered with status 500 and an empty body (the rest of its body did not arrive)"
-    )
 
 
 async def test_a_connection_serves_again_after_an_error_that_was_read_to_its_end(session: ClientSession):

@@ -158,23 +158,6 @@ async def test_a_message_may_be_as_long_as_an_event_and_no_longer(session):
         await server.gone()
 
 
-async def test_a_reader_that_takes_nothing_leaves_the_upstream_waiting(session):
-    sent = 0
-
-    async def flood(socket, _asked):
-        nonlocal sent
-        for _ in range(1000):
-            await socket.send_str("x" * 100_000)
-            sent += 100_000
-
-    async with socket_upstream(flood) as server:
-        source = await source_of(session, upstream(server.url))
-        await asyncio.sleep(0.5)
-        assert sent < 20_000_000
-        await source.aclose()
-        await server.gone()
-
-
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
