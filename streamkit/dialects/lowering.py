@@ -352,7 +352,7 @@ def asked_effort(thinking: Thinking | None) -> str | None:
 
 
 def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | None = None) -> TellsCapabilities:
-    """Return capabilities that depend only on the source and the model. Other providers have no limit of stop sequences."""
+    """Return capabilities that depend on the source and the model. A named provider has no limit of stop sequences."""
 
     def tell(source: str, name: str | None, provider: Provider | None) -> Capabilities:
         if source == foreign.dialect:

@@ -194,9 +194,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             message = self._begin(key, document)
         elif message.is_open:
             self.report.repair("block_reopened")
-        elif (
-            message.block != self._blocks - 1
-        ):  # it goes on behind another one: where blocks have an order, in a new block
+        elif message.block != self._blocks - 1:  # it continues after another one, so it needs a new block
             message.block = self._new_block()
         message.is_open = True
         if not message.is_said:

@@ -139,7 +139,7 @@ TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 #: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
-#: The key, among these, of the response's id that the application chose. It is not a member of a request.
+#: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.
 ANSWER_ID: Final = "answerId"
 #: The settings that assistant-ui adds to a request (``callSettings``), by the neutral names.
 OPTIONS: Final[Mapping[str, str]] = {

@@ -326,7 +326,7 @@ class CohereDecoder(FrameDecoder):
             self.out.append(ToolCallEnded(self._calls[index]))
         elif index in self._calls:
             self.report.repair("index_reused")
-        if self._call_count >= self.limits.content_blocks:  # more than the limit, as some may be one
+        if self._call_count >= self.limits.content_blocks:  # above the limit: some may be one call
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._call_index, self._next_call = index, max(self._next_call, index + 1)
         self._open_calls.add(index)

@@ -92,7 +92,7 @@ TEXT_NAMES = PLAIN | {"content"}
 DELTA: Final = ("choices", 0, "delta")
 MESSAGE: Final = ("choices", 0, "message")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
-#: The bytes around that text, as nearly all servers write them.
+#: The bytes around the text of a call, as nearly all servers write them.
 MEMBER: Final = b'"arguments":'
 CLOSING: Final = b"}}]}"
 #: Text between two blocks in a single string of reasoning (``text/one_string.py``).
@@ -106,7 +106,7 @@ DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature"
 #: How to read another delta that differs only in its text: the method that takes its text, the last argument of that method,
 #: and the paths of the text in the delta. Empty: such deltas are decoded in full.
 Like: TypeAlias = tuple[Any, ...]
-#: An item of a list, and the path step to it.
+#: The path steps to an item of a list, and the item.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: Values of ``extra_content`` which only mean that the content is a thought.
 THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))

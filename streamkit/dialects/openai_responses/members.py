@@ -16,7 +16,7 @@ from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, PLACES, SPEECHES
 
 COMMON: Final = (*PLACES, "call_id")
-#: A response's other members are kept by its reader.
+#: The decoder itself keeps the other members of a response.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = {
     name: members.also(*COMMON)

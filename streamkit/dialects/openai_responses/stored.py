@@ -224,9 +224,9 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Return whether a response is generated in the background. The request forgets this, because the stream is kept here.
+    """Return whether a response is generated in the background, and remove the member: no upstream needs it.
 
-    Raises BadRequest if it cannot be.
+    Raises BadRequest if the background is not available.
     """
     asked = request.extras.get("background")
     if asked is not None and not isinstance(asked, bool):

@@ -72,7 +72,7 @@ class Carrier:
         return [*code, *self._calls.finish()]
 
     def abandon(self) -> None:
-        """Report what waited, because the response was cut or failed."""
+        """Report what waited, because the response was interrupted or failed."""
         self._calls.abandon()
 
     def finished(self, event: ResponseFinished) -> ResponseFinished:

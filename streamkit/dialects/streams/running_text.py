@@ -23,7 +23,7 @@ FOLD_EVERY: Final = 64
 LONG_CHARS: Final = 1024
 #: The length of the beginning that is kept, to notice early that another text differs.
 HEAD_CHARS: Final = 64
-#: Only texts up to this size are kept, and so many of a stream: half a megabyte at most, and nearly every response whole.
+#: The longest text that is kept, and the most kept texts of a stream: half a megabyte at most, and nearly every response.
 KEPT_CHARS: Final = 16 * 1024
 KEPT_TEXTS: Final = 16
 

@@ -88,7 +88,7 @@ class Held:
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
 
     def _is_beside(self, document: Any, strings: dict[Place, slice]) -> bool:
-        """Return whether the frame leaves open what follows in the places that wait."""
+        """Return whether a second half may follow this frame: a ping, one without choices, or one with the same path."""
         if document.get("type") == "ping" or document.get("choices") == []:
             return True
         shapes = {_shape(place) for place in self.waiting}
