@@ -107,8 +107,7 @@ def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[li
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
-    """Return the bytes to write to a client of ``dialect`` while its provider is silent, before the first event or between
-    two.
+    """Return the bytes to write to a client of ``dialect`` while its provider is silent, before or between events.
 
     ``form`` is the preferred form; if the dialect lacks it, its default form is returned. Clients that take every line for
     JSON need an ``event``; others fail at events that they do not know. Empty if no client would read any form. Raises

@@ -38,8 +38,7 @@ class Encoder(ErrorWriter[list[Event]], Protocol):
     """Turns events into the bytes of a dialect."""
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str], /) -> None:
-        """Continue after frames that were forwarded without this encoder, so that its error frame fits after the last of
-        them.
+        """Continue after frames that were forwarded without this encoder, so that its error frame fits after them.
 
         ``begun`` has the ids of the calls that began in those frames and that clients would run (``FrameDecoder.begun``).
         """
@@ -71,16 +70,14 @@ class Bodies:
 
     #: Reads a request body. Raises BadRequest.
     decode_request: Callable[[Fields, StreamReport], Request]
-    #: Returns the body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest if the dialect cannot express
-    #: the request.
+    #: Returns the body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest for what the dialect lacks.
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: Returns the wire events of a whole response or error body: the events of a stream with the same content, including its
     #: terminator. Accepts as many defects as the stream decoder does. Raises StreamError if the body cannot be read.
     decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
     #: None if the dialect always streams its responses; then its only whole bodies are errors.
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
-    #: What the dialect's servers accept. ``encode_request`` gets requests that are lowered to this. None: requests are not
-    #: lowered.
+    #: What the dialect's servers accept. ``encode_request`` gets requests lowered to this. None: requests are not lowered.
     capabilities: TellsCapabilities | None = None
 
     @classmethod
@@ -151,9 +148,7 @@ class SearchReader(Protocol):
     """Reads the web searches of one response from the asides of a dialect."""
 
     def take(self, aside: Aside, /) -> tuple[list[WebSearched], Aside | None]:
-        """Return the searches that this aside completes, and the rest of the aside. The rest is None if the aside was all
-        about a search.
-        """
+        """Return the searches that this aside completes, and its rest: None if all of the aside was about a search."""
 
     def finish(self) -> None:
         """Count the searches that have no end."""

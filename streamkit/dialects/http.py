@@ -111,8 +111,7 @@ class Endpoint:
     #: Returns the URL for a response, from a base URL (percent-encoded, without a slash at its end), a model, and whether to
     #: stream. Raises BadRequest if the model's name cannot be part of a path.
     url: Callable[[str, str, bool], str]
-    #: The end of a base URL that is really an endpoint, which a user pasted by mistake. Empty: such a mistake is not
-    #: detected.
+    #: The end of a base URL that is really an endpoint, pasted by mistake. Empty: this mistake is not detected.
     pasted: str = ""
     #: Returns the same URL for addresses with deployments, as Azure had before ``/openai/v1``, from a base URL and a model.
     #: None: the dialect has no such addresses.
@@ -130,8 +129,7 @@ class Endpoint:
     features: Mapping[str, bool] = field(factory=dict)
     #: Suffixes of a model's name (in lower case) with which clients request a feature, and the headers that request it.
     marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
-    #: Response headers that are forwarded to clients, by name in lower case. A name that ends with ``-`` is a prefix of
-    #: names.
+    #: Response headers that are forwarded to clients, by name in lower case. A name that ends with ``-`` is a prefix.
     passed: tuple[str, ...] = ()
     #: Whether the server may send a stream as one JSON array.
     streams_arrays: bool = False
@@ -321,9 +319,7 @@ class StoredRequest(Protocol):
         """Return a body without references, from the value of the previous response and the named items by their ids."""
 
     def unknown(self, place: str) -> ProviderFailed:
-        """Return the error that nothing is kept under the id at ``place``. An empty ``place`` means the previous response's
-        id.
-        """
+        """Return the error that nothing is kept under the id at ``place``. Empty: the previous response's id."""
 
 
 class AnswerWriter(Protocol):
@@ -369,8 +365,7 @@ class StoredForm:
     #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
     #: none). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
-    #: Makes a machine that forwards the events of a stream after the one with this number. Its ``fault`` is set if there is
-    #: no such event.
+    #: Makes a machine that forwards the events of a stream after the one with this number. It sets ``fault`` if there is none.
     behind: Callable[[str, int], Machine[bytes, bytes]]
     #: Returns the confirmation that a response was deleted, from its id.
     deleted: Callable[[str], dict[str, Any]]
@@ -420,9 +415,7 @@ def model_in_body(_line: RequestLine, request: Request) -> Address:
 
 @frozen(kw_only=True)
 class Surface:
-    """The paths that a dialect's clients use, all with ``POST``, as patterns of aiohttp's router, and what is peculiar to
-    them.
-    """
+    """The paths that a dialect's clients use, as patterns of aiohttp's router, and other facts. All paths take ``POST``."""
 
     generate: tuple[str, ...]
     count: tuple[str, ...] = ()
@@ -431,8 +424,7 @@ class Surface:
     path: re.Pattern[str]
     #: A header that only these clients send, for paths that several dialects share.
     header: str = ""
-    #: The header in which these clients look for the request's id. Empty: none, or ``x-request-id``, which every response
-    #: has.
+    #: The header in which these clients look for the request's id. Empty: none, or ``x-request-id``, which all responses have.
     request_id: str = ""
     #: The methods that may follow a colon at the end of a model's path.
     methods: frozenset[str] = frozenset()
@@ -471,9 +463,7 @@ class Surface:
 
 @frozen(kw_only=True)
 class HTTP:
-    """How a dialect uses HTTP. Without ``endpoint``, requests go to the base URL. Without ``surface``, clients are not
-    served.
-    """
+    """How a dialect uses HTTP. Without ``endpoint``, requests go to the base URL; without ``surface``, it has no clients."""
 
     endpoint: Endpoint | None = None
     #: The endpoints of providers that differ from the dialect's, by ``Provider.name``.

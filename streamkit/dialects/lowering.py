@@ -84,14 +84,12 @@ class Capabilities:
     asides: Callable[[Aside, Place], bool] | None = None
     #: Returns media in a form that servers accept at that place, or None for unaccepted media, whose loss it counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: Dialects whose cache marks mean the same, the most marks in one request (None: any number), and the types that have
-    #: marks.
+    #: Dialects whose cache marks mean the same, the most marks in a request (None: any number), and the types with marks.
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
 
-    #: Splits the extra members of another dialect's part, or request: those that the dialect also has, in its words, and the
-    #: rest.
+    #: Splits extra members of another dialect's part, or request: those that the dialect also has, in its words, and others.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 

@@ -21,8 +21,7 @@ VENDOR: Final = "ag-ui"
 
 #: The beginning of the id of a tool message which says that its call was not run.
 NOT_RUN_ID: Final = f"{MADE}_not_run_"
-#: The texts of such messages: for a call in a failed run, in a refused response, and with arguments that are not a JSON
-#: object.
+#: The texts of such messages: for a call in a failed run, in a refused response, and with arguments that are no JSON object.
 RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
 WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
 NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
@@ -106,8 +105,7 @@ HIDDEN_CODE: Final = "abort"
 ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
-#: Names of counts in ``usage``, by the neutral names. Input includes the cache and output the reasoning, as in neutral
-#: counts.
+#: Names of counts in ``usage``, by the neutral names. As there, input includes the cache and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
 #: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 CONTEXT: Final = "context"

@@ -44,9 +44,7 @@ class Read:
 
 
 def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
-    """Return the metadata of a part or a call. ``is_empty``: it has no text, so OpenAI's encrypted reasoning is its only
-    content.
-    """
+    """Return the metadata of a part or call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
     read = Read()
     for provider, members in metadata.items():
         if not isinstance(members, dict):

@@ -1,5 +1,4 @@
-"""Encode events as Gemini chunks: events with only ``data`` lines and CRLF, because the official client accepts no other
-line.
+"""Encode events as Gemini chunks: events with only ``data`` and CRLF, since the official client accepts no other line.
 
 Parts of a candidate may be in any order, so text and thoughts are written at once. A call is complete in one part, so it is
 held until its verdict, and calls are written in the order in which they began. Google's own signature is written on its

@@ -103,9 +103,7 @@ class GeminiParser(Link):
 
 
 def continued(parser: object, last: bytes, frame: bytes) -> bytes | None:
-    """Return what to append to an array that was forwarded and ends with ``last``: the frame as last element, or only the
-    end.
-    """
+    """Return what to append to a forwarded array that ends with ``last``: the frame as last element, or only the end."""
     if not isinstance(parser, GeminiParser) or not parser.is_array:
         return None
     if not frame:

@@ -123,8 +123,7 @@ def is_bad_count(name: str, value: object) -> bool:
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
-#: Keywords of JSON Schema that the API accepts: those that its reference of ``responseJsonSchema`` lists (the only such
-#: list).
+#: Keywords of JSON Schema that the API accepts: those that its reference of ``responseJsonSchema`` lists.
 TOOLS: Final = ToolRules(
     names=FUNCTION_NAMES,
     keywords=frozenset({

@@ -100,9 +100,7 @@ class GrammarChecker:
         self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
 
     def event_type(self, document: dict[str, Any], severity: Severity, *, name: str = "type") -> str | None:
-        """Return the type of an event; None if it has none. Its ``event:`` line must repeat it; ``severity`` is for a
-        difference.
-        """
+        """Return the type of an event; None if it has none. ``severity`` is for an ``event:`` line that differs from it."""
         kind = document.get(name)
         if not is_filled(kind):
             self.broken("event", f"{name} is {shown(kind)}")

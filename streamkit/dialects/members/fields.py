@@ -50,8 +50,7 @@ class Body:
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
-        """Return the JSON text of the value at ``path``: the original text if rewriting could change a number, with plain
-        escapes.
+        """Return the JSON text of the value at ``path``, with plain escapes: the original if rewriting could change a number.
 
         The result does not depend on the rest of the body. So a history has the same text in each request, and providers find
         it in their caches.

@@ -1,5 +1,4 @@
-"""Encode events as Mistral's chunks: like Chat's, but with whole calls, reasoning in the content, and usage on the last
-chunk.
+"""Encode events as Mistral's chunks: Chat's, but with whole calls, reasoning in the content, usage on the last chunk.
 
 The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated call is withheld. Its
 id has nine letters and digits: any other id is hashed, which is a counted loss (``text/identifiers.py``). A signature is

@@ -37,8 +37,7 @@ class ChatProvider(Provider):
     reasoning_history_needed: bool = False
     #: The vendor whose signatures are returned in ``extra_content``.
     signatures: str = ""
-    #: The form of cache marks on parts: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: there
-    #: are none.
+    #: The form of cache marks: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
     #: Whether content must be one string, not a list of parts.
     text_only: bool = False

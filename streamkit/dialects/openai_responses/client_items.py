@@ -161,9 +161,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
-    """Return the response to an approval request. Only a plain word of approval approves; any other text is the reason why
-    not.
-    """
+    """Return the response to an approval request. Only a plain word of approval approves; other texts are reasons."""
     value = json_object(text) or {}
     approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
     reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")

@@ -570,9 +570,7 @@ def _is_named(item: Item, found: dict[str, Any]) -> bool:
 
 
 def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
-    """Return the kind of aside for an item that only this vendor understands: to be run by the client, a server tool, or
-    unknown.
-    """
+    """Return the kind of aside for an item of this vendor: the client runs it, a server tool, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
     return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"

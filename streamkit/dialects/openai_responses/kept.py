@@ -54,9 +54,7 @@ def refused(message: str, *, code: str | None = None, param: str | None = None) 
 
 
 def not_found(why: str) -> ProviderFailed:
-    """Return the failure that no response of that id is kept. After this code, Codex sends the whole input (ui-protocols.md
-    §4.1).
-    """
+    """Return the failure that this response is not kept. Codex then sends the whole input (ui-protocols.md §4.1)."""
     message = f"{why}; send the whole input, without previous_response_id"
     return refused(message, code="previous_response_not_found", param="previous_response_id")
 

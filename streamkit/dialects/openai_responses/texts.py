@@ -248,9 +248,7 @@ class TextReader(FrameDecoder):
         return own
 
     def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
-        """Return a part other than ``own`` whose text begins a whole text, and that had no such event. Only a few are
-        compared.
-        """
+        """Return a part other than ``own`` whose text begins a whole text, and that had no such event. Compare only a few."""
         parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
         for part in islice(parts, OPEN_LOOKED_AT):
             if event not in part.whole_in and part.speech is speech and part is not own and self.agrees(part, text):

@@ -85,9 +85,7 @@ def _object(text: bytes) -> Payload | None:
 
 
 def _text(payload: Any) -> bytes:
-    """Return compact JSON, or bytes unchanged. Half of a surrogate pair is escaped, except ``BYTE_FF``, which becomes that
-    byte.
-    """
+    """Return compact JSON, or bytes unchanged. ``BYTE_FF`` becomes that byte; other halves of surrogate pairs are escaped."""
     if isinstance(payload, bytes):
         return payload
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))

@@ -114,9 +114,7 @@ def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int
 
 
 def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[int, int] | None:
-    """Return where a member's value begins and ends. The first member of this name ``after`` a byte is used, or else the
-    first.
-    """
+    """Return where a member's value begins and ends: of the first such member ``after`` a byte, or else of the first."""
     member, text = dumps(name) + b":", dumps(value)
     begin = payload.find(member, after)
     begin = (payload.find(member) if begin < 0 else begin) + len(member)

@@ -98,8 +98,7 @@ class FrameDecoder(Link):
     #: Members of a payload that have no meaning and may differ each time (``alike.py``). None: each payload is decoded in
     #: full, because two payloads that differ only in their text may have different meanings.
     idle: ClassVar[frozenset[str] | None] = None
-    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: ``decode`` learns them, or nothing
-    #: does.
+    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: only ``decode`` may learn them.
     learns_alone: ClassVar[bool] = True
 
     # Attributes that every frame needs are slots: a dictionary of over thirty members is slow to make and to search.
@@ -275,9 +274,7 @@ class FrameDecoder(Link):
         self._set_most()
 
     def _set_most(self) -> None:
-        """Set the sizes up to which a payload is parsed at once: ``_most`` if it has few brackets, ``_flat`` always; -1:
-        never.
-        """
+        """Set the sizes up to which a payload is parsed at once (-1: never): ``_most`` with few brackets, ``_flat`` always."""
         self._most = -1 if self.ended or self._held is not None else self.limits.event_values
         self._flat = min(self._most, FLAT_BYTES)
 
@@ -801,9 +798,7 @@ class FrameDecoder(Link):
         return [((), value)]
 
     def stop_reason(self, native: str, own: Mapping[str, StopReason]) -> StopReason:
-        """Return the meaning of a stop reason: by the dialect's ``own`` words, or by other dialects' words; otherwise
-        ``other``.
-        """
+        """Return the meaning of a stop reason: by the dialect's ``own`` words, or else by other dialects'; or ``other``."""
         reason = own.get(native)
         if reason is None and (reason := meaning(native)) is not None:
             self.report.repair("stop_reason_foreign")
@@ -819,9 +814,7 @@ class FrameDecoder(Link):
             self.keep_unread(document, members, where=where)
 
     def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
-        """Keep the unread members of an object as asides: the same dialect writes them again, other dialects count them as
-        lost.
-        """
+        """Keep the unread members of an object as asides. The same dialect writes them again, others count a loss."""
         for path, value in members.unread(document):
             self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
 
@@ -874,9 +867,7 @@ class FrameDecoder(Link):
 
 
 def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
-    """Return the object of a body. It may be in a list; of several, the error is used. Raises NotThisDialect if there is
-    none.
-    """
+    """Return the object of a body, or of a list in it; of several, the error. Raises NotThisDialect without an object."""
     start = body.lstrip()[:1]
     if start == b"[":
         try:

@@ -25,9 +25,7 @@ from streamkit.text.one_string import OneString
 
 
 class WholeCallEncoder(OneChoiceEncoder):
-    """Writes one choice with ``write_text`` and ``write_call``. Other content is counted as lost unless a subclass overrides
-    it.
-    """
+    """Writes one choice with ``write_text`` and ``write_call``. Other content is counted as lost, unless overridden."""
 
     stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
     _refused = False

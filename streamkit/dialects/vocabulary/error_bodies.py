@@ -342,9 +342,7 @@ def message_in(error: Any) -> str | None:
 
 
 def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    """Yield an error object and the errors that it wraps, the most informative first. Of a list, only the first object is
-    used.
-    """
+    """Yield an error object and the errors that it wraps, the most informative first. Of a list, only the first counts."""
     if isinstance(error, list):
         error = next((item for item in error if isinstance(item, dict)), None)
     if not isinstance(error, dict) or not depth:

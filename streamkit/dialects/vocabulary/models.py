@@ -36,8 +36,7 @@ class Model:
 
     #: A regular expression that occurs in the ids of the family, in lower case.
     names: str
-    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: no word is
-    #: accepted.
+    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: none are accepted.
     efforts: Efforts = COMMON
     #: Whether its vendor's own API accepts these words, and not only a number of tokens.
     words: bool = True

@@ -39,9 +39,7 @@ NO_RETRY: Final = {"x-should-retry": "false"}
 
 
 def decode_error(document: dict[str, Any], vendor: str, words: Mapping[str, ErrorType]) -> ProviderFailed | None:
-    """Return the failure in an ``error`` object; None for Anthropic's (with a ``type`` next to it) or Google's (with a
-    ``status``).
-    """
+    """Return the failure in an ``error`` object; None for Anthropic's (a ``type`` next to it) or Google's (a ``status``)."""
     error = document.get("error")
     if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
         return None

@@ -77,9 +77,7 @@ def total_of(counted_in: int | None, counted_out: int | None) -> int | None:
 
 
 def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> bool:
-    """Whether ``vendor``'s dialect cannot express another vendor's usage. It has no total and none of the ``unwritten``
-    counts.
-    """
+    """Whether ``vendor``'s dialect, without a total and the ``unwritten`` counts, cannot express another's usage."""
     if usage.vendor == vendor:
         return False
     total = (usage.input_total or 0) + (usage.output_total or 0)
