@@ -24,7 +24,7 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """Raise BadRequest if the request refers to state that is not kept (dialects.md §2.3). Kept state was inserted."""
+    """Raise BadRequest if the request refers to state that is not kept (dialects.md §2.3). Kept state is inserted before."""
     for path, instead in request.stored:
         if path != "prompt":  # not the state of a conversation: an upstream of this dialect may have it
             setting = "" if path == "conversation" else f", {STATE_SETTING}"
