@@ -8,8 +8,8 @@ not shown.
 Timers run only while the reader *waits* for the source: if the client reads slowly and so we do not read the upstream, the
 upstream is not silent. An upstream's keep-alives are bytes, so they reset the idle timer after the response has begun; they do
 not begin the response. Some servers leave the body open after the terminator: the source then reads for one more second and
-ends (quirks.md 69: waiting longer would delay the client). A timer interrupts only the one task that reads, inside its
-``await``, so no error appears between two stages (PEP 789).
+ends (quirks.md 69: otherwise the connection could not be used again). A timer interrupts only the one task that reads, inside
+its ``await``, so no error appears between two stages (PEP 789).
 
 Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 """
