@@ -129,7 +129,7 @@ class Server:
     #: number of bytes. `upstream`: an error, after which Claude Code requests a completion each time. `off`: always an error;
     #: no upstream is asked.
     count_tokens: CountTokens = "estimate"
-    #: Seconds of silence after which a client gets a keep-alive. Proxies and balancers close silent connections after 60 s.
+    #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
     #: The form of a keep-alive: the one that clients of the dialect handle best (`dialect`), or a `comment` or an `event` if
     #: the dialect has one. Some clients parse every line as JSON; others fail at unknown events.

@@ -34,7 +34,7 @@ from streamkit.recipes import reading_machine
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 
-#: Outcomes of attempts whose client disconnected; they are not failures (observe.md F20: others count them as errors).
+#: Outcomes of attempts whose client disconnected; they are not failures (observe.md F20: a cancelled call is no error).
 LEFT: Final = frozenset({"client_left", "client_stalled"})
 #: Methods that may be in a span's name. A client may send any word as the method (HTTP conventions, ``http.request.method``).
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
