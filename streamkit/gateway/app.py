@@ -142,7 +142,7 @@ class Gateway(Service):
             self.metrics.recorded(recorder)
             await asyncio.sleep(KEPT_S)
 
-    # -- as a service ----------------------------------------------------------------------------------------------------
+    # -- the methods of Service ------------------------------------------------------------------------------------------
 
     def check(self, request: web.Request) -> None:
         if len(request.app[LIVE]) >= self.streams:
@@ -358,7 +358,7 @@ async def _stopping(app: web.Application) -> None:
     app[GATEWAY].stopping = True
 
 
-# -- around every request ----------------------------------------------------------------------------------------------
+# -- middlewares -------------------------------------------------------------------------------------------------------
 
 
 @web.middleware
@@ -456,7 +456,7 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
     return await handler(request)
 
 
-# -- answers that clients come back to ---------------------------------------------------------------------------------
+# -- kept responses ----------------------------------------------------------------------------------------------------
 
 
 async def _counted(app: web.Application) -> AsyncGenerator[None, None]:

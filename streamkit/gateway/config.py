@@ -361,7 +361,7 @@ def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
     return same_host and one[1] == other[1] and one[1] != 0
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- description for people --------------------------------------------------------------------------------------------
 
 
 def describe(config: Config) -> str:

@@ -123,7 +123,7 @@ class MemoryStore:
             raise LogGone
         return log
 
-    # -- what logs tell it -----------------------------------------------------------------------------------------
+    # -- called by logs --------------------------------------------------------------------------------------------
 
     def make_room(self, size: int) -> bool:
         """Drop ended logs, then values, until ``size`` more bytes fit. Return whether they fit."""

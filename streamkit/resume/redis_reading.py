@@ -221,7 +221,7 @@ class RedisReading:
             self._hub.unwatch(self)
             self._left(self.log_id)
 
-    # -- what the hub tells it -------------------------------------------------------------------------------------
+    # -- called by the hub -----------------------------------------------------------------------------------------
 
     def take(self, entries: list[Entry]) -> None:
         self._heard_at = self._loop.time()

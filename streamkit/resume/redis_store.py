@@ -99,7 +99,7 @@ class RedisStore:
         self._writer: Writer
         self._hub: Hub
 
-    # -- what metrics say ------------------------------------------------------------------------------------------
+    # -- values for metrics ----------------------------------------------------------------------------------------
 
     @property
     def live(self) -> int:
@@ -135,7 +135,7 @@ class RedisStore:
         """Failed calls by kind: ``unreachable``, ``timeout``, ``refused``."""
         return self.calls.errors
 
-    # -- the store -------------------------------------------------------------------------------------------------
+    # -- the methods of Store --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Connect to the server, and keep trying. Never raises."""
@@ -233,7 +233,7 @@ class RedisStore:
         await self._copies.close()
         await self.calls.close()
 
-    # -- logs of others --------------------------------------------------------------------------------------------
+    # -- logs of other processes -----------------------------------------------------------------------------------
 
     async def _open(self, log_id: str, owner: str, after: int) -> RedisReading:
         meta, node, newest = await self._found(log_id, owner)
@@ -268,7 +268,7 @@ class RedisStore:
         if not self._readers[log_id]:
             del self._readers[log_id]
 
-    # -- being alive -----------------------------------------------------------------------------------------------
+    # -- heartbeats ------------------------------------------------------------------------------------------------
 
     async def _look_again(self, log_id: str) -> None:
         """Before a local copy of a log is read, check whether others ended the log while this process was silent for a lease.

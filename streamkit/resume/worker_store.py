@@ -146,7 +146,7 @@ class WorkerStore:
         return socket_path(self._directory, boot)
 
 
-# -- asking another worker ---------------------------------------------------------------------------------------------
+# -- questions to another worker ---------------------------------------------------------------------------------------
 
 
 class _Connection:

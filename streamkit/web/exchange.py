@@ -257,7 +257,7 @@ class Exchange:
         carry_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- sending the request ---------------------------------------------------------------------------------------
 
     @property
     def _within(self) -> bool:

@@ -35,7 +35,7 @@ async def relay(
     ``source`` is an upstream's response or any async iterable of bytes. A response whose status is not 200 becomes an error in
     the client's dialect; it is parsed as an error of ``provider`` (by default: of ``client``'s dialect). The response's
     rate-limit headers and ``headers`` are sent to the client. The source is closed before this function returns, and at once
-    when the client disconnects, unless the application keeps answers (``add_resuming``) and the client asked to be able to
+    when the client disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to
     resume this one. Raises UsageError for an unknown name.
     """
     outlet = resumable_outlet(request, client)

@@ -245,7 +245,7 @@ class Reply:
         """The headers of the request, including the client's key."""
         return self._request.headers
 
-    # -- the handler's side ----------------------------------------------------------------------------------------
+    # -- called by the handler -------------------------------------------------------------------------------------
 
     async def run(self, work: Coroutine[Any, Any, None]) -> web.StreamResponse:
         """Wait for ``work``, which calls ``send``, ``whole`` or ``fail``; write keep-alives meanwhile.
@@ -371,7 +371,7 @@ class Reply:
         if not self._watch.all_taken:
             self._work.cancel()
 
-    # -- the work's side -------------------------------------------------------------------------------------------
+    # -- called by the work ----------------------------------------------------------------------------------------
 
     async def send(
         self, pipe: Pipe[bytes], source: Interruptible | None = None, *, cut: Cut = str, is_array: bool = False

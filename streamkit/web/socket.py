@@ -224,7 +224,7 @@ class Socket:
             self.conversation.forget()
             self._kept.resize(0)
 
-    # -- its messages ----------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------------
 
     async def _receive(self, answer: Answer) -> bool:
         """Receive one message, ping or pong. Return False once the socket is over. This call's frame keeps no message."""

@@ -188,7 +188,7 @@ class TimedSource:
         if self._timer is None:
             self._arm()
         reader = self._reader = asyncio.current_task(self._loop)
-        cancelled = 0 if reader is None else reader.cancelling()  # how often others cancelled the task before
+        cancelled = 0 if reader is None else reader.cancelling()  # cancellations by other code before this
         chunk = None
         try:
             chunk = await anext(self._source)

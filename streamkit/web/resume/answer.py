@@ -165,7 +165,7 @@ class ResumableOutlet(HTTPOutlet):
             else:
                 log.append(data)
         if self.has_left:
-            if log is None or log.lost is not None:  # nobody reads, and nobody can resume
+            if log is None or log.lost is not None:  # there is no reader, and no client can resume
                 raise ConnectionResetError("the client left, and the answer is kept no longer")
             return
         piece = data if self._ids is None else self._ids.feed(data)
@@ -223,7 +223,7 @@ class ResumableOutlet(HTTPOutlet):
         elif not self._creating.done():
             self._creating.add_done_callback(lambda _made: self._discard())
 
-    # -- a client that is slow, or gone ----------------------------------------------------------------------------
+    # -- slow and disconnected clients -----------------------------------------------------------------------------
 
     def _is_slow(self, size: int) -> bool:
         """Return whether writing ``size`` more bytes would have to wait for the client."""
