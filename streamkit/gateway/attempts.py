@@ -7,8 +7,7 @@ instead, because the request may be right. And a preferred upstream that was ski
 
 After a round without a response, another round begins if a failure may be temporary. The delay before it is the smallest
 ``Retry-After``, and at least the backoff. Upstreams that asked for a pause are skipped while others are available; so are, for
-requests with tools, upstreams that said that they have no tools. Both are only hints, kept per model: no request is refused
-because of them.
+requests with tools, upstreams that said that they have no tools. Both are hints, kept per model: they refuse no request.
 
 After the model has emitted something, the client gets the rest or an error (quirks.md 129: a retry would repeat text). With
 ``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier

@@ -107,8 +107,7 @@ class Server:
     #: 426, and so do all if this is 0; Codex then continues over HTTP at once. A message may have `body_bytes`.
     max_sockets: int = field(default=1000, validator=ge(0))
     #: Memory in a process for the last requests and responses of all WebSockets, for messages with `previous_response_id`; the
-    #: first 64 KiB of each are free. If it is full, clients are asked to send the whole input again, which Codex does by
-    #: itself.
+    #: first 64 KiB of each are free. If it is full, clients must send the whole input again, as Codex does.
     sockets_bytes: int = field(default=128 * MIB, validator=ge(0))
     #: Seconds that a WebSocket may stay open without a message and without a response in progress.
     socket_idle_s: float = field(default=600.0, validator=gt(0))
@@ -126,8 +125,7 @@ class Server:
     keyless_listing: bool = False
     #: The response to a request for a token count if no upstream of the model can count, or counting failed. `estimate`: an
     #: estimate, marked by the header `x-streamkit-count`; it uses a vocabulary if the extra `tokens` is installed, else the
-    #: number of bytes. `upstream`: an error, after which Claude Code requests a completion each time. `off`: always an error;
-    #: no upstream is asked.
+    #: number of bytes. `upstream`: an error, after which Claude Code requests a completion each time. `off`: always an error.
     count_tokens: CountTokens = "estimate"
     #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
@@ -137,15 +135,12 @@ class Server:
     #: Whether a whole JSON response may begin with white space as a keep-alive, for clients behind proxies that close silent
     #: connections after 60 s. The HTTP status is then 200 even if the request fails.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
-    #: Bytes that may wait for a client before its upstream is no longer read. Most responses fit, so the upstream finishes
-    #: early.
+    #: Bytes that may wait for a client before its upstream is no longer read. Most responses fit, which frees the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: Seconds that a client may leave all waiting bytes unread before it is disconnected. It holds memory and an upstream's
-    #: connection meanwhile.
+    #: Seconds that a client may leave all waiting bytes unread before it is disconnected. It holds an upstream's connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
     #: Seconds before the connection is closed after an error frame in a stream, if the client does not close it. The body then
-    #: has no end; this is done in dialects whose clients may not know the error frame. A client that reads more slowly than
-    #: this may lose text.
+    #: has no end; this is done in dialects whose clients may not know the error frame. A slower client may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
     #: Seconds between two outputs of a model that count as a stall, in metrics and in the log.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
@@ -157,11 +152,9 @@ class Server:
     #: contain prompts and responses but no keys. A relative path begins at the directory where the gateway was started. A
     #: missing directory is created for this user only. Limits: 64 MiB for a file, and 10,000 files and 4 GiB together.
     record: str = ""
-    #: How much of request bodies is recorded: everything (`full`), the members with type names in place of values (`shape`),
-    #: or nothing (`none`).
+    #: What is recorded of request bodies: all (`full`), members with type names as values (`shape`), or nothing (`none`).
     record_bodies: Bodies = "full"
-    #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged tool
-    #: calls.
+    #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged calls.
     policy: PolicyName = "tolerant"
 
     def __attrs_post_init__(self) -> None:
@@ -311,8 +304,7 @@ class Telemetry:
     #: set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
     #: `OTEL_SERVICE_NAME` and others.
     otlp: bool = False
-    #: The version of the conventions for generative AI that names the metrics: `1.41`, which tools read today, or `genai`,
-    #: whose names differ.
+    #: The version of the conventions for generative AI that names the metrics: `1.41`, which tools read today, or `genai`.
     semconv: SemConv = "1.41"
     #: Whether spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. Each
     #: recorded stream is then parsed a second time.

@@ -57,8 +57,7 @@ class Text(logging.Formatter):
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     """Return the traceback; for an unreadable request or body only the type of the error.
 
-    aiohttp repeats a line that it can't parse, including keys, and clients without a key must not fill the log with
-    tracebacks.
+    aiohttp repeats a line that it can't parse, including keys, and clients without a key must not fill the log.
     """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, RequestPayloadError):

@@ -27,7 +27,7 @@ ENTRY_BYTES: Final = 4 + 8 + 16
 
 
 def use_count_files() -> None:
-    """Make every metric that is created from now on use our files, if there are several workers."""
+    """Make every metric that is created from now on write to these files, if there are several workers."""
     if MULTIPROCESS_DIR in os.environ:
         values.ValueClass = CountValue  # as the library's documentation describes
 

@@ -93,11 +93,11 @@ class AttemptTrace(Protocol):
 
     @property
     def copy_to(self) -> Callable[[bytes], None] | None:
-        """Called with each chunk of a stream."""
+        """A function to call with each chunk of a stream; None: not needed."""
 
     @property
     def record_gap(self) -> Callable[[float], None] | None:
-        """Called with each gap between the outputs of a stream."""
+        """A function to call with each gap between outputs of a stream; None: not needed."""
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -80,8 +80,7 @@ class Route:
     #: The longest `Retry-After` to wait for, in seconds. If an upstream asks for more, the client gets the error at once.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
     #: Which streams a client can resume after a disconnect: those that it `asked` for with `x-streamkit-resumable: 1`,
-    #: `always` all, or `never` any. A resumable stream continues without its client (`resume.unattended_s`), and costs tokens
-    #: meanwhile.
+    #: `always` all, or `never` any. A resumable stream costs tokens without its client (`resume.unattended_s`).
     resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:

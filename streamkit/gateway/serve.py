@@ -2,8 +2,7 @@
 
 Workers share a port but not a socket: the kernel distributes connections among them (``SO_REUSEPORT``), so that no worker
 takes a whole burst. Each worker can read responses that others keep, through their sockets in a folder of the parent
-(``resume``). Workers share nothing else. The parent reserves the port, restarts workers that died, and serves the private
-listener.
+(``resume``). Workers share nothing else. The parent reserves the port, restarts dead workers, and serves the private listener.
 
 On SIGTERM, SIGINT or SIGHUP a worker stops accepting connections. Live streams get the grace time; the remaining ones then get
 an error in their dialect. Then the worker exits with 0. A terminal that closes sends SIGHUP. SIGHUP does not reload the

@@ -190,12 +190,12 @@ class AttemptSpan:
 
     @property
     def copy_to(self) -> Callable[[bytes], None] | None:
-        """Called with each chunk of a stream."""
+        """A function to call with each chunk of a stream; None: not needed."""
         return None if self.reading is None else self.reading.feed
 
     @property
     def record_gap(self) -> Callable[[float], None] | None:
-        """Called with each gap between the outputs of a stream."""
+        """A function to call with each gap between outputs of a stream; None: not needed."""
         telemetry = self.trace.telemetry
         if not telemetry.settings.time_per_output_chunk:
             return None

@@ -2,8 +2,7 @@
 
 The conventions are in development and moved to another repository. "1.41" is the last version of ``semantic-conventions`` with
 them, which instrumentations and back ends support today. "genai" is ``semantic-conventions-genai``, which renamed the metrics.
-The span attributes are the same in both, except tokens written to a cache: ``cache_creation`` in "1.41", ``cache_write`` in
-"genai".
+The span attributes are the same in both, except tokens written to a cache: ``cache_creation`` in "1.41", else ``cache_write``.
 
 This module does not import OpenTelemetry. Source: observe.md F11 to F18, O14.
 """

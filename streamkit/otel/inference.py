@@ -211,6 +211,6 @@ def _answer_attributes(
 
 
 def finish_reasons(stops: Sequence[ResponseFinished], *, is_whole: bool) -> tuple[str, ...]:
-    """Return the stop reasons of the choices in their order; ``error`` if there should be one and is none."""
+    """Return the stop reasons of the choices in their order; ``error`` if an incomplete response has none."""
     reasons = tuple(stop.reason for stop in sorted(stops, key=lambda stop: stop.choice))
     return reasons if reasons or is_whole else (names.NO_REASON,)

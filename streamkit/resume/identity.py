@@ -28,7 +28,7 @@ _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def owner_of(key: str, log_id: str) -> str:
-    """Return who may read the log of a response that was requested with ``key``; empty without a key: anyone who has the id.
+    """Return a hash that names who may read a log: the client with ``key``. Empty without a key: anyone who has the id.
 
     The result reveals neither the key nor that two responses have the same key.
     """

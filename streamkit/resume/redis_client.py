@@ -33,8 +33,7 @@ CALL_S: Final = 1.0
 AGAIN_S: Final = 0.1
 #: Calls at the same time. Calls that wait at the server use further connections.
 CALLS: Final = 16
-#: Prefixes of errors that a retry would meet again. Other errors are temporary: the server is loading, is a replica, or has no
-#: memory.
+#: Prefixes of errors that a retry would meet again. Others are temporary: the server is loading, a replica, or out of memory.
 _LASTING: Final = ("ERR", "WRONGTYPE")
 CLUSTER: Final = (
     "the store is a node of a Redis Cluster, in which no command reads several logs; use a standalone server"

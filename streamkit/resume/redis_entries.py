@@ -175,8 +175,7 @@ def message_in(raw: Any) -> tuple[str, str]:
 def behind(position: int, entry: Entry) -> bytes:
     """Return the bytes of an entry that a reader at ``position`` does not have. Raises LogGap if earlier bytes are missing.
 
-    The error for readers of a dead process's log is for all readers, also for one with bytes that never reached the store
-    (resume.md §7.11).
+    All readers get the error of a dead process's log, even one with bytes that never reached the store (resume.md §7.11).
     """
     if entry.is_seal and position > entry.begin:
         return entry.data

@@ -71,8 +71,7 @@ class Hub:
     def quiet_since(self, heard_at: float) -> float:
         """Return since when a log has been silent that was last heard of at ``heard_at``, not counting the server's absence.
 
-        While the server is away, processes can't report that they live, so their lease starts anew when it is back (resume.md
-        §7.13).
+        While the server is away, processes can't renew their leases, so these start anew when it is back (resume.md §7.13).
         """
         if self._down_since is not None:
             return asyncio.get_running_loop().time()

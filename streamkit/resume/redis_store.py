@@ -2,8 +2,7 @@
 
 A process writes each log to Redis in the background (``redis_writing``), and reads the logs of other processes
 (``redis_reading``). Other processes consider it alive as long as its message key exists; each beat renews this key. Messages
-ask a process to end a response, or tell it that a log is being read. If Redis is down, responses continue but can't be
-resumed.
+ask a process to end a response, or tell it that a log is being read. Without Redis, responses continue but can't be resumed.
 
 Source: resume.md §7, §10, §12; R10, R11, R22.
 """

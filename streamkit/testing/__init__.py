@@ -2,8 +2,7 @@
 
 ``check_stage`` checks a stage against laws L1 (chunk invariance), L3 (success is never invented) and L7 (prompt close).
 ``check_dialect`` checks a dialect against L1, L3, L4 (a conforming stream is not repaired) and L5 (nothing is silent). The
-other functions are parts of these two. pytest is not needed; for pytest there are the fixtures ``open_sources`` and
-``stage_checker``.
+other functions are parts of these two. pytest is optional; its fixtures are ``open_sources`` and ``stage_checker``.
 
 Source: design.md §1, §8.
 """

@@ -22,8 +22,7 @@ class FaultySource(Generic[T]):
     """An async iterable of ``items`` that can fail or stall.
 
     ``fail_after``: raise ``error`` after this many items. ``stall_after``: wait forever after this many items; ``stalled`` is
-    then set. Without both it ends after the last item. ``given`` counts the items. It is its own iterator, so it can be read
-    only once.
+    then set. Without both it ends after the last item. ``given`` counts the items. It can be read only once.
     """
 
     def __init__(

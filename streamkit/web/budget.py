@@ -1,7 +1,7 @@
 """One memory budget for the bodies of all requests in an application, while they arrive and while they are held.
 
 A request's memory is returned when the request is over. Nearly all of it is returned once the model emits something, since no
-other upstream is tried after that. If the budget is used up, a client gets 503 and a time to retry, before more of its body is
+other upstream is tried after that. If the budget is full, a client gets 503 with a retry delay before more of its body is
 read.
 
 Source: limits.md T8.

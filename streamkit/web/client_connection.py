@@ -2,8 +2,7 @@
 
 aiohttp tells a handler that its client disconnected only by cancelling it, if the server is configured so. This module
 therefore checks ten times a second. Bytes that a client has not read wait in this process, up to a limit; at the limit, its
-upstream is no longer read. A client that reads none of them for a long time is *stalled*: it is disconnected without a
-terminator.
+upstream is no longer read. A client that reads none of them for long is *stalled*: it is disconnected without a terminator.
 
 A body without an end shows a failure to clients that ignore the error frame. Many clients drop unread bytes when the
 connection closes, so a client first gets time to read them and close the connection itself.

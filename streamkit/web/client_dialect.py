@@ -93,7 +93,7 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     dialect = client_dialect(request)
     # without the query, in which some clients send keys
     asked = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"
-    unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the path serves other methods
+    unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the path also serves GET
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:

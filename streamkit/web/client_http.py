@@ -1,8 +1,7 @@
 """Connections of clients, and the errors for requests that aiohttp refuses before a handler sees them.
 
 Requests that providers accept are accepted here: with a key or cookies of 20 KiB, or with two ``User-Agent`` lines. Other
-faulty requests are refused in the dialect of their path. Header values, which are often keys, appear in no response and no
-log.
+faulty requests are refused in the dialect of their path. Header values may be keys, so no response and no log shows them.
 
 Source: clients.md §10.10; limits.md T6, T7, T8; RFC 9112 §3, §6.3; RFC 6585 §5.
 """
@@ -28,8 +27,7 @@ log = logging.getLogger("streamkit.web")
 #: What aiohttp's parser returns: requests, whether the connection changes its protocol, and the unparsed rest.
 _Fed: TypeAlias = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 
-#: Limits on one line of a request's head, on the whole head, and on the number of headers. Networks before providers allow 32
-#: to 128 KiB.
+#: Limits on a line of a request's head, the whole head, and the number of headers. Providers' networks allow 32 to 128 KiB.
 LINE_BYTES: Final = 64 * 1024
 HEAD_BYTES: Final = 128 * 1024
 HEADERS: Final = 256
@@ -42,8 +40,7 @@ _HARMLESS: Final = frozenset({b"content-type", b"etag", b"max-forwards", b"serve
 _REQUEST_LINE: Final = re.compile(rb"([!-~]{1,20}) (?:https?://[^/?# ]*)?([^?# ]*)")
 #: Fault texts that the parser writes itself. A text with other letters may repeat bytes of the client.
 _FAULT: Final = re.compile(r"[A-Za-z`' /-]{1,80}\.?")
-#: The place of a response's id in a path. The id is left out of the log, because it allows reading the response (resume.md
-#: §13.3).
+#: The place of a response's id in a path. The log omits the id, because it allows reading the response (resume.md §13.3).
 _ID: Final = re.compile(r"(/streams/|/responses/).*", re.DOTALL)
 
 

@@ -6,8 +6,7 @@ next upstream, because prompts lose it and Claude refuses it. If the continuatio
 part is removed. Nothing else is removed: providers that can continue a text respond with the rest only.
 
 Only plain text is continued. A response with a tool call, with reasoning, with a second choice or with anything else that text
-can't express ends at the interruption: half a call can't be sent to a provider, and a model that reasons again says something
-else.
+can't express ends at the interruption: half a call can't be sent to a provider, and new reasoning leads to another text.
 
 Source: quirks.md 129 (text sent twice after a retry); dialects.md §7.4.
 """
@@ -43,8 +42,7 @@ SAID_CHARS: Final = MIB
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: Types of provider errors that mean that the provider's stream was interrupted.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
-#: The comment before a further part. It has no blank line: after an ``id``, clients would read an empty event (resume.md
-#: §4.2).
+#: The comment before a further part. It has no blank line: after an ``id`` it would end an empty event (resume.md §4.2).
 SEAM: Final = b": streamkit continued\n"
 #: The members of a usage that are added up.
 COUNTS: Final = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
@@ -65,7 +63,7 @@ class Part(Protocol):
 
 @frozen
 class Opened:
-    """A part and its events."""
+    """One part and the events of its stream."""
 
     part: Part
     events: Pipe[list[Event]]

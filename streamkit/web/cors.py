@@ -2,8 +2,7 @@
 
 Before a request that an HTML form could not send, such as one with JSON or a key, a browser sends a preflight: an ``OPTIONS``
 request without the key. If the response does not name the page's origin, the browser never sends the request. A browser also
-hides responses without that header from the page. Cookies are neither requested nor read, so no page gets the rights of the
-browser's user.
+hides responses without that header from the page. Cookies are neither requested nor read, so no page gets its user's rights.
 
 Source: Fetch Standard §3.3 (HTTP CORS protocol); RFC 6454.
 """

@@ -57,7 +57,7 @@ EVENTS_AT_ONCE: Final = 100
 
 @define
 class Exchange:
-    """Call ``stream`` or ``fetch`` once. After that, the reports say what happened."""
+    """One request to one upstream. Call ``stream`` or ``fetch`` once; after that, the reports say what happened."""
 
     ask: Ask
     upstream: Upstream
@@ -84,8 +84,7 @@ class Exchange:
     async def stream(self, onward: Onward | None = None) -> ProviderFailed | None:
         """Request a stream and write it to the client. Return the failure if it failed before the model emitted anything.
 
-        If the stream is interrupted later, ``onward`` asks another upstream to continue it; such streams are never passed on
-        byte for byte.
+        If the stream is interrupted later, ``onward`` asks another upstream to continue it; so no such stream passes unparsed.
         """
         source = await self._open(stream=True)
         if isinstance(source, ProviderFailed):

@@ -3,8 +3,7 @@
 An output is a read from the upstream in which the model emits something: text, reasoning, a call. Headers, keep-alives, token
 counts and stop reasons are not outputs. Its time is the time of the read, which is later than its arrival if a slow client
 delayed the read. Everything is counted while the response runs, in 0.3 µs per output, and added to the metrics once at its
-end: recording a metric per event would cost as much as three translations of an event (observe.md F32, where this is
-measured).
+end: recording a metric per event would cost as much as three translations of an event (observe.md F32: measured).
 
 Source: observe.md O17, O18, O19.
 """

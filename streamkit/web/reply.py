@@ -58,16 +58,13 @@ STREAM_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, no-trans
 class Delivery:
     """How a response is sent to a client."""
 
-    #: Seconds of silence after which a keep-alive is sent. Proxies and balancers close silent connections after 60 s by
-    #: default.
+    #: Seconds of silence after which a keep-alive is sent. Many proxies close silent connections after 60 s.
     keep_alive_s: float = field(default=15.0, validator=gt(0))
     #: The form of a keep-alive, if the dialect has several.
     keep_alive: KeepAliveForm = "dialect"
-    #: Whether a whole JSON response may begin with white space as a keep-alive. Its status is then 200 even if the request
-    #: fails.
+    #: Whether a whole JSON response may begin with white space as a keep-alive. The status of an error is then 200 too.
     whole_keep_alive: bool = False
-    #: Bytes that may wait for the client before its upstream is no longer read. Most responses fit, so the upstream finishes
-    #: early.
+    #: Bytes that may wait for the client before its upstream is no longer read. Most responses fit, which frees the upstream.
     unsent_bytes: int = field(default=MIB, validator=ge(1))
     #: Seconds that a client may leave all waiting bytes unread.
     stall_s: float = field(default=30.0, validator=gt(0))
@@ -380,8 +377,7 @@ class Reply:
 
         A later failure is in the output, in ``failure`` and in ``pipe.report``. ``source`` is the source that the pipe reads,
         so that ``interrupt`` can fail its read. ``cut`` removes keys from failures, and from all output after a failure.
-        ``is_array``: the output of the pipe is already a JSON array, for a response that has to be one. Raises
-        ClientLeftError.
+        ``is_array``: the output of the pipe is a JSON array already, if it has to be one. Raises ClientLeftError.
         """
         self._source = source
         if source is not None:

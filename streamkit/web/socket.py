@@ -2,8 +2,7 @@
 
 The dialect defines the messages (``Surface.socket``). Each becomes an ``Ask`` and gets a response like an HTTP request; the
 response's outlet is the socket. A few messages may wait while a response is in progress. If the socket closes, the response is
-cancelled and its upstream's connection is closed at once. Slow clients are treated as over HTTP; pings detect clients that
-have disconnected.
+cancelled and its upstream's connection is closed at once. Slow clients are treated as over HTTP; pings detect dead clients.
 
 A message counts in the budget for all requests from its first byte until its response ends, and is dropped at once if it is
 refused. After each message, ping and pong, other tasks of the event loop may run.
@@ -60,8 +59,7 @@ class SocketLimits:
     idle_s: float = 600.0  #: seconds without a message and a response before the socket is closed
     ping_s: float = 15.0
     unsent_bytes: int = MIB
-    #: Memory for what sockets keep between messages. It is separate from the budget for requests, so idle sockets take none of
-    #: that.
+    #: Memory for what sockets keep between messages. It is separate, so that idle sockets take no memory from requests.
     kept: Budget = field(factory=Budget)
 
 

@@ -2,8 +2,8 @@
 
 Bytes are read in the sizes in which the network delivers them (``iter_any``), because aiohttp's line iteration fails at a line
 of 512 KiB. An error of the transport becomes ``SourceFailed``, so that encoders can report it in the client's dialect. Its
-message has the operating system's text (``Connection refused``). The cause is chained; its other texts may name hosts and are
-not shown.
+message has the operating system's text (``Connection refused``). The cause is chained; its text may name hosts and is not
+shown.
 
 Timers run only while the reader *waits* for the source: if the client reads slowly and so we do not read the upstream, the
 upstream is not silent. An upstream's keep-alives are bytes, so they reset the idle timer after the response has begun; they do

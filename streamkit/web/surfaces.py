@@ -80,8 +80,7 @@ class Ask:
     heavy: bool = False
     #: The response continues in the background, even without a reader.
     background: bool = False
-    #: The client does not wait for the response. ``stream`` is true then, because the response is produced and kept as a
-    #: stream.
+    #: The client does not wait for the response. ``stream`` is true then, because the response is kept as a stream.
     at_once: bool = False
     #: The responses that this request refers to, and what is kept of it; None: the application keeps no responses.
     stored: Stored | None = field(default=None, repr=False)
@@ -193,8 +192,7 @@ async def read_ask(
 async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold, report: StreamReport) -> Ask:
     """Return the request in ``raw``, a body in a message instead of an HTTP request. Raises Refused.
 
-    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the message's repairs, and gets
-    more.
+    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the message's repairs.
     """
     return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold, report=report)
 

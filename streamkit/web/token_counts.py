@@ -36,7 +36,7 @@ COUNT_BYTES: Final = 64 * 1024
 
 @define
 class Count:
-    """Call ``fetch`` once; the upstream must be able to count. After that, the other fields say what happened."""
+    """One count by an upstream that can count. Call ``fetch`` once; after that, the other fields say what happened."""
 
     ask: Ask
     upstream: Upstream

@@ -10,8 +10,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-#: Requests that begin in one turn. Each takes about seven steps in later turns: about 15 ms a turn with all of them in
-#: progress.
+#: Requests that begin in one turn. Each takes about seven steps in later turns: together about 15 ms a turn.
 AT_ONCE: Final = 4
 
 

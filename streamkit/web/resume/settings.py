@@ -59,13 +59,11 @@ class Resuming:
 
     store: Store
     resumable: Resumable = "asked"
-    #: Seconds that a response continues while neither its client nor another reader is connected. Unread responses cost
-    #: tokens.
+    #: Seconds that a response continues while neither its client nor another reader is connected. This costs tokens.
     unattended_s: float = field(default=300.0, validator=gt(0))
     #: The path for resuming streams: ``GET`` and ``DELETE`` of ``{path}/{id}``.
     path: str = "/v1/streams"
-    #: Returns the key that a client sent; the kept responses belong to this key. Empty: they belong to anyone who has their
-    #: ids.
+    #: Returns the key that a client sent; the kept responses belong to this key. Empty: to anyone who has their ids.
     key: Callable[[web.Request], str] = _nobody
     #: None: no request may refer to an earlier response.
     state: State | None = None

@@ -2,8 +2,7 @@
 
 Credentials are found as Google's tools find them (Application Default Credentials): the file that
 ``GOOGLE_APPLICATION_CREDENTIALS`` names, gcloud's credentials, or the metadata server of a machine in Google's cloud. A token
-is valid for an hour. A token that is about to expire is renewed in a thread by the first request that needs it; other requests
-wait for that.
+is valid for an hour. An expiring token is renewed in a thread by the first request that needs it; others wait for it.
 
 Source: google-auth 2.63, ``credentials.TokenState``; ui-protocols.md §4.
 """

@@ -2,8 +2,7 @@
 
 Redirects are not followed, since the key would be sent there too. Proxies and ``.netrc`` of the environment are not used, and
 cookies are not kept (limits.md T5, T6). An error of the transport becomes ``SourceFailed``, whose message names no host and no
-key. Its cause is chained for logs, except if the cause's ``repr`` shows the request's headers, as ``ClientResponseError``
-does.
+key. Its cause is chained for logs, except if its ``repr`` shows the request's headers (``ClientResponseError``).
 
 Nothing is retried here, except after an upstream had closed a kept connection (``connections.py``).
 
@@ -51,8 +50,7 @@ from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.value import Upstream
 
-#: Limits on an upstream's headers: bytes of one line, and number of lines. A content policy or cookies may take 10 KiB or
-#: more.
+#: Limits on an upstream's headers: bytes of one line, and number of lines. Cookies may take 10 KiB and more.
 HEADER_BYTES, HEADERS = 64 * 1024, 256
 #: Seconds to wait for the body of an error. It has a few hundred bytes and arrives with its headers.
 ERROR_BODY_S: Final = 10.0
@@ -189,8 +187,7 @@ async def error_of(
     """Return the error in a response whose status is not 200, and close the response.
 
     At most 64 KiB of the body are read, for at most 10 seconds. ``source`` is the upstream, whose keys are then removed from
-    the error, or the name of its dialect. ``recording`` records the body while it is read. Raises UsageError for an unknown
-    name.
+    the error, or the name of its dialect. ``recording`` records the body. Raises UsageError for an unknown name.
     """
     body, whole = await _beginning(response, recording)
     if isinstance(source, Upstream):
@@ -198,8 +195,7 @@ async def error_of(
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
     failed = decode_error(response.status, body, source, response.headers)
     if 300 <= response.status < 400:
-        # The message does not show the location: it may have secrets, and clients may not know hosts. The operator can look it
-        # up.
+        # The message omits the location: it may have secrets, and clients may not know hosts. The operator can look it up.
         message = (
             f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
             "the gateway's base_url for it has to be corrected: https for http, another host or path"

@@ -89,13 +89,11 @@ class Upstream:
     #: The base URL that the provider's official client takes: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
-    #: None for ``none``, and for ``sigv4`` and ``google``, which find their credentials where AWS's and Google's tools look
-    #: for them.
+    #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
     #: The query parameter ``api-version``, for Azure.
     api_version: str | None = None
-    #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Token counts always
-    #: use HTTP.
+    #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
     #: For SigV4: the region that requests are signed for.
     region: str | None = None
