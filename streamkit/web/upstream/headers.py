@@ -86,10 +86,7 @@ def _passed() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the upstream headers that the client gets, names in lower case.
-
-    Invalid values and headers over the limits are dropped.
-    """
+    """Return the upstream headers for the client, names in lower case. Drop invalid values, and headers over the limits."""
     names, beginnings = _passed()
     passed: dict[str, str] = {}
     ids: dict[str, str] = {}
