@@ -68,7 +68,7 @@ def _value(values: Mapping[str, Any], table: str, key: str) -> Any:
 
 
 def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
-    """Yield models that an earlier route has already. A name always wins over patterns, so only equals compete."""
+    """Yield models that an earlier route has already. Names compete only with names: they always win over patterns."""
     before: list[tuple[KeyPath, str]] = []
     for path, model in _models(values):
         for place, other in before:

@@ -179,7 +179,7 @@ class Server:
 
     @property
     def private_hosts(self) -> Hosts:
-        """The host names for the private listener. They are checked on every interface, because it asks for no key."""
+        """The host names for the private listener. They are checked on every interface, because it requires no key."""
         address = self.private_address
         return Hosts((() if address is None else address[:1]) + self.hosts)
 
@@ -208,7 +208,7 @@ def _is_prefix(_instance: object, _attribute: Attribute[str], value: str) -> Non
 
 
 def _check_url(url: str) -> None:
-    """Raises Refusal, whose text shows nothing of the URL."""
+    """Raise Refusal if the URL is invalid. The message shows nothing of the URL."""
     try:
         parts = urlsplit(url)
         named = parts.path if parts.scheme == "unix" else parts.hostname

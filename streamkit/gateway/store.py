@@ -46,7 +46,7 @@ def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
 
 
 async def look_at_store(config: Config) -> tuple[str, list[str]]:
-    """Return why the configured store can't be used, empty if it can, and remarks about it."""
+    """Check the configured store. Return why it can't be used, empty if it can, and remarks about it."""
     if config.resume.url is None:
         return "", []
     from streamkit.resume.redis_client import Calls, faults_of  # noqa: PLC0415

@@ -69,7 +69,7 @@ class Hub:
         return ((watched.node, watched.log_id) for watched in self._watched.values())
 
     def quiet_since(self, heard_at: float) -> float:
-        """Return since when a log has been silent that was last heard of at ``heard_at``, not counting the server's absence.
+        """Return when a log became silent, last heard of at ``heard_at``. The server's absence does not count as silence.
 
         While the server is away, processes can't renew their leases, so these start anew when it is back (resume.md §7.13).
         """

@@ -57,7 +57,7 @@ async def check_stage(
     """Check that ``stage`` keeps the laws on ``items``: its input, a list of batches of events or frames, or of bytes.
 
     * L1: however the input is split into batches (or reads), ``equal`` says that the output is the same.
-    * L3: if the input, truncated anywhere, does not report success, the output does not either. An exception of the input
+    * L3: if the input, cut anywhere, does not report success, the output does not either. An exception of the input
       passes through.
     * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
       with``, in the consumer's task.

@@ -37,8 +37,8 @@ def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: 
     """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
 
     * L1: however the bytes are split into reads, the events, the fault and the repairs are the same.
-    * L3: a truncated stream reports success only if it has all of the text and calls. If it does not, its translation does not
-      either, in this dialect and in every built-in one.
+    * L3: a stream that is cut reports success only if it has all of the text and calls. If it reports none, neither does its
+      translation, in this dialect and in every built-in one.
     * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted losses.
     * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
 

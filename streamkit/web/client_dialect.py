@@ -119,7 +119,7 @@ async def expected(request: web.Request) -> None:
 
 
 class _Unserved(MatchInfoError):
-    """A path that is not served, whatever its client expects."""
+    """The route of a path that is not served. It handles ``Expect`` with ``expected``."""
 
     @property
     def expect_handler(self) -> Handler:

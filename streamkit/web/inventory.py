@@ -106,7 +106,7 @@ class Inventory:
         return self._detail(client_dialect(request), request.match_info["model"])
 
     def by_body(self, dialect: str, name_in: Callable[[Fields], str]) -> Handler:
-        """Return a handler that returns the model that the request's body names."""
+        """Return a handler that looks up the model named in the request's body."""
 
         async def show(request: web.Request) -> web.Response:
             try:

@@ -549,7 +549,7 @@ def reply_to(
 
 
 def _nothing() -> None:
-    """Keep the conversation until the response is over."""
+    """Do nothing: the conversation is kept until the response is over."""
 
 
 @contextlib.contextmanager
@@ -562,7 +562,7 @@ def _departures() -> Iterator[None]:
 
 
 def failure_in(report: StreamReport) -> ProviderFailed:
-    """Return why a stream is incomplete: the provider's error, the error while reading it, or that it was truncated."""
+    """Return why a stream is incomplete: the provider's error, the error while reading it, or an interruption."""
     if isinstance(report.failure, ProviderFailed):
         return report.failure
     if report.error is not None:

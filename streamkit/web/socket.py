@@ -210,12 +210,12 @@ class Socket:
             self._work = asyncio.create_task(self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down"))
 
     async def send(self, message: str) -> None:
-        """Raises ConnectionError after the client has disconnected."""
+        """Send a message. Raises ConnectionError after the client has disconnected."""
         await self._socket.send_str(message)
         self.written_bytes += len(message)
 
     def keep(self) -> None:
-        """Hold memory for what the conversation keeps. If the budget has no room, drop it."""
+        """Hold memory for what the conversation keeps. If the budget has no room, forget that."""
         try:
             self._kept.resize(self.conversation.kept_bytes)
         except Refused:

@@ -89,7 +89,7 @@ def states_of(request: web.Request, resuming: Resuming) -> States | None:
 
 @frozen
 class Recalling:
-    """The application's ``Recall``."""
+    """Implements ``Recall`` with the store of ``resuming``."""
 
     resuming: Resuming
 
