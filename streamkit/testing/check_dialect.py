@@ -1,4 +1,4 @@
-"""``check_dialect``: laws L1, L3, L4, L5 and L10 for a dialect of a user's own, of streams, whole responses and requests.
+"""``check_dialect``: check laws L1, L3, L4, L5 and L10 for a dialect that a user wrote: streams, responses, requests.
 
 Source: design.md §1; docs/explanation/laws.md.
 """
@@ -32,9 +32,9 @@ from streamkit.testing.drive import drive_machine
 from streamkit.testing.normal import joined
 from streamkit.translation.lowering import lower
 
-#: A member that no dialect has, and a value that nothing else has.
+#: A member that no dialect has, and a value that occurs nowhere else.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
-#: Cuts of a long stream that are tried for L3.
+#: How many cuts of a long stream are tried for L3.
 CUTS = 60
 #: Kinds of repair that a reader makes only if it is told to, so that nothing is claimed of their quirks.
 ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
@@ -73,23 +73,22 @@ REQUESTS = {
 
 
 def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:
-    """Check that ``dialect`` keeps the laws on ``bodies``: streams of it as bytes, each under a name, sound and broken ones.
+    """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
 
-    * L1: however the bytes are cut into reads, the events, the fault and the repairs are the same.
-    * L3: a stream that is cut says success only where all of its text and calls have come, and what is written of it says
-      no success either, in this dialect and in every built-in one.
-    * L4: what its encoder writes is read without a repair and without a rule that is broken, and says the same again but
-      for what was counted as lost.
-    * L5: in a stream that needs no repair, a member that nobody knows, in any object, is in an event or counted.
-    * L10: each of its quirks changes at least one of the streams, which then needs that repair and no other, and ends as it
-      did before.
+    * L1: however the bytes are split into reads, the events, the fault and the repairs are the same.
+    * L3: a stream that is cut reports success only if it has all of the text and calls. If it reports none, neither does its
+      translation, in this dialect and in every built-in one.
+    * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted losses.
+    * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
+    * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and no other, and the
+      stream ends as before.
 
-    Of a dialect that has ``bodies``, whole responses keep L3, L4 and L5 as streams do: each stream's response is written whole
-    and read again. Requests keep L5: sample requests are written, read, and written again, which must give the same body.
+    A dialect with ``bodies`` must keep L3, L4 and L5 for whole responses too: the response of each stream is written whole and
+    read again. Sample requests are written, read, and written again, which must give the same body (L5).
 
-    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams can afford every cut. Raises
-    AssertionError that names the law, the stream and the place, and ValueError where no stream of ``bodies`` is a success, or
-    none has what a quirk changes, which would prove nothing.
+    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams has time for every cut. Raises
+    AssertionError that names the law, the stream and the place, and ValueError if no stream of ``bodies`` is a success or has
+    what a quirk changes, because the test would then prove nothing.
     """
     readings = {name: _read(dialect, [body]) for name, body in bodies.items()}
     if not any(reading.clean for reading in readings.values()):
@@ -111,7 +110,7 @@ def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: 
 
 @define
 class _Reading:
-    """What a stream says, with adjacent deltas joined."""
+    """The content of a stream, with adjacent deltas joined."""
 
     events: list[Any]
     fault: Exception | None
@@ -123,11 +122,11 @@ class _Reading:
 
     @property
     def facts(self) -> Any:
-        """What must not depend on the reads."""
+        """What must be the same for all reads."""
         return self.events, repr(self.fault), +self.report.repairs
 
     def content(self) -> dict[str, Any]:
-        """What a user sees: text, reasoning and refusals, whole calls, and how each choice finished."""
+        """Return what a user sees: text, reasoning and refusals, complete calls, and how each choice finished."""
         texts: dict[str, str] = {}
         for event in self.events:
             if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
@@ -146,7 +145,7 @@ class _Reading:
 
 
 def _value(arguments: str) -> Any:
-    """What arguments mean: no text is an empty object, and text that is no JSON stands for itself."""
+    """Return the value of arguments: an empty text is an empty object, and text that is not JSON stays text."""
     try:
         return orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError:
@@ -154,7 +153,7 @@ def _value(arguments: str) -> Any:
 
 
 def _numbered() -> Callable[[str], str]:
-    """Ids by number: the same stream gets the same ones."""
+    """Return a function that makes numbered ids, so that equal streams get equal ids."""
     counts: Counter[str] = Counter()
 
     def make_id(prefix: str) -> str:
@@ -165,7 +164,7 @@ def _numbered() -> Callable[[str], str]:
 
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
-    """Those of ``transcode``."""
+    """Return the stages of ``transcode`` that read a stream."""
     return reading_stages(dialect, None, ReadOptions(make_id=_numbered()), join=False)
 
 
@@ -191,7 +190,7 @@ def _write(dialect: Dialect, reading: _Reading) -> tuple[bytes, StreamReport]:
 
 
 def _last(dialect: Dialect, output: bytes) -> bytes:
-    """The last payload of a stream: of a whole one what says that it is."""
+    """Return the last payload of a stream. In a complete stream, it states that the stream is complete."""
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     frames = [*parser.feed(output), *parser.finish()]
     return frames[-1].data if frames else b""
@@ -329,7 +328,7 @@ def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
 
 
 def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
-    """A stream cut before each frame."""
+    """Divide a stream before each frame."""
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     places = [frame.offset for frame in [*parser.feed(output), *parser.finish()]]
     return tuple(output[begin:end] for begin, end in pairwise([*places, len(output)]))
@@ -373,7 +372,7 @@ def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamRepor
 
 
 def _asked(request: Request) -> dict[str, Any]:
-    """What a request says: its conversation, with calls by their numbers, its tools and its options."""
+    """Return what is compared of a request: its conversation with calls by number, its tools and some options."""
     said: list[tuple[Any, ...]] = []
     calls: list[str] = []
     for turn in request.turns:
@@ -392,7 +391,7 @@ def _asked(request: Request) -> dict[str, Any]:
 
 
 def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The path of each object in a value."""
+    """Yield the path of each object in a value."""
     if isinstance(value, dict):
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from streamkit.dialects.ollama.request_in import OllamaRequestReader
+from streamkit.dialects.ollama.requests import OllamaRequestReader
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.ollama.decode import OllamaDecoder
