@@ -199,6 +199,11 @@ class EventEncoder(EncoderLink):
 
     # All dialects share these.
 
+    @property
+    def usage(self) -> UsageReported | None:
+        """The latest token counts, for the end; None where none came."""
+        return self._usage
+
     def usage_reported(self, event: UsageReported) -> None:
         """Keep the token counts until the end."""
         self._usage = event
