@@ -1,7 +1,7 @@
-"""The grammar of Interactions events, as Google's servers write them and the types of its client describe them.
+"""Check Interactions events against what Google's servers write and the types of its client.
 
-The client checks nothing of a stream: it yields whatever has a JSON payload. So a rule here is the grammar's, and programs
-that gather steps by their index lean on it. Types of events, steps and deltas that are not known here are let through.
+The client itself checks nothing of a stream: it yields everything with a JSON payload. So a rule here is one of the grammar,
+on which programs rely that collect steps by their index. Unknown types of events, steps and deltas are accepted.
 
 Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 """
@@ -59,7 +59,7 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
 }
-#: For each delta that is known: the member that it carries, its type, and the step that it belongs to.
+#: For each known delta: the member with its content, the type of that member, and the step that it belongs to.
 DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "text": ("text", str, TEXT),
     "text_annotation_delta": ("annotations", list, TEXT),
@@ -67,7 +67,7 @@ DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "thought_signature": ("signature", str, THOUGHT),
     "arguments_delta": ("arguments", str, CALL),
 }
-#: Steps that take no other of these deltas; of the rest nothing is claimed.
+#: Steps that accept no other of these deltas. Other steps are not checked.
 KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
 
 
@@ -103,7 +103,7 @@ class InteractionsLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        kind = self.event_type(document, "note", name="event_type")  # the client reads the data alone
+        kind = self.event_type(document, "note", name="event_type")  # the client only reads the data
         if kind is None:
             return
         if not self._started and kind not in {"interaction.created", "interaction.completed", "error"}:
