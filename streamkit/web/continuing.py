@@ -48,7 +48,7 @@ SEAM: Final = b": streamkit continued\n"
 COUNTS: Final = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
 
 
-class Part(Protocol):
+class ResponsePart(Protocol):
     """One upstream's part of the response: an ``Exchange`` with an open stream."""
 
     @property
@@ -65,7 +65,7 @@ class Part(Protocol):
 class Opened:
     """One part and the events of its stream."""
 
-    part: Part
+    part: ResponsePart
     events: Pipe[list[Event]]
 
 
@@ -189,7 +189,7 @@ class Continuing:
         self._opening: asyncio.Timeout | None = None
 
     @property
-    def part(self) -> Part:
+    def part(self) -> ResponsePart:
         """The present part."""
         return self._parts[-1]
 

@@ -90,7 +90,7 @@ class Message:
 
 
 @define
-class Call(WaitingCall):
+class ReadCall(WaitingCall):
     """A call that waits for its result or for the end of the run."""
 
     parent: str | None
@@ -100,7 +100,7 @@ class Call(WaitingCall):
     is_refused: bool = False
 
 
-class AgUiDecoder(WaitingCallDecoder[Call]):
+class AgUiDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the events of a stream."""
 
     dialect = VENDOR
@@ -113,9 +113,11 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._over = False
-        self._chunked: Message | Call | None = None  # the message or call of the latest chunks, whose end has no event
+        self._chunked: Message | ReadCall | None = (
+            None  # the message or call of the latest chunks, whose end has no event
+        )
         self._messages: dict[Key, Message] = {}
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ReadCall] = {}
         self._latest: dict[str, str] = {}  # for the first word of an event: the id of the latest message or call
 
     @property
@@ -297,13 +299,13 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         call = call or self._begin_call(call_id, document)
         call.is_open = call.answered is None
 
-    def _begin_call(self, call_id: str, document: dict[str, Any]) -> Call:
+    def _begin_call(self, call_id: str, document: dict[str, Any]) -> ReadCall:
         self._ensure_started()
         # above the limit of calls, since many of them may have results
         if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
-        call = self._calls[call_id] = Call(call_id, name, parent)
+        call = self._calls[call_id] = ReadCall(call_id, name, parent)
         self.begin_waiting(call)
         return call
 
@@ -354,7 +356,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
             call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
 
-    def hand_on(self, call: Call) -> None:
+    def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         delta.is_ended_by_wire = True
         if call.encrypted:

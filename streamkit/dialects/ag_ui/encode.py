@@ -116,7 +116,7 @@ class Message:
 
 
 @define
-class Call:
+class WrittenCall:
     """A call that was begun. Its id is JSON text."""
 
     id: bytes
@@ -149,7 +149,7 @@ class AgUiEncoder(OneChoiceEncoder):
         super().__init__(encoding, report)
         self._messages: dict[tuple[str, int], Message] = {}  # by kind of text and block
         self._signed: set[bytes] = set()  # ids, as JSON, of messages that have an encrypted value
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, WrittenCall] = {}
         self._passed: Collection[str] = ()  # ids of calls in forwarded events
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
@@ -253,7 +253,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self._close()
         if self._parent is None:
             self._parent = dumps(self.encoding.make_id("msg_"))
-        call = self._calls[event.call] = Call(dumps(event.id), event.kind == "custom")
+        call = self._calls[event.call] = WrittenCall(dumps(event.id), event.kind == "custom")
         parent = orjson.Fragment(self._parent)
         self._of_call("TOOL_CALL_START", call.id, toolCallName=event.name, parentMessageId=parent)
         if event.signature is not None:

@@ -62,7 +62,7 @@ OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
 
 
 @define
-class Part:
+class ReadPart:
     """A part of text or reasoning that is open."""
 
     kind: str
@@ -74,7 +74,7 @@ class Part:
 
 
 @define
-class Call(WaitingCall):
+class ReadCall(WaitingCall):
     """A call that waits for its output or for the end of the stream."""
 
     kind: ToolKind = "function"
@@ -97,7 +97,7 @@ def recognises(_event: str, document: Any) -> bool:
     return isinstance(kind, str) and kind in OWN and "event_id" not in document
 
 
-class AISDKDecoder(WaitingCallDecoder[Call]):
+class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the chunks of a UI message stream."""
 
     dialect = "ai-sdk"
@@ -112,9 +112,9 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._parts: dict[tuple[str, str], Part] = {}  # open parts, by kind and id
+        self._parts: dict[tuple[str, str], ReadPart] = {}  # open parts, by kind and id
         self._held_bytes = 0  # of frames whose metadata wait for the end of their part
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ReadCall] = {}
 
     def done(self) -> None:
         """Ignore ``[DONE]``, as clients do."""
@@ -173,7 +173,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _opened(self, document: dict[str, Any], *, starts: bool = False) -> Part:
+    def _opened(self, document: dict[str, Any], *, starts: bool = False) -> ReadPart:
         """Return the part of a chunk. Raises TooManyBlocks."""
         kind = document["type"].partition("-")[0]
         key = kind, self.string(document.get("id"))
@@ -187,7 +187,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
                 self.report.repair("block_unopened")
             if self._labels >= self.limits.content_blocks:
                 raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-            part = self._parts[key] = Part(kind, self._labels)
+            part = self._parts[key] = ReadPart(kind, self._labels)
             self._labels += 1
         return part
 
@@ -209,7 +209,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         self._end_part(part)
         del self._parts[part.kind, self.string(document.get("id"))]
 
-    def _keep_metadata(self, part: Part, document: dict[str, Any]) -> None:
+    def _keep_metadata(self, part: ReadPart, document: dict[str, Any]) -> None:
         """Keep metadata, which replace earlier metadata of the part. Raises HeldTooLong."""
         if document.get("providerMetadata") is None:
             return
@@ -218,7 +218,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         if self._held_bytes > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
 
-    def _end_part(self, part: Part) -> None:
+    def _end_part(self, part: ReadPart) -> None:
         """Emit the opaque values of a part, after its end, when nothing can replace them."""
         self._held_bytes -= part.held_bytes
         if part.metadata is None:
@@ -240,7 +240,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _call(self, document: dict[str, Any]) -> Call:
+    def _call(self, document: dict[str, Any]) -> ReadCall:
         """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
 
         Raises TooManyToolCalls.
@@ -251,7 +251,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             if self._count >= self.limits.content_blocks:
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
             self._count += 1
-            call = self._calls[name] = Call(name, self.string(document.get("toolName")))
+            call = self._calls[name] = ReadCall(name, self.string(document.get("toolName")))
             call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
             call.executed = self.truth(document.get("providerExecuted"))
             call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
@@ -274,11 +274,11 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         else:
             self._append(call, self.string(document.get("inputTextDelta")))
 
-    def _append(self, call: Call, fragment: str) -> None:
+    def _append(self, call: ReadCall, fragment: str) -> None:
         if fragment or not call.ended:
             self.append_arguments(call, fragment, late=call.ended)
 
-    def _sign(self, call: Call, document: dict[str, Any]) -> None:
+    def _sign(self, call: ReadCall, document: dict[str, Any]) -> None:
         """Read the opaque values of a call. Clients keep those of its last chunk."""
         if document.get("providerMetadata") is None:
             return
@@ -322,7 +322,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
         return True
 
-    def hand_on(self, call: Call) -> None:
+    def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(
             self.handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
         )

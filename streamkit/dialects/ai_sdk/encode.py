@@ -70,7 +70,7 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 
 @define
-class Part:
+class WrittenPart:
     """The open part of text or reasoning."""
 
     kind: Literal["text", "reasoning"]
@@ -81,7 +81,7 @@ class Part:
 
 
 @define
-class Call:
+class WrittenCall:
     """A call that was started, and its end after it finished."""
 
     start: ToolCallStarted
@@ -97,7 +97,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     _begun = False
     _drawn = False  # whether the step has content
-    _part: Part | None = None
+    _part: WrittenPart | None = None
     _parts_begun = 0
     _refused = False
     _held_chars = 0
@@ -106,7 +106,7 @@ class AISDKEncoder(OneChoiceEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._strict = is_strict(encoding.profile)
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, WrittenCall] = {}
         self._sources: set[str] = set()  # ids of cited pages
         self._said: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
@@ -138,7 +138,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _open(self, kind: Literal["text", "reasoning"], block: int) -> Part:
+    def _open(self, kind: Literal["text", "reasoning"], block: int) -> WrittenPart:
         """Return the part for a delta: the open one, or a new one with a new id."""
         part = self._part
         if part is not None and part.kind == kind and part.block == block:
@@ -147,7 +147,7 @@ class AISDKEncoder(OneChoiceEncoder):
         if (kind, block) in self._said:  # clients do not accept deltas for a part that has ended
             self.lose("block_boundary")
         self._said.add((kind, block))
-        part = self._part = Part(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
+        part = self._part = WrittenPart(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
         self._parts_begun += 1
         self._chunk(f"{kind}-start", id=part.id.decode())
         return part
@@ -158,7 +158,7 @@ class AISDKEncoder(OneChoiceEncoder):
             opaque = Opaque(part.signer, "".join(part.signature)) if part.signature else None
             self._chunk(f"{part.kind}-end", id=part.id.decode(), **_metadata(part.kind, opaque))
 
-    def _delta(self, part: Part, text: str) -> bytes:
+    def _delta(self, part: WrittenPart, text: str) -> bytes:
         return b'data: {"type":"%b-delta","id":"%b","delta":%b}\n\n' % (part.kind.encode(), part.id, dumps(text))
 
     def text(self, event: TextDelta) -> None:
@@ -205,7 +205,7 @@ class AISDKEncoder(OneChoiceEncoder):
         if not event.name:
             return  # withheld when it ends
         self._close_part()
-        call = self._calls[event.call] = Call(event, self.own_extras(event.extras))
+        call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
         self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding, **call.shown)
 
@@ -227,7 +227,7 @@ class AISDKEncoder(OneChoiceEncoder):
         if self._held_chars > self.encoding.limits.held_chars:
             raise HeldTooLong(self.encoding.limits.held_chars)
 
-    def _end_call(self, begun: Call, call: ToolCallFinished) -> None:
+    def _end_call(self, begun: WrittenCall, call: ToolCallFinished) -> None:
         """Make a call available after the response is complete. If it cannot be run, write an error for the model instead."""
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":

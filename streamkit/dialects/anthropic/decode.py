@@ -17,8 +17,8 @@ from attrs import define
 
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
 from streamkit.dialects.anthropic.wire import (
-    BESIDE_DELTA,
     BLOCK,
+    DELTA_SIBLING,
     DELTAS,
     ERROR_TYPES,
     EVENTS,
@@ -266,7 +266,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             for name, value in delta.items():
                 if name not in ENDINGS and value is not None:
                     self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        self.keep_others(document, self.members["message_delta"].names, BESIDE_DELTA)  # context_management
+        self.keep_others(document, self.members["message_delta"].names, DELTA_SIBLING)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()

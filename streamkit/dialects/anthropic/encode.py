@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from streamkit.dialects.anthropic.wire import (
-    BESIDE_DELTA,
     CALL_DEFAULTS,
+    DELTA_SIBLING,
     DELTA_USAGE_DEFAULTS,
     EVENTS,
     INEXACT_STOPS,
@@ -33,7 +33,7 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 
 #: The beginning of a block's delta, with the block's index.
@@ -61,17 +61,17 @@ class BlockWriter(BlockQueue):
 
     arguments_template: ClassVar = ARGUMENTS
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         self.write(START % (block.index, block.start))
 
-    def write_fragment(self, block: Block, fragment: str) -> None:
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
         self.write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # half the time of three templates
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self.write(DELTAS % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         """Write the stop. The signature is written whole, directly before it, because clients do not append signatures.
 
         See dialects.md §0.4, how clients accumulate.
@@ -181,7 +181,7 @@ class AnthropicEncoder(BlockEncoder):
     def aside(self, event: Aside) -> None:
         if event.type == "citations_delta":
             self._citation(event)
-        elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
+        elif event.type.startswith((MESSAGE_DELTA, DELTA_SIBLING)):
             where, _, name = event.type.partition(".")
             if len(self._message_delta) + len(self._beside_delta) >= FEW:
                 self.lose(event.kind)

@@ -70,7 +70,7 @@ KNOWN_BLOCKS = CALLS | {"text", "thinking", "redacted_thinking"}
 
 
 @define
-class _Block:
+class _CheckedBlock:
     index: object
     type: str
     filled: bool = False  #: whether it has text
@@ -96,7 +96,7 @@ class AnthropicLinter(GrammarChecker):
     def __init__(self) -> None:
         super().__init__()
         self._started = False
-        self._open: _Block | None = None
+        self._open: _CheckedBlock | None = None
         self._next_index = 0
         self._stop_reason_seen = False
         self._stopped = False
@@ -184,7 +184,7 @@ class AnthropicLinter(GrammarChecker):
             self.broken("block_index", f"index is {shown(index)}, not {self._next_index}")
         self._next_index += 1
         block = self.typed(document, "content_block", "block") or {"type": ""}
-        self._open = _Block(index, block["type"])
+        self._open = _CheckedBlock(index, block["type"])
         if block["type"] == "text":
             self._open.filled = bool(block.get("text"))
             self.member(block, "text", is_text, "block")
@@ -207,7 +207,7 @@ class AnthropicLinter(GrammarChecker):
         elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(block, delta)
 
-    def _delta(self, block: _Block, delta: dict[str, Any]) -> None:
+    def _delta(self, block: _CheckedBlock, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if block.signed:
             self.broken("signature", f"{kind} after the signature")

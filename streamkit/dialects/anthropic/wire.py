@@ -49,7 +49,7 @@ DELTAS: Final[Mapping[str, tuple[str, str]]] = {
 #: The beginning of the type of an aside for a member of a message_delta's ``delta``.
 MESSAGE_DELTA = "message_delta."
 #: The same for a member next to ``delta`` and ``usage``, such as ``context_management``.
-BESIDE_DELTA = "beside_delta."
+DELTA_SIBLING = "beside_delta."
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,
     "refusal": "refusal",

@@ -40,7 +40,7 @@ from streamkit.dialects.bedrock.wire import (
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 
@@ -64,15 +64,15 @@ class BlockWriter(BlockQueue):
     def _message(self, head: bytes, payload: bytes) -> None:
         self.write(serialize_message(head, payload))
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         if block.start:
             self._message(START, b'{"contentBlockIndex":%d,"start":%b}' % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self._message(DELTA, b'{"contentBlockIndex":%d,"delta":%b}' % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         if block.signature:
             self.write_delta(block, b'{"reasoningContent":{"signature":%b}}' % orjson.dumps(block.whole_signature()))
         self._message(STOP, b'{"contentBlockIndex":%d}' % block.index)

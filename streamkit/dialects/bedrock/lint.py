@@ -102,7 +102,7 @@ HINTS: Hints = {
 
 
 @define
-class _Block:
+class _CheckedBlock:
     index: object
     kind: str  #: the member of its start or first delta; empty for a start without a member
     signed: bool = False
@@ -123,7 +123,7 @@ class BedrockLinter(GrammarChecker):
         self._counted = False
         self._failed = False
         self._native: AnthropicLinter | None = None
-        self._open: _Block | None = None
+        self._open: _CheckedBlock | None = None
         self._next_index = 0
 
     def take(self, frame: Frame) -> None:
@@ -235,7 +235,7 @@ class BedrockLinter(GrammarChecker):
         elif member == "toolUse" and not own:
             self._tool_use(value)
 
-    def _begin(self, document: dict[str, Any], kind: str) -> _Block:
+    def _begin(self, document: dict[str, Any], kind: str) -> _CheckedBlock:
         index = document.get("contentBlockIndex")
         self._none_open(f"block {shown(index)}")
         if not is_index(index):
@@ -246,7 +246,7 @@ class BedrockLinter(GrammarChecker):
                 "block_index", f"contentBlockIndex is {index}, not {self._next_index}", "error" if again else "note"
             )
         self._next_index = index + 1 if type(index) is int else self._next_index + 1
-        self._open = _Block(index, kind)
+        self._open = _CheckedBlock(index, kind)
         return self._open
 
     def _none_open(self, what: str) -> None:
@@ -296,7 +296,7 @@ class BedrockLinter(GrammarChecker):
         if not is_text(value):
             self.broken("delta", f"{member} is {shown(value)}")
 
-    def _reasoning(self, block: _Block, delta: dict[str, Any]) -> None:
+    def _reasoning(self, block: _CheckedBlock, delta: dict[str, Any]) -> None:
         member, value = only_member(delta)
         if not member:
             self.broken("delta", f"reasoningContent is {shown(delta)}")

@@ -18,7 +18,7 @@ import orjson
 from streamkit.dialects.cohere.wire import DEBUG, VENDOR, encode_usage, finish_reason
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
@@ -59,7 +59,7 @@ class BlockWriter(BlockQueue):
     def _event(self, name: bytes, members: bytes) -> None:
         self.write(EVENT % (name, name, members))
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         kind = block.key[0]
         if kind == "call":
             block.index = self._calls
@@ -72,14 +72,14 @@ class BlockWriter(BlockQueue):
             self._contents += 1
             self._event(b"content-start", b'"index":%d,"delta":{"message":{"content":%b}}' % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         kind = block.key[0]
         if kind == "plan":
             self._event(b"tool-plan-delta", delta)
         else:
             self.write((CALL_DELTA if kind == "call" else CONTENT_DELTA) % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         kind = block.key[0]
         if kind != "plan":
             self._event(b"tool-call-end" if kind == "call" else b"content-end", b'"index":%d' % block.index)

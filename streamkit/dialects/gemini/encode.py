@@ -46,7 +46,7 @@ THOUGHT = b',"thought":true'
 
 
 @define
-class _Choice:
+class _OpenChoice:
     """The state of a candidate as a client sees it, and its waiting calls."""
 
     kind: type | None = None  #: kind of the block that the next unsigned part would continue
@@ -67,7 +67,7 @@ class GeminiEncoder(EventEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
-        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
+        self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
         self._text: TextDelta | ReasoningDelta | None = None  #: text to write when it is known whether it is signed
         self._blocked: Any = None  #: the feedback to a blocked prompt
         self._stops: list[ResponseFinished] = []
@@ -187,7 +187,7 @@ class GeminiEncoder(EventEncoder):
         for start, finished in choice.calls.finish(event):
             self._write_call(choice, start, finished)
 
-    def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
+    def _write_call(self, choice: _OpenChoice, started: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = object_arguments(event, self.encoding.limits, self.report)
         if arguments is None or not event.name:
             self.withhold(event)

@@ -28,8 +28,8 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.text_buffer import TextBuffer
 
-Step: TypeAlias = str | int
-Path: TypeAlias = tuple[Step, ...]
+PathStep: TypeAlias = str | int
+Path: TypeAlias = tuple[PathStep, ...]
 #: ``.name``, ``[0]``, ``['name']`` or ``["name"]``.
 _step: Final = re.compile(
     r"""\.(?P<name>[^.\[\]'"]++)"""
@@ -57,7 +57,7 @@ class PartialArgs:
         #: The place of the last emitted value. The containers around it are open in the text.
         self._open: Path = ()
         self._string: TextBuffer | None = None  #: that value, if it is a string, which may continue
-        self._late: dict[Step, None] = {}  #: members that were changed out of order
+        self._late: dict[PathStep, None] = {}  #: members that were changed out of order
         self._path: tuple[object, Path | None] = (None, None)  #: the last path, as text and as steps
 
     def add(self, part: object, report: StreamReport) -> str | None:
@@ -166,7 +166,7 @@ def steps_of(path: object, depth: int) -> Path | None:
     """Return the steps of a path; None if it is malformed, names the whole arguments, or is deeper than ``depth``."""
     if not isinstance(path, str) or not path.startswith("$"):
         return None
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     at = 1
     while at < len(path):
         match = _step(path, at)
@@ -204,7 +204,7 @@ def _value(name: str, value: object) -> tuple[Any, str | None]:
     return None, "null" if name == "nullValue" and value in (None, "NULL_VALUE") else None
 
 
-def _has(node: object, step: Step) -> bool:
+def _has(node: object, step: PathStep) -> bool:
     if type(step) is str:
         return type(node) is dict and step in node
     return type(node) is list and type(step) is int and step < len(node)

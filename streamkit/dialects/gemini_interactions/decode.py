@@ -20,12 +20,12 @@ from attrs import define
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of
 from streamkit.dialects.gemini_interactions.media import read_media
 from streamkit.dialects.gemini_interactions.wire import (
-    BESIDE,
     CALL,
     DELTA,
     ERROR_TYPES,
     EVENTS,
     INPUT,
+    INTERACTION_MEMBER,
     MEDIA,
     RUNNING,
     STOP_REASONS,
@@ -217,7 +217,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
     def _completed(self, document: dict[str, Any]) -> None:
         interaction = self.fields(document.get("interaction"))
         if self._started:
-            self.keep_others(interaction, AT_END, BESIDE)
+            self.keep_others(interaction, AT_END, INTERACTION_MEMBER)
         else:
             self._begin(interaction, AT_END)
         self.end_of(interaction, "interaction")

@@ -17,10 +17,10 @@ import orjson
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.gemini_interactions.media import write_media
 from streamkit.dialects.gemini_interactions.wire import (
-    BESIDE,
     CALL,
     DELTA,
     INEXACT_STOPS,
+    INTERACTION_MEMBER,
     THOUGHT_DELTA,
     VENDOR,
     encode_error,
@@ -29,7 +29,7 @@ from streamkit.dialects.gemini_interactions.wire import (
 )
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
@@ -65,14 +65,14 @@ class StepWriter(BlockQueue):
     starts: ClassVar = STARTS
     arguments_template: ClassVar[bytes] = b'{"type":"arguments_delta","arguments":%b}'
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         self.write(START % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self.write(DELTA_EVENT % block.index + delta + b"}\n\n")
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         if block.signature:
             signature = dumps(block.whole_signature())
             self.write_delta(block, b'{"type":"thought_signature","signature":%b}' % signature)
@@ -137,8 +137,8 @@ class InteractionsEncoder(BlockEncoder):
         elif event.type == THOUGHT_DELTA:
             self._thought.add(event.block)
             self._blocks.text(("thinking", event.block), dumps(event.raw))
-        elif event.type.startswith(BESIDE) and len(self._beside) < FEW:
-            self._beside = {**self._beside, event.type.removeprefix(BESIDE): event.raw}
+        elif event.type.startswith(INTERACTION_MEMBER) and len(self._beside) < FEW:
+            self._beside = {**self._beside, event.type.removeprefix(INTERACTION_MEMBER): event.raw}
         elif event.type in STEP_FRAMES:
             self._raw_step(event)
         else:

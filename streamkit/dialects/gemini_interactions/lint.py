@@ -72,7 +72,7 @@ KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
 
 
 @define
-class _Step:
+class _CheckedStep:
     type: str
     input: CallInput = field(factory=CallInput)
 
@@ -88,7 +88,7 @@ class InteractionsLinter(GrammarChecker):
         self._started = False
         self._ended = False
         self._failed = False
-        self._open: dict[Any, _Step] = {}
+        self._open: dict[Any, _CheckedStep] = {}
         self._next_index = 0
 
     def take(self, frame: Frame) -> None:
@@ -172,7 +172,7 @@ class InteractionsLinter(GrammarChecker):
             self.broken("step_index", f"index is {shown(index)}, not {self._next_index}")
         self._next_index += 1
         step = self.typed(document, "step", "step") or {"type": ""}
-        self._open[shown(index)] = _Step(step["type"])
+        self._open[shown(index)] = _CheckedStep(step["type"])
         if step["type"] == CALL:
             self._call(step)
         for name in ("content", "summary"):
@@ -195,7 +195,7 @@ class InteractionsLinter(GrammarChecker):
         elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(step, delta)
 
-    def _delta(self, step: _Step, delta: dict[str, Any]) -> None:
+    def _delta(self, step: _CheckedStep, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if kind not in DELTAS:
             return

@@ -88,7 +88,7 @@ DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
 #: The beginning of the type of an aside for other members of the step before it.
 OF_STEP: Final = "step."
 #: The beginning of the type of an aside for a member of the interaction at its end.
-BESIDE: Final = "interaction."
+INTERACTION_MEMBER: Final = "interaction."
 
 
 def status_of(reason: StopReason, native: str | None) -> str:

@@ -61,18 +61,18 @@ HINTS: Hints = {
 
 
 @define
-class _Choice:
+class _CheckedChoice:
     finished: object = None
     calls: int = 0
     call_ids: set[str] = field(factory=set)
 
 
-class MistralLinter(ChunkChecker[_Choice]):
+class MistralLinter(ChunkChecker[_CheckedChoice]):
     """Checks the chunks of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
-    new_choice = _Choice
+    new_choice = _CheckedChoice
 
     def check(self, document: dict[str, Any]) -> None:
         error = document.get("error")
@@ -137,7 +137,7 @@ class MistralLinter(ChunkChecker[_Choice]):
         if not isinstance(part, dict) or not is_text(part.get("text")):
             self.broken("part", f"the text is {shown(part)}")
 
-    def _call(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _call(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, arguments = entry.get("index"), entry.get("id"), function.get("arguments")
         if index != choice.calls or type(index) is not int:  # many servers send whole calls with 0, or without an index
             harmless = index is None or index == 0

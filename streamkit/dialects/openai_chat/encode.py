@@ -61,7 +61,7 @@ FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + C
 ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
 
 
-class _Choice:
+class _OpenChoice:
     role_written = False
     custom: frozenset[int] = frozenset()  #: the calls of custom tools
     refused = False
@@ -98,7 +98,7 @@ class ChatEncoder(EventEncoder):
         super().__init__(encoding, report)
         self._client = client_of(encoding.profile)
         self._head = b""
-        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
+        self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
         self._stop = b""  #: the last chunk with a stop reason, if the usage must be in it
 
     # -- the response ----------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class ChatEncoder(EventEncoder):
 
     def choice_started(self, event: ChoiceStarted) -> None:
         """Begin a choice. Its first delta will have the role."""
-        self._choices[event.choice], self._goes_on = _Choice(), None
+        self._choices[event.choice], self._goes_on = _OpenChoice(), None
 
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
         choice = self._choices[number]
@@ -230,7 +230,7 @@ class ChatEncoder(EventEncoder):
         else:
             self.lose("reasoning_opaque")
 
-    def _detail(self, choice: _Choice, event: ReasoningSignature | ReasoningOpaque, kind: str, name: str) -> None:
+    def _detail(self, choice: _OpenChoice, event: ReasoningSignature | ReasoningOpaque, kind: str, name: str) -> None:
         """Write an opaque value in OpenRouter's form, which the decoder takes as the end of a block."""
         this = (name, event.block, event.vendor)
         detail: dict[str, Any] = {"index": choice.details - 1, "type": kind, name: event.blob}

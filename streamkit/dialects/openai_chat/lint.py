@@ -89,19 +89,19 @@ HINTS: Hints = {
 
 
 @define
-class _Choice:
+class _CheckedChoice:
     role: bool = False
     finished: object = None
     calls: dict[int, tuple[object, object]] = field(factory=dict)  #: id and name of each call, from its first fragment
     call_ids: set[str] = field(factory=set)
 
 
-class ChatLinter(ChunkChecker[_Choice]):
+class ChatLinter(ChunkChecker[_CheckedChoice]):
     """Checks the chunks of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
-    new_choice = _Choice
+    new_choice = _CheckedChoice
 
     _usage_seen = False
 
@@ -160,7 +160,7 @@ class ChatLinter(ChunkChecker[_Choice]):
                 self.broken("call_index", f"index is {shown(call.get('index'))}")
         self.finish_reason(choice, entry.get("finish_reason"))
 
-    def _role(self, choice: _Choice, delta: dict[str, Any]) -> None:
+    def _role(self, choice: _CheckedChoice, delta: dict[str, Any]) -> None:
         if delta.get("role"):
             if choice.role:
                 self.broken("role", f"role again: {shown(delta['role'])}", "note")
@@ -171,7 +171,7 @@ class ChatLinter(ChunkChecker[_Choice]):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]
         call = choice.calls.get(index)
         if call is None:
@@ -186,7 +186,7 @@ class ChatLinter(ChunkChecker[_Choice]):
             empty = arguments is None
             self.broken("arguments", f"arguments of call {index} are {shown(arguments)}", "note" if empty else "error")
 
-    def _first_fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _first_fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, name = entry["index"], entry.get("id"), function.get("name")
         if index != len(choice.calls):
             self.broken("call_index", f"a new call has index {index}, not {len(choice.calls)}")

@@ -9,9 +9,9 @@ from typing import Final
 from streamkit.dialects.quirks.calls import Fragments
 from streamkit.dialects.quirks.changes import (
     Change,
+    ChangeStep,
     Frames,
     Payload,
-    Step,
     both,
     cut,
     every,
@@ -60,7 +60,7 @@ def _call_as_text(payload: Payload) -> None:
     put(DELTA, {"content": call_text(function["name"], function["arguments"])})(payload)
 
 
-def _message_at_end(text: str) -> Step:
+def _message_at_end(text: str) -> ChangeStep:
     """Return a step that puts a whole message in place of the delta in the last chunk."""
 
     def step(finish: Payload) -> None:

@@ -20,8 +20,8 @@ from streamkit.dialects.openai_responses.texts import (
     EACH_DELTA,
     OPEN_LOOKED_AT,
     Item,
+    ItemPart,
     LastDelta,
-    Part,
     TextReader,
     placeless,
 )
@@ -427,14 +427,14 @@ class ItemReader(TextReader):
             self.whole_text(part, copy.speech, copy.text, copy.found.get("logprobs"))
             self.beside(part, copy.found)
 
-    def _new_part(self, item: Item, speech: Speech, place: int) -> Part:
+    def _new_part(self, item: Item, speech: Speech, place: int) -> ItemPart:
         """Return the part at a place if it has no text yet; otherwise a new part after all others."""
         part = self.part_at(item, speech, place)
         if self.has_text(part):
             part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
         return part
 
-    def says_all(self, parts: Sequence[Part], copies: Sequence[Copy]) -> bool:
+    def says_all(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
         """Whether the copies together have exactly the text of the parts, although divided differently."""
         rest: str | None = "".join([copy.text for copy in copies])
         for part in parts:

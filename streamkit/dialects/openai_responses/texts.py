@@ -39,14 +39,14 @@ OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 REPEATED_CHARS: Final = 64
 
 
-class Part:
+class ItemPart:
     """A part of an item with text."""
 
     annotations = 0  #: how many there were
     logprobs = False  #: whether there were any
     differs = False  #: whether this was counted
     start = ""  #: the text that it started with, until its deltas show whether they repeat it
-    echo: Part | None = None  #: an earlier message's part, until it is clear whether this one repeats it
+    echo: ItemPart | None = None  #: an earlier message's part, until it is clear whether this one repeats it
     held_chars = 0
 
     def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
@@ -75,14 +75,14 @@ class Item:
     def __init__(self, kind: str, item_id: str, *, is_other_role: bool) -> None:
         self.kind, self.id = kind, item_id
         self.is_other_role = is_other_role  #: whether it is a message of another role than the model's
-        self.parts: dict[tuple[str, int], Part] = {}
+        self.parts: dict[tuple[str, int], ItemPart] = {}
 
 
 def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
     return Aside(VENDOR, "unknown_event", "message", text, choice, block)
 
 
-def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
+def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireEvent]:
     """Return a function that makes the event of a text: an unknown event if the message has another role than the model's."""
     return _other_role_text if part.is_other_role else speech.event
 
@@ -121,13 +121,13 @@ class TextReader(FrameDecoder):
     _labels = 0
     _text = 0  # the block of the latest text
     _parts = 0
-    _latest: Part | None = None  # the latest text part
+    _latest: ItemPart | None = None  # the latest text part
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self.last_delta: LastDelta | None = None  #: the event that the next one may continue
         self.items_at: dict[int, Item] = {}  #: the last item at each index
-        self._said_whole: tuple[Part, str] | None = None  # the part whose whole text was last, if nothing followed
+        self._said_whole: tuple[ItemPart, str] | None = None  # the part whose whole text was last, if nothing followed
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """Return the item that an event names. Begin one if there is none."""
@@ -145,7 +145,7 @@ class TextReader(FrameDecoder):
             item.block = self.label()
         return item.block
 
-    def _open_part(self, document: dict[str, Any], speech: Speech) -> Part | None:
+    def _open_part(self, document: dict[str, Any], speech: Speech) -> ItemPart | None:
         """Return the part of an open item that an event names completely, as nearly always; None otherwise."""
         index, place = document.get("output_index"), document.get(speech.place)
         if type(index) is int and type(place) is int and (item := self.items_at.get(index)) is not None:
@@ -154,7 +154,7 @@ class TextReader(FrameDecoder):
                 return part
         return None
 
-    def _part(self, document: dict[str, Any], speech: Speech) -> Part:
+    def _part(self, document: dict[str, Any], speech: Speech) -> ItemPart:
         """Return the part that an event names. Open it and its item if necessary."""
         part = self._open_part(document, speech)
         if part is not None:
@@ -167,12 +167,12 @@ class TextReader(FrameDecoder):
             self.report.repair("block_unopened")
         return self.part_at(item, speech, self.index(place) or 0)
 
-    def part_at(self, item: Item, speech: Speech, place: int) -> Part:
+    def part_at(self, item: Item, speech: Speech, place: int) -> ItemPart:
         """Return the part of an item at a place. Open it if necessary. Raises TooManyBlocks."""
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts, is_other_role=item.is_other_role)
+            part = ItemPart(speech, block, self._parts, is_other_role=item.is_other_role)
             self._parts += 1
             if speech is TEXT:
                 self._text = block
@@ -182,7 +182,7 @@ class TextReader(FrameDecoder):
             item.parts[speech.place, place] = part
         return part
 
-    def _chars(self, part: Part) -> int:
+    def _chars(self, part: ItemPart) -> int:
         """Return the number of characters of a part so far."""
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
@@ -224,7 +224,7 @@ class TextReader(FrameDecoder):
         else:
             self.beside(self._whole_event(document, speech, found, "part"), found)
 
-    def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> Part:
+    def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> ItemPart:
         """Read the whole text in an event (``found``), and emit what is new. Return its part.
 
         Some servers use other numbers here than in deltas: then it belongs to a part of an open item with whose text it
@@ -247,7 +247,9 @@ class TextReader(FrameDecoder):
         own.whole_in.add(event)
         return own
 
-    def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
+    def _another(
+        self, event: str, speech: Speech, text: str, first: Item | None, own: ItemPart | None
+    ) -> ItemPart | None:
         """Return a part other than ``own`` whose text begins a whole text, and that had no such event. Compare only a few."""
         parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
         for part in islice(parts, OPEN_LOOKED_AT):
@@ -275,7 +277,7 @@ class TextReader(FrameDecoder):
 
     # -- text ------------------------------------------------------------------------------------------------------
 
-    def beside(self, part: Part, found: dict[str, Any]) -> None:
+    def beside(self, part: ItemPart, found: dict[str, Any]) -> None:
         """Emit the other members of a whole part that were not emitted before."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
@@ -283,7 +285,7 @@ class TextReader(FrameDecoder):
             for annotation in self.items(annotations)[part.annotations :]:
                 self._annotation(part, annotation)
 
-    def start_part(self, part: Part, speech: Speech, text: str) -> None:
+    def start_part(self, part: ItemPart, speech: Speech, text: str) -> None:
         """Read the text in the start of a part, or of its item."""
         if part.held or self._chars(part):
             self.whole_text(part, speech, text)
@@ -292,7 +294,7 @@ class TextReader(FrameDecoder):
         elif not part.start.startswith(text):
             self._differs(part)
 
-    def _say(self, part: Part, speech: Speech, text: str) -> None:
+    def _say(self, part: ItemPart, speech: Speech, text: str) -> None:
         part.speech, self._said_whole = speech, None
         if part.start:
             self._behind_start(part, text)
@@ -302,7 +304,7 @@ class TextReader(FrameDecoder):
             self.texts.of(part.number).append(text)
             self.out.append(_event_of(part, speech)(text, 0, part.block))
 
-    def _behind_start(self, part: Part, text: str) -> None:
+    def _behind_start(self, part: ItemPart, text: str) -> None:
         """Read text of a part that started with text: a repetition of it, or a continuation."""
         start, at = part.start, part.held_chars
         size = min(len(text), len(start) - at)
@@ -316,7 +318,7 @@ class TextReader(FrameDecoder):
         part.start = ""
         self._say(part, part.speech, start + self._taken(part))
 
-    def _behind_message(self, part: Part, echo: Part, text: str) -> None:
+    def _behind_message(self, part: ItemPart, echo: ItemPart, text: str) -> None:
         """Read the beginning of a message after another one, which may repeat all of that one."""
         earlier, at = self.texts.of(echo.number), part.held_chars
         size = min(len(text), len(earlier.head) - at)
@@ -336,17 +338,17 @@ class TextReader(FrameDecoder):
         if rest:
             self.out.append(_event_of(part, part.speech)(rest, 0, part.block))
 
-    def _hold(self, part: Part, text: str) -> None:
+    def _hold(self, part: ItemPart, text: str) -> None:
         part.held.append(text)
         part.held_chars += len(text)
 
-    def _taken(self, part: Part) -> str:
+    def _taken(self, part: ItemPart) -> str:
         """Return the held text of a part, and stop holding it."""
         text = "".join(part.held)
         part.held, part.held_chars = [], 0
         return text
 
-    def settle(self, part: Part) -> None:
+    def settle(self, part: ItemPart) -> None:
         """Emit what waits, because no delta can show any more whether it is a repetition."""
         if part.start:
             if part.held:
@@ -359,12 +361,12 @@ class TextReader(FrameDecoder):
             if text := self._taken(part):
                 self._say(part, part.speech, text)
 
-    def whole_text(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> None:
+    def whole_text(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> None:
         """Read the whole text of a part, and emit what is new in it. A contradiction is withheld."""
         if text and not self.adds(part, speech, text, logprobs):
             self._differs(part)
 
-    def adds(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> bool:
+    def adds(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> bool:
         """Emit what a whole text adds to its part. Return False, and emit nothing, if it contradicts the part.
 
         ``logprobs`` belong to the whole text.
@@ -394,17 +396,17 @@ class TextReader(FrameDecoder):
             self._said_whole = part, text
         return rest is not None
 
-    def goes_on(self, part: Part, speech: Speech, text: str, logprobs: Any) -> bool:
+    def goes_on(self, part: ItemPart, speech: Speech, text: str, logprobs: Any) -> bool:
         """Like ``adds``, for a part with text. Nothing remains to do if its whole text was read just before."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
-    def has_text(self, part: Part) -> bool:
+    def has_text(self, part: ItemPart) -> bool:
         """Whether a part has any text."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
-    def agrees(self, part: Part, text: str) -> bool:
+    def agrees(self, part: ItemPart, text: str) -> bool:
         """Whether a whole text begins with the text of a part."""
         if part.start:
             return bool(text) and text.startswith(part.start)
@@ -413,17 +415,17 @@ class TextReader(FrameDecoder):
         before = self.texts.begun(part.number)
         return before is not None and before.rest_of(text) is not None
 
-    def _differs(self, part: Part) -> None:
+    def _differs(self, part: ItemPart) -> None:
         if not part.differs:
             part.differs = True
             self.report.repair("whole_differs")
 
-    def _annotation(self, part: Part, annotation: Any) -> None:
+    def _annotation(self, part: ItemPart, annotation: Any) -> None:
         if annotation := self.fields(annotation):
             part.annotations += 1
             self.out.append(Aside(VENDOR, "citation", "annotation", annotation, block=part.block))
 
-    def _logprobs(self, part: Part, logprobs: Any) -> None:
+    def _logprobs(self, part: ItemPart, logprobs: Any) -> None:
         if logprobs := self.items(logprobs):
             part.logprobs = True
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=part.block))

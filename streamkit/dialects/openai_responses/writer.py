@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
 
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.text_buffer import LazyScanner
@@ -159,7 +159,7 @@ class ItemWriter(BlockQueue):
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)
 
-    def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:  # noqa: ARG002 - it is the open one
         self.write_text(dumps(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
@@ -173,7 +173,7 @@ class ItemWriter(BlockQueue):
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         """Open a part, and its item if necessary."""
         kind, number = block.key
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
@@ -202,7 +202,7 @@ class ItemWriter(BlockQueue):
         self.number = number + 1
         self.write(self._delta % (delta, number))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         """Write a delta. Its first byte shows its type."""
         first = delta[0]
         if first == ord('"') and not self._next_logprobs:
@@ -223,7 +223,7 @@ class ItemWriter(BlockQueue):
             self.numbered(ANNOTATION, self._address, len(self._annotations), delta)
             self._annotations.append(delta)
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         item, form = self._item, self._form
         if item is None:
             return
@@ -265,7 +265,7 @@ class ItemWriter(BlockQueue):
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def _open_item(self, block: Block, form: Form, label: Label) -> Item:
+    def _open_item(self, block: QueuedBlock, form: Form, label: Label) -> Item:
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
         if not form.item:
@@ -311,7 +311,7 @@ class ItemWriter(BlockQueue):
             (item.summary if self._form.in_summary else item.content).append(part)
         return self._whole(item, b"incomplete")
 
-    def _hosted(self, block: Block, frame: bytes) -> None:
+    def _hosted(self, block: QueuedBlock, frame: bytes) -> None:
         """Write a frame of an item that only this vendor understands, with the item's new place."""
         document = orjson.loads(frame)
         name = document.pop("type").encode()

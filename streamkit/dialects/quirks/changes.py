@@ -25,7 +25,7 @@ Payload: TypeAlias = dict[str, Any]
 #: Returns any number of payloads in place of one. Each gets a frame like the original. The payload may be changed.
 Edit: TypeAlias = Callable[[Payload], Sequence[Any]]
 #: Changes a payload in place.
-Step: TypeAlias = Callable[[Payload], None]
+ChangeStep: TypeAlias = Callable[[Payload], None]
 
 MISSING: Final = object()
 #: The character that represents the byte FF in a text, as in Python's error handler ``surrogateescape``.
@@ -107,12 +107,12 @@ def value_at(payload: Any, path: str) -> Any:
     return payload
 
 
-def put(path: str, value: Any) -> Step:
+def put(path: str, value: Any) -> ChangeStep:
     """Return a step that sets the member at ``path``. The objects above it must exist."""
     return turn(path, lambda _old: value)
 
 
-def turn(path: str, change: Callable[[Any], Any]) -> Step:
+def turn(path: str, change: Callable[[Any], Any]) -> ChangeStep:
     """Return a step that replaces the member at ``path`` by a function of its value."""
     above, _, name = path.rpartition(".")
 
@@ -124,12 +124,12 @@ def turn(path: str, change: Callable[[Any], Any]) -> Step:
     return step
 
 
-def reword(path: str, words: Mapping[str, str]) -> Step:
+def reword(path: str, words: Mapping[str, str]) -> ChangeStep:
     """Return a step that replaces the word at ``path`` by the one in ``words``, if any."""
     return turn(path, lambda word: words.get(word, word))
 
 
-def rename(path: str, name: str) -> Step:
+def rename(path: str, name: str) -> ChangeStep:
     """Return a step that renames the member at ``path`` and moves it to the end of its object."""
     above, _, old = path.rpartition(".")
 
@@ -140,7 +140,7 @@ def rename(path: str, name: str) -> Step:
     return step
 
 
-def cut(path: str) -> Step:
+def cut(path: str) -> ChangeStep:
     """Return a step that removes the member at ``path``."""
     above, _, name = path.rpartition(".")
 
@@ -150,7 +150,7 @@ def cut(path: str) -> Step:
     return step
 
 
-def copied(payload: Payload, *steps: Step) -> Payload:
+def copied(payload: Payload, *steps: ChangeStep) -> Payload:
     """Return a changed copy of a payload."""
     copy = deepcopy(payload)
     for step in steps:
@@ -231,7 +231,7 @@ class Changes:
 
         return change
 
-    def edit(self, where: Where, *steps: Step) -> Change:
+    def edit(self, where: Where, *steps: ChangeStep) -> Change:
         def edit(payload: Payload) -> Sequence[Any]:
             for step in steps:
                 step(payload)
@@ -239,7 +239,7 @@ class Changes:
 
         return self.each(where, edit)
 
-    def add(self, where: Where, *steps: Step, behind: bool = True) -> Change:
+    def add(self, where: Where, *steps: ChangeStep, behind: bool = True) -> Change:
         """Return a change that inserts a changed copy after each selected payload, or before it."""
 
         def edit(payload: Payload) -> Sequence[Any]:
@@ -251,7 +251,7 @@ class Changes:
     def drop(self, where: Where) -> Change:
         return self.each(where, lambda _payload: ())
 
-    def halve(self, where: Where, path: str, *, then: Sequence[Step] = ()) -> Change:
+    def halve(self, where: Where, path: str, *, then: Sequence[ChangeStep] = ()) -> Change:
         """Return a change that splits the text at ``path`` into two payloads, and applies ``then`` to the second."""
 
         def edit(payload: Payload) -> Sequence[Any]:
@@ -278,7 +278,7 @@ class Changes:
 
         return change
 
-    def move(self, source: Where, *steps: Step, behind: Where | None = None) -> Change:
+    def move(self, source: Where, *steps: ChangeStep, behind: Where | None = None) -> Change:
         """Return a change that inserts a changed copy of the first source after the first of ``behind``, or at the end."""
 
         def change(frames: Frames) -> Frames:

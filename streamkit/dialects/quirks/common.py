@@ -14,10 +14,10 @@ from streamkit.dialects.quirks.changes import (
     BYTE_FF,
     Change,
     Changes,
+    ChangeStep,
     EventForm,
     Frames,
     Payload,
-    Step,
     Where,
     both,
     copied,
@@ -93,7 +93,7 @@ def stop_quirks(
 
 
 def end_quirks(
-    changes: Changes, content: Where, *steps: Step, end: Where | None, error: Where | None
+    changes: Changes, content: Where, *steps: ChangeStep, end: Where | None, error: Where | None
 ) -> Mapping[str, Change]:
     """Return the quirks in which content is repeated after the end, changed by the ``steps``.
 

@@ -15,7 +15,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
@@ -59,7 +59,7 @@ class BlockEncoder(OneChoiceEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._blocks = self.writer(self)
-        self._calls: dict[int, Block] = {}
+        self._calls: dict[int, QueuedBlock] = {}
         self._thought: set[int] = set()  # numbers of the reasoning blocks that were begun
 
     # Subclasses define these.
@@ -179,7 +179,7 @@ class BlockEncoder(OneChoiceEncoder):
                 self._blocks.arguments(block, wrapped_input(event.arguments))
             self._blocks.end(block)
 
-    def _tell_late(self, block: Block, call: ToolCallFinished | None) -> None:
+    def _tell_late(self, block: QueuedBlock, call: ToolCallFinished | None) -> None:
         """Report arguments that arrived too late. White space after an object is ignored."""
         late = self._blocks.take_late(block)
         if late.strip():

@@ -33,7 +33,7 @@ OBJECT_ENDS = frozenset("} \t\n\r")
 Key: TypeAlias = tuple[str, int]
 
 
-class Block:
+class QueuedBlock:
     """A block to write, and the part of it that waits.
 
     ``start`` is the block's part of the start event, as JSON. ``needs_end`` is set for a call or a server's block: such a
@@ -87,7 +87,7 @@ class BlockQueue:
     #: A fragment of call arguments for ``write_delta``, with ``%b`` in place of the text as JSON.
     arguments_template: ClassVar[bytes] = b""
 
-    current: Block | None = None  #: the open block
+    current: QueuedBlock | None = None  #: the open block
     #: If the encoder may write more text of the open block directly: its choice, its label and, for reasoning, its kind.
     goes_on: tuple[Any, ...] | None = None
     _held_chars = 0
@@ -97,19 +97,19 @@ class BlockQueue:
         self._encoder = proxy(encoder)
         self.write = encoder.parts.append
         self.limits = encoder.encoding.limits
-        self.queue: list[Block] = []  #: waiting blocks; a list, because an empty deque takes 760 bytes
+        self.queue: list[QueuedBlock] = []  #: waiting blocks; a list, because an empty deque takes 760 bytes
 
     # Subclasses define these.
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         """Write the start of a block, and give it an index."""
         raise NotImplementedError
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         """Write a delta of the open block."""
         raise NotImplementedError
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         """Write the stop of a block."""
         raise NotImplementedError
 
@@ -117,31 +117,31 @@ class BlockQueue:
         """Return a fragment of call arguments in the form that ``write_delta`` takes."""
         return self.arguments_template % orjson.dumps(fragment)
 
-    def write_fragment(self, block: Block, fragment: str) -> None:
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
         """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
     # All dialects share these.
 
-    def give_index(self, block: Block) -> None:
+    def give_index(self, block: QueuedBlock) -> None:
         """Give the next index to a block that starts. Indexes begin at 0."""
         block.index = self._next_index
         self._next_index += 1
 
     @property
-    def last(self) -> Block | None:
+    def last(self) -> QueuedBlock | None:
         """The block that was mentioned last, if it is not closed."""
         return self.queue[-1] if self.queue else self.current
 
-    def find(self, key: Key) -> Block | None:
+    def find(self, key: Key) -> QueuedBlock | None:
         """Return the open or waiting block with this key, or None."""
         if self.current is not None and self.current.key == key:
             return self.current
         return next((block for block in self.queue if block.key == key), None)
 
-    def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> Block:
+    def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> QueuedBlock:
         """Add a new block. It opens as soon as the blocks before it may close."""
-        block = Block(key, start, needs_end=needs_end)
+        block = QueuedBlock(key, start, needs_end=needs_end)
         self.goes_on = None
         before = self.current
         if self.queue or (before is not None and before.needs_end):
@@ -166,7 +166,7 @@ class BlockQueue:
         else:
             self.delta(block, delta)
 
-    def arguments(self, block: Block, fragment: str) -> None:
+    def arguments(self, block: QueuedBlock, fragment: str) -> None:
         """Write or hold a fragment of a call's arguments."""
         if block is not self.current:  # of four interleaved calls three wait; ``hold`` is inlined to save a call
             waiting = block.waiting
@@ -185,7 +185,7 @@ class BlockQueue:
         if self.queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()
 
-    def _write_arguments(self, block: Block, text: str) -> None:
+    def _write_arguments(self, block: QueuedBlock, text: str) -> None:
         """Write arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
@@ -203,14 +203,14 @@ class BlockQueue:
         if late:
             self.keep_late(block, late)
 
-    def keep_late(self, block: Block, text: str) -> None:
+    def keep_late(self, block: QueuedBlock, text: str) -> None:
         """Keep arguments of a call whose block is closed or about to be closed."""
         self.hold(len(text))
         if block.late is None:
             block.late = TextBuffer()
         block.late.append(text)
 
-    def take_late(self, block: Block) -> str:
+    def take_late(self, block: QueuedBlock) -> str:
         """Return the arguments that arrived too late; empty if there are none."""
         late, block.late = block.late, None
         if late is None:
@@ -218,7 +218,7 @@ class BlockQueue:
         self._held_chars -= late.chars
         return late.whole()
 
-    def delta(self, block: Block, delta: bytes) -> None:
+    def delta(self, block: QueuedBlock, delta: bytes) -> None:
         """Write a delta of a block that is not closed, or hold it until the block opens."""
         if block is self.current:
             self.write_delta(block, delta)
@@ -233,7 +233,7 @@ class BlockQueue:
         if self._held_chars > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
 
-    def end(self, block: Block) -> None:
+    def end(self, block: QueuedBlock) -> None:
         """Mark a block as ended: nothing more arrives for it."""
         block.ended = True
         if block is self.current:
@@ -273,7 +273,7 @@ class BlockQueue:
             if self.current is not None and self.current.ended and not self.queue:
                 self._close()
 
-    def _open_block(self, block: Block) -> None:
+    def _open_block(self, block: QueuedBlock) -> None:
         self.current = block
         self.write_start(block)
         for delta in block.held:
