@@ -143,7 +143,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not where the dialect needs it, and was moved",
     "turns_joined": "adjacent turns of one role were joined",
-    "turn_added": "a short turn that the dialect requires was added between results and the user or before the assistant's first",
+    "turn_added": "a short turn that the dialect requires was added between results and the user or before the assistant",
     "text_added": "a short text was added next to a document without one, as the dialect requires",
     "file_named": "a file without a name, which the dialect requires, was named after its media type",
     "turn_empty": "a turn or part without any content was dropped",
