@@ -110,6 +110,7 @@ class Capabilities:
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a tool choice may name several tools
+    parallel: bool = False  #: a tool choice may forbid parallel calls, or a pass of the dialect decides
     #: For a dialect without a tool choice: who gets only the tools that may be called, in words (``an AG-UI agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict

@@ -482,6 +482,7 @@ FOREIGN: Final = Capabilities(
     system="behind user",
     alternate=True,
     needs_user="messages",
+    parallel=True,
     search_options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
     can_search=_can_search,
     search=search,

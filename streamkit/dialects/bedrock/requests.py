@@ -549,6 +549,7 @@ FOREIGN: Final = Capabilities(
     needs_user="messages",
     user_first=True,
     choice_extras="tool_choice",
+    parallel=True,
     declares_called=True,
     options=frozenset({*wire.INFERENCE, "thinking", "output", "service_tier", "stop"}),
     service_tiers=wire.SERVICE_TIERS,

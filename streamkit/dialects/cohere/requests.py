@@ -231,12 +231,10 @@ def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def choice_unnamed(request: Request, to: Lowering) -> None:
-    """A choice without the name of the only tool, and whether several calls may come, which have no place."""
+    """A choice without the name of the only tool, which has no place."""
     choice = request.tool_choice
     if choice is None:
         return
-    if choice.parallel is False:
-        to.lose("tool_choice", "parallel")
     if choice.mode == "required" and len(choice.names) == 1:
         to.lose("tool_choice", choice.names[0])
     request.tool_choice = ToolChoice(choice.mode)

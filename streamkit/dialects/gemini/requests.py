@@ -639,6 +639,7 @@ FOREIGN: Final = Capabilities(
     alternate=True,
     needs_user="contents",
     user_first=True,
+    parallel=True,
     some_tools=True,
     can_search=can_search,
     search=lambda _asked, _to: {"googleSearch": {}},

@@ -469,6 +469,7 @@ FOREIGN: Final = Capabilities(
     results="anywhere",
     needs_user="input",
     needs_word="step",
+    parallel=True,
     some_tools=True,
     choice_extras="tool_choice",
     options=frozenset({*wire.OPTIONS, "thinking", "output", "service_tier"}),

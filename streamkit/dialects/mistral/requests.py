@@ -368,6 +368,7 @@ FOREIGN: Final = Capabilities(
     media=fit_media,
     empty_turns=True,
     results="behind calls",
+    parallel=True,
     some_tools=True,
     needs_properties=True,
     form_with_tools=True,

@@ -359,6 +359,7 @@ FOREIGN: Final = Capabilities(
     media=fit_media,
     empty_turns=True,
     results="behind calls",
+    parallel=True,
     some_tools=True,
     search_options=frozenset({"location", "context"}),
     can_search=_can_search,

@@ -305,6 +305,7 @@ FOREIGN: Final = Capabilities(
     marked=(Text, Media),
     same_marks=RELATIVES,
     results="anywhere",
+    parallel=True,
     custom_tools=True,
     some_tools=True,
     search_options=frozenset({"allowed_domains", "location", "context"}),

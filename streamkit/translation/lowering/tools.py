@@ -100,6 +100,17 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
     request.tool_choice = evolve(choice, names=())
 
 
+@when(lambda takes: not takes.parallel)
+def parallel_counted(request: Request, to: Lowering) -> None:
+    """Count that parallel calls are forbidden as lost, where a tool choice cannot forbid them."""
+    choice = request.tool_choice
+    if choice is None or choice.parallel is None:
+        return
+    if choice.parallel is False:
+        to.lose("tool_choice", "parallel")
+    request.tool_choice = evolve(choice, parallel=None)
+
+
 @when(lambda takes: takes.offered_to)
 def only_callable_offered(request: Request, to: Lowering) -> None:
     """Only the tools that may be called, and no choice, for a dialect where nothing else says which.

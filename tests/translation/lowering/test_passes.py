@@ -236,6 +236,14 @@ TOOLS = {
         {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, tools.choice_narrowed, {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))},
         takes={"some_tools": True},
     ),
+    "calls one by one": Row(
+        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, tools.parallel_counted, {"tools": [LOOK], "tool_choice": ToolChoice()},
+        {"tool_choice": 1},
+    ),
+    "calls one by one that can be said": Row(
+        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, tools.parallel_counted,
+        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, takes={"parallel": True},
+    ),
     "a custom tool": Row(
         {"tools": [CUSTOM]}, tools.no_custom_tools, {"tools": [Tool("run", "Runs.", tools.INPUT_SCHEMA)]}, {"custom_tool_wrapped": 1}
     ),
