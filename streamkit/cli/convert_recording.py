@@ -1,4 +1,4 @@
-"""``streamkit convert-recording``: raw streams and other tools' files as recordings."""
+"""``streamkit convert-recording``: write raw streams and other tools' files as recordings."""
 
 from __future__ import annotations
 

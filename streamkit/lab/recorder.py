@@ -65,7 +65,7 @@ class Exchanged:
     reads: int
     bytes: int
     seconds: float
-    end: str  #: a word of ``recording.End.kind``
+    end: str  #: how the exchange ended, as a value of ``recording.End.kind``
     file: Path | None  #: the recording's file; None: the exchange was not recorded
     file_end: str  #: the end written in the file; it differs from ``end`` if the recorder stopped the recording early
 

@@ -143,7 +143,7 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
     return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
 
 
-# -- whole answers and streams -------------------------------------------------------------------------------------------
+# -- whole responses and streams -----------------------------------------------------------------------------------------
 
 
 async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:

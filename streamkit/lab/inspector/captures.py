@@ -53,7 +53,7 @@ class Capture:
     """One kept stream. It implements ``Tap`` (``web/tap.py``), so the relay calls it at each read and write."""
 
     id: str
-    #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; also ``asked``.
+    #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; ``asked`` is the request's method and path.
     about: Mapping[str, str] = field(factory=dict)
     client: str | None = None  #: the dialect in which the stream is written to the client
     #: Whether the steps have times. If the recording has none, positions in bytes replace them.
@@ -129,7 +129,7 @@ class Capture:
 class Captures:
     """The last streams of a process, and their watchers.
 
-    ``captures``, ``capture_bytes`` and ``all_bytes`` limit what is kept. ``clock`` returns seconds.
+    ``captures`` limits the number of streams, ``capture_bytes`` and ``all_bytes`` their memory. ``clock`` returns seconds.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class ClientVerdict:
 
     @property
     def clean(self) -> bool:
-        """Whether no fault was seen."""
+        """True if no fault was seen."""
         return not self.faults
 
     def as_json(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Exchange:
     failed: ProviderFailed | None = None
     read: ReadAnswer | None = None
     sent_at: float | None = None  #: when the latest bytes of the response were sent, by the watch's clock
-    followed: bool = False  #: whether a later request of the conversation came
+    followed: bool = False  #: True once the conversation had a later request
     judged: bool = False  #: whether a fault was found in the client's use of the response
 
 

@@ -5,7 +5,7 @@ before a frame. Ids and jitter come from one seeded random source, and the clock
 give the same bytes.
 
 A response that is not streamed waits once, for the sum of its steps' waits. Raw bytes before the first content go before the
-body, and later ones after it. If such a response is interrupted, half of its body is sent.
+body, and later raw bytes after it. If such a response is interrupted, half of its body is sent.
 
 Source: observe.md O31.
 """

@@ -40,7 +40,7 @@ Saved: TypeAlias = Callable[[Path | None, str], None]
 class Recorder:
     """Record the exchanges of a process into a directory. Close it at the end. Use it from one thread only.
 
-    ``keys`` are never written to disk, except keys under 8 characters, which cannot be recognised. ``warn`` is called in the
+    ``keys`` are never written to disk, except keys under 8 characters, which may be ordinary words. ``warn`` is called in the
     writing thread with each reason why something cannot be written, once. Raises UsageError for an unusable directory.
     """
 

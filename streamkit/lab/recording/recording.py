@@ -126,7 +126,7 @@ class End:
     t: float  #: seconds since the request was sent
     #: ``whole`` (complete according to HTTP), ``cut`` (closed inside the body), ``reset``, ``client_left``, ``timeout:`` and
     #: which one, ``shut_down``, ``unreachable`` (no response), ``truncated_by_recorder`` (the file would be too large),
-    #: ``withheld`` (a key that the recorder knows came next). After the last two the response went on.
+    #: ``withheld`` (a key that the recorder knows came next). For the last two the response went on.
     kind: str = field(validator=_is_text)
     reads: int = field(default=0, validator=_COUNT)  #: number of reads up to the end, including those not in the file
     bytes: int = field(default=0, validator=_COUNT)  #: number of bytes up to the end, including those not in the file

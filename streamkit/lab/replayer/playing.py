@@ -64,7 +64,7 @@ class Schedule:
         wait = self._start + t / self._speed - self._time() if self._speed else 0.0
         if wait > 0:
             await asyncio.sleep(wait)
-        while self._time() < self._wrote + APART_S:  # noqa: ASYNC110 - a timer of asyncio's takes a whole millisecond
+        while self._time() < self._wrote + APART_S:  # noqa: ASYNC110 - an asyncio timer would wait a whole millisecond
             await asyncio.sleep(0)
 
     def wrote(self) -> None:
