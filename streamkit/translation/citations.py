@@ -72,7 +72,7 @@ def _encoded(text: str) -> bytes:
 
 
 @define
-class _Choice:
+class _CitedChoice:
     """The text of one choice so far, measured in characters."""
 
     number: int
@@ -89,7 +89,7 @@ class CitationCarrier(Link):
     """Machine of ``carry_citations``: events to events."""
 
     #: The choice whose text came last; and its number and its block, as long as that is open, if its text is not kept.
-    _growing: _Choice
+    _growing: _CitedChoice
     _at: tuple[int, int] | None = None
 
     def __init__(
@@ -106,7 +106,7 @@ class CitationCarrier(Link):
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, _CitedChoice] = {}
         self._is_open = False  # a block of text may go on, or a citation waits for its end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations so far
@@ -156,7 +156,7 @@ class CitationCarrier(Link):
         choice.length += len(text)
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
-    def _begin(self, choice: _Choice, block: int) -> None:
+    def _begin(self, choice: _CitedChoice, block: int) -> None:
         """Text of a block comes that did not come last."""
         if choice.waiting and choice.last != block:
             self._close(choice, begins=block)
@@ -168,7 +168,7 @@ class CitationCarrier(Link):
         for aside in asides:
             self.emit(aside)
 
-    def _keep(self, choice: _Choice, kept: _KeptText, text: str) -> None:
+    def _keep(self, choice: _CitedChoice, kept: _KeptText, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""
         if len(text) > self._text_room:
             self._text_room += choice.length if self._bytes else 0
@@ -177,10 +177,10 @@ class CitationCarrier(Link):
             self._text_room -= len(text)
             kept.add(text)
 
-    def _choice(self, number: int) -> _Choice:
+    def _choice(self, number: int) -> _CitedChoice:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number, text=_KeptText() if self._bytes else None)
+            choice = self._choices[number] = _CitedChoice(number, text=_KeptText() if self._bytes else None)
         return choice
 
     # -- what comes ------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class CitationCarrier(Link):
         self._room += sum(map(_size, released))
         return released
 
-    def _place(self, choice: _Choice, citation: Citation, block: int) -> None:
+    def _place(self, choice: _CitedChoice, citation: Citation, block: int) -> None:
         """Write a citation whose place is told, in the source's unit."""
         start, end = citation.start or 0, citation.end or 0
         if self._from.unit == "block":
@@ -257,7 +257,7 @@ class CitationCarrier(Link):
                 self._close(choice)
             choice.open = False
 
-    def _close(self, choice: _Choice, *, begins: int | None = None) -> None:
+    def _close(self, choice: _CitedChoice, *, begins: int | None = None) -> None:
         """The last block is whole, so what cites all of it has its place; what cites the block that ``begins`` waits on."""
         for citation in self._released(choice.waiting):
             if citation.block == begins:  # Anthropic says some of them in front of the text
@@ -284,7 +284,7 @@ class CitationCarrier(Link):
 
     # -- what goes -------------------------------------------------------------------------------------------------
 
-    def _write(self, choice: _Choice, citation: Citation) -> None:
+    def _write(self, choice: _CitedChoice, citation: Citation) -> None:
         """Write a citation at a place of the choice's text, in characters."""
         if self._to.unit == "bytes":
             self._hold(choice.held, citation)
@@ -297,7 +297,7 @@ class CitationCarrier(Link):
             moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
             self._tell(self._to.write([moved], choice.number))
 
-    def _measured(self, choice: _Choice, citation: Citation) -> Citation:
+    def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
         """A citation with its place in bytes, and its text if there is room; with neither where the text was not kept."""
         text = choice.text
         if text is None:

@@ -22,12 +22,12 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     failed_end=None,
     recognises=recognises,
-    # a whole body is an error: an answer has no other form than a stream
+    # a whole body is an error: a response is always a stream
     bodies=Bodies(AgUiRequestReader.decode_request, write, AgUiDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    reads_stored=lambda _media, _dialect: True,  # the program at the route decides
+    reads_stored=lambda _media, _dialect: True,  # the application behind the route decides
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -24,11 +24,11 @@ DIALECT = Dialect(
     failed_end=None,
     done_mark=True,
     recognises=recognises,
-    # a whole body is an error: an answer has no other form than a stream
+    # a whole body is an error: a response is always a stream
     bodies=Bodies(AISDKRequestReader.decode_request, write, AISDKDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
-    reads_stored=lambda _media, _dialect: True,  # the program at the route decides
+    reads_stored=lambda _media, _dialect: True,  # the application behind the route decides
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

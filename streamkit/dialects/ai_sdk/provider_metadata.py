@@ -1,6 +1,6 @@
-"""What only a vendor can read, in ``providerMetadata``: under the names of the SDK's own providers, or sealed under ours.
+"""Opaque values of vendors in ``providerMetadata``: under the names of the SDK's own providers, or sealed under streamkit's.
 
-Clients send it back in the parts of the next request as it is. The part that has it says what it belongs to.
+Clients return them unchanged in the parts of the next request. A value belongs to the part that contains it.
 
 Source: ui-protocols.md §1.3, §1.4; dialects.md §7.4.
 """
@@ -15,7 +15,7 @@ from attrs import define, field
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.events import Opaque
 
-#: The member for a signature, and that for reasoning that nobody else can read, by vendor: the provider's name, and its own.
+#: For each vendor: the provider's name, and the provider's member for a signature, or for encrypted reasoning.
 SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("anthropic", "signature"),
     "bedrock": ("bedrock", "signature"),
@@ -27,24 +27,24 @@ REDACTED: Final[Mapping[str, tuple[str, str]]] = {
     "bedrock": ("bedrock", "redactedData"),
     "openai": ("openai", "reasoningEncryptedContent"),
 }
-#: The member of ours, for every other vendor.
+#: The member of streamkit's own entry, for all other vendors.
 SEALED: Final = "sealed"
 
 
 @define
 class Read:
-    """What stands in one ``providerMetadata``."""
+    """The contents of one ``providerMetadata``."""
 
-    #: What its vendor bound to the part or the call.
+    #: Values that a vendor bound to the part or the call.
     signatures: list[Opaque] = field(factory=list)
-    #: Reasoning of its own.
+    #: Encrypted reasoning that is a part itself.
     redacted: list[Opaque] = field(factory=list)
-    #: The rest, by provider.
+    #: Other members, by provider.
     others: dict[str, Any] = field(factory=dict)
 
 
 def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
-    """What a part or a call has; ``is_empty`` where it has no text, so that OpenAI's encrypted reasoning is all there is."""
+    """Return the metadata of a part or call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
     read = Read()
     for provider, members in metadata.items():
         if not isinstance(members, dict):
@@ -57,7 +57,7 @@ def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
 
 
 def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
-    """Whether a member is one that has a meaning here, or says nothing."""
+    """Take a member with a known meaning. Return whether it was taken, or has no content."""
     if value is None:
         return True
     if not isinstance(value, str) or not value:
@@ -79,7 +79,7 @@ def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> b
 
 
 def write_metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """The value of ``providerMetadata`` for what belongs to a part of that kind; empty where there is nothing."""
+    """Return the ``providerMetadata`` for an opaque value of a part of that kind; empty if there is none."""
     if opaque is None:
         return {}
     known = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)

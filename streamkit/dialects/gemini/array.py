@@ -1,9 +1,10 @@
-"""The other framing of a stream: one JSON array, for clients that ask without ``alt=sse``.
+"""The other framing of a stream: one JSON array, for clients that request a stream without ``alt=sse``.
 
-Events become elements as soon as they are there, however they are cut and written, with comments or as an array already; what
-is no object (``[DONE]``) is no element. Separators stand in front of what follows, so that an array can stop behind any
-element; the keep-alive is white space there. An array that ends is closed, whole or not: its last element says which, by a
-reason to stop or an error. An array whose input broke is left open.
+Each event becomes an element as soon as it is complete, however the input is divided and written (with comments, or as an
+array already). A payload that is not an object (``[DONE]``) is not an element. A separator is written before the next
+element, so that an array can stop after any element; the keep-alive is white space there. When the input ends, the array is
+closed, whether or not the response is complete: the last element shows this, by a stop reason or an error. If the input broke
+off, the array stays open.
 
 Source: dialects.md §0.3, §5.1.
 """
@@ -24,33 +25,33 @@ from streamkit.report import StreamReport
 
 
 class ArrayWriter:
-    """The machine: bytes of an event stream, in whole frames, to bytes of an array."""
+    """A machine that turns complete frames of an event stream into bytes of an array."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.fault: Exception | None = None
-        # Its findings are left aside: the stream was read before, and they would be counted twice.
+        # Its findings are discarded: the stream was read before, and they would be counted twice.
         self._parser = GeminiParser(limits=limits, report=StreamReport())
         self._separator = b"["
 
     def feed(self, chunk: bytes, /) -> bytes:
-        """The elements that these bytes end."""
+        """Return the elements that these bytes complete."""
         return self._written(self._parser.feed(chunk))
 
     def finish(self) -> bytes:
-        """The end of the array; without one where a frame broke off."""
+        """Return the end of the array, or nothing after an incomplete frame."""
         output = self._written(self._parser.finish())
         if self.fault is not None:
             return output
         return output + (b"[]" if self._separator == b"[" else b"\r\n]")
 
     def abandon(self) -> bytes:
-        """Nothing: the array stays open."""
+        """Return nothing: the array stays open."""
         return b""
 
     def _written(self, frames: list[Frame]) -> bytes:
         output = bytearray()
         for frame in frames:
-            if not frame.terminated:  # what stands in front of us writes whole frames
+            if not frame.terminated:  # streamkit's own encoder writes complete frames
                 self.fault = BrokenFrame("the input ended inside a frame", frame.data, offset=frame.offset)
             elif frame.data.lstrip().startswith(b"{"):
                 output += self._separator + frame.data
@@ -60,7 +61,7 @@ class ArrayWriter:
 
 
 def _error(failed: ProviderFailed) -> bytes:
-    """Behind keep-alives, before any element."""
+    """Return an array with only an error. Keep-alives may precede it."""
     writer = ArrayWriter()
     return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
 

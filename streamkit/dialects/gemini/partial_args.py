@@ -1,14 +1,14 @@
-"""Arguments that come as values with a path (``partialArgs``) to JSON text that grows.
+"""Turn arguments that arrive as values with a path (``partialArgs``) into JSON text that grows.
 
-Theory: each value names its place (``$.a.b[0]['x y']``), and a string may come in pieces. Where the places come in the order
-of the text, which is how a model writes them, text is handed out as it grows: the containers on the way to the last value stay
-open until a value comes that is not in them. A place that was left and is touched again can't be mended in text that was
-handed out already: from then on everything is kept back, and at the end each member of the arguments that was touched since is
-written once more, whole. Of duplicate keys the last one counts (``arguments_out_of_order``).
+Theory: each value names its place (``$.a.b[0]['x y']``), and a string may arrive in pieces. If the places arrive in the order
+of the text, as a model writes them, the text is emitted as it grows: the containers around the last value stay open until a
+value arrives that is not in them. If a place is used again after another one, the emitted text cannot be changed. From then
+on everything is held, and at the end each changed member of the arguments is written again as a whole. Of duplicate keys, the
+last one counts (``arguments_out_of_order``).
 
-Rules. Places of an array that nothing fills are null (``arguments_gap``). What has no path, no value, or a place inside a
-value that is no container is refused, and the decoder counts it. A number is a double on this wire. Text and gaps together
-are bounded by ``limits.arguments_chars``, the nesting by ``limits.json_depth``, an index by ``limits.index``.
+Rules. Empty places of an array are null (``arguments_gap``). An entry without a path or value, or with a place inside a value
+that is not a container, is refused, and the decoder counts it. A number is a double here. Text and gaps together are limited
+by ``limits.arguments_chars``, the nesting by ``limits.json_depth``, an index by ``limits.index``.
 
 Source: dialects.md §5.3; RFC 9535 §2.1, §2.3.
 """
@@ -28,24 +28,24 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.text_buffer import TextBuffer
 
-Step: TypeAlias = str | int
-Path: TypeAlias = tuple[Step, ...]
+PathStep: TypeAlias = str | int
+Path: TypeAlias = tuple[PathStep, ...]
 #: ``.name``, ``[0]``, ``['name']`` or ``["name"]``.
 _step: Final = re.compile(
     r"""\.(?P<name>[^.\[\]'"]++)"""
     r"""|\[(?:(?P<index>[0-9]{1,10})|'(?P<single>(?:[^'\\]++|\\.)*+)'|"(?P<double>(?:[^"\\]++|\\.)*+)")\]""",
     re.DOTALL,
 ).match
-#: In a name between single quotes: what must be written otherwise between double ones.
+#: Sequences in a single-quoted name that are written differently between double quotes.
 _quotes: Final = re.compile(r"""\\'|\\.|\"""", re.DOTALL)
 _DOUBLE: Final = {r"\'": "'", '"': r"\""}
 VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class PartialArgs:
-    """The arguments of one call. Each method returns the text that it settled, to append to what it returned before.
+    """The arguments of one call. Each method returns new text, to append to what earlier calls returned.
 
-    No report is kept: they are part of the state of a decoder, which is tried with another one (``FrameDecoder.tried``).
+    The report is an argument, and is not kept.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -53,19 +53,19 @@ class PartialArgs:
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
-        self._continues = False  #: the last string said that more of it comes
-        #: Where the last value that was handed out stands: the containers on the way are open in the text.
+        self._continues = False  #: whether the last string continues
+        #: The place of the last emitted value. The containers around it are open in the text.
         self._open: Path = ()
-        self._string: TextBuffer | None = None  #: that value, if it is a string: it may go on
-        self._late: dict[Step, None] = {}  #: members that were touched out of order
-        self._path: tuple[object, Path | None] = (None, None)  #: the last path as it stood, and its steps
+        self._string: TextBuffer | None = None  #: that value, if it is a string, which may continue
+        self._late: dict[PathStep, None] = {}  #: members that were changed out of order
+        self._path: tuple[object, Path | None] = (None, None)  #: the last path, as text and as steps
 
     def add(self, part: object, report: StreamReport) -> str | None:
-        """One entry of ``partialArgs``; None if it is none. Raises ArgumentsTooLong."""
+        """Add one entry of ``partialArgs``. Return the new text, or None if the entry is invalid. Raises ArgumentsTooLong."""
         if not isinstance(part, dict):
             return None
         path = part.get("jsonPath")
-        if path != self._path[0]:  # a string that goes on has the same one
+        if path != self._path[0]:  # a continued string has the same one
             self._path = path, steps_of(path, min(self._limits.json_depth, DEPTH))
         steps = self._path[1]
         if steps is None or any(type(step) is int and step > self._limits.index for step in steps):
@@ -74,7 +74,7 @@ class PartialArgs:
         if not kinds:
             if steps != self._open:
                 return None
-            self._continues = part.get("willContinue") is True  # a string may end so
+            self._continues = part.get("willContinue") is True  # a string may end like this
             return ""
         leaf, text = _value(kinds[0], part[kinds[0]])
         if text is None or len(kinds) > 1:
@@ -84,19 +84,19 @@ class PartialArgs:
 
     @property
     def are_whole(self) -> bool:
-        """Return whether there is a value and each is whole, so that the call may have ended here."""
+        """Return whether there are values and all are complete, so that the call may have ended here."""
         return bool(self._root) and not self._continues
 
     def close(self) -> str:
-        """The call ended: the rest of its text."""
+        """Return the rest of the text, because the call ended."""
         return self._rest() + "}"
 
     def cut(self) -> str:
-        """The stream ended inside the call: what was kept back, and no end."""
+        """Return the held text without an end, because the stream ended inside the call."""
         return self._rest() if self._late else ""
 
     def _put(self, steps: Path, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """Put a value into its place: give its text, or keep it back."""
+        """Put a value in its place. Return its text, or "" if it is held."""
         node: Any = self._root
         known = 0
         while known < len(steps) and _has(node, steps[known]):
@@ -122,7 +122,7 @@ class PartialArgs:
         return grown
 
     def _replace(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """A value for a place that has one: more of its string, or another value instead."""
+        """Put a value in a place that has one: more of a string, or a replacement."""
         if isinstance(node, dict | list):
             return None
         self._grow(len(text))
@@ -144,15 +144,15 @@ class PartialArgs:
         return ""
 
     def _leave(self, level: int) -> str:
-        """What ends the last value and leads to the next member of the container at ``level``."""
+        """Return the text that ends the last value and leads to the next member of the container at ``level``."""
         if not self._begun:
             return "{"
         return '"' * (self._string is not None) + _closers(self._open[level + 1 :]) + ","
 
     def _rest(self) -> str:
-        """All that the text still lacks but its last brace."""
+        """Return the missing text without the last brace."""
         end = '"' * (self._string is not None) + _closers(self._open[1:])
-        late = {key: self._root[key] for key in self._late}  # type: ignore[index]  # the first step is a key
+        late = {key: self._root[key] for key in self._late}  # type: ignore[index] # the first step is a key
         members = orjson.dumps(late, default=TextBuffer.whole).decode()[1:-1]
         return ("" if self._begun else "{") + end + ("," + members if members else "")
 
@@ -163,10 +163,10 @@ class PartialArgs:
 
 
 def steps_of(path: object, depth: int) -> Path | None:
-    """The steps of a path; None for one that is none, leads to the whole or deeper than ``depth``."""
+    """Return the steps of a path; None if it is malformed, names the whole arguments, or is deeper than ``depth``."""
     if not isinstance(path, str) or not path.startswith("$"):
         return None
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     at = 1
     while at < len(path):
         match = _step(path, at)
@@ -181,20 +181,20 @@ def steps_of(path: object, depth: int) -> Path | None:
 
 
 def _name(match: re.Match[str]) -> str | None:
-    """A name between quotes, its escapes read (RFC 9535 §2.3.1.2); None where they are none."""
+    """Return a quoted name without escapes (RFC 9535 §2.3.1.2); None if it is malformed."""
     quoted = match["double"]
     if quoted is None:
         quoted = _quotes.sub(lambda found: _DOUBLE.get(found[0], found[0]), match["single"])
     try:
         name = str(json.loads(f'"{quoted}"', strict=False))
         name.encode()
-    except ValueError:  # half a surrogate pair as well
+    except ValueError:  # also for half a surrogate pair
         return None
     return name
 
 
 def _value(name: str, value: object) -> tuple[Any, str | None]:
-    """A value as the tree keeps it and as text; a string's has its opening quote only. No text: it is of another type."""
+    """Return a value and its text (of a string only the opening quote and the content). The text is None for a wrong type."""
     if name == "stringValue" and type(value) is str:
         return TextBuffer(value), orjson.dumps(value).decode()[:-1]
     if name == "numberValue" and (type(value) is int or (type(value) is float and math.isfinite(value))):
@@ -204,14 +204,14 @@ def _value(name: str, value: object) -> tuple[Any, str | None]:
     return None, "null" if name == "nullValue" and value in (None, "NULL_VALUE") else None
 
 
-def _has(node: object, step: Step) -> bool:
+def _has(node: object, step: PathStep) -> bool:
     if type(step) is str:
         return type(node) is dict and step in node
     return type(node) is list and type(step) is int and step < len(node)
 
 
 def _build(node: Any, missing: Path, leaf: Any) -> None:
-    """Put ``leaf`` below a container, with all the containers on its way."""
+    """Put ``leaf`` below a container, and make the containers in between."""
     for step, following in zip(missing, (*missing[1:], None), strict=True):
         value: Any = leaf if following is None else {} if type(following) is str else []
         if type(step) is int:
@@ -223,7 +223,7 @@ def _build(node: Any, missing: Path, leaf: Any) -> None:
 
 
 def _members(missing: Path, gaps: list[int]) -> str:
-    """The text that leads through new members to a value: keys, opening brackets, and null for each gap."""
+    """Return the text that leads through new members to a value: keys, opening brackets, and null for each gap."""
     text, fill = "", iter(gaps)
     for number, step in enumerate(missing):
         if type(step) is int:
@@ -234,5 +234,5 @@ def _members(missing: Path, gaps: list[int]) -> str:
 
 
 def _closers(path: Path) -> str:
-    """The brackets that close the containers below the first, innermost first."""
+    """Return the brackets that close the containers below the first, innermost first."""
     return "".join("}" if type(step) is str else "]" for step in reversed(path))

@@ -1,7 +1,7 @@
-"""Schemas: the OpenAPI subset of ``parameters`` and ``responseSchema`` read, and JSON schemas cut to what Gemini takes.
+"""Schemas: read the OpenAPI subset of ``parameters`` and ``responseSchema``, and reduce JSON schemas to what Gemini accepts.
 
-OpenAPI spells types in capitals, says ``nullable`` where JSON schema has the type ``null``, and its whole numbers of 64 bits
-may come as text. What both know is the same, so a schema that is plain JSON schema stays as it is.
+OpenAPI writes types in capitals, uses ``nullable`` instead of the type ``null``, and its 64-bit integers may be text.
+Otherwise both are the same, so a plain JSON schema is not changed.
 
 Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``wire.py`` for the keywords.
 """
@@ -17,17 +17,17 @@ from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 
-#: The steps to a schema, for messages.
+#: The path steps to a schema, for messages.
 Path: TypeAlias = tuple[str | int, ...]
-#: OpenAPI's names, and JSON schema's.
+#: OpenAPI's names, and those of JSON schema.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
-#: Counts, which the protocol's JSON may write as text.
+#: Counts, which JSON of the protocol may contain as text.
 COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
 NO_TYPE: Final = "TYPE_UNSPECIFIED"
 
 
 def json_schema(schema: Any) -> Any:
-    """A schema of the OpenAPI subset as JSON schema; anything else as it is."""
+    """Return a schema of the OpenAPI subset as JSON schema; any other value unchanged."""
     if not isinstance(schema, Mapping):
         return schema
     read: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def json_schema(schema: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, for null as well."""
+    """Return the schema, extended to accept null."""
     if "type" in schema:
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("anyOf"), list):
@@ -60,7 +60,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any]) -> Any:
-    """The value of a keyword, which stands at ``path``, with ``read`` of each schema in it and its own path."""
+    """Return the value of a keyword with ``read`` applied to each schema in it. ``path`` is the place of the value."""
     if keyword in NAMED and isinstance(value, Mapping):
         return {name: read(inner, (*path, name)) for name, inner in value.items()}
     if keyword in MANY and isinstance(value, list):
@@ -69,9 +69,9 @@ def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any
 
 
 def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int = 1) -> Any:
-    """A JSON schema with the keywords that Gemini takes; ``lose`` is called with the path of each other one.
+    """Return a JSON schema with only the keywords that Gemini accepts. ``lose`` gets the path of each other keyword.
 
-    Raises BadRequest for one that is nested too deep.
+    Raises BadRequest if the schema is nested too deeply.
     """
     if depth > DEPTH:
         raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
@@ -86,10 +86,10 @@ def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int 
         where = (*path, keyword)
         if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
             kept["enum"] = [value]
-        elif keyword == "definitions":  # the older name
+        elif keyword == "definitions":  # an older name
             kept["$defs"] = _inner("$defs", value, where, cut)
         elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
-            lose(shown(where))  # beside a reference no other keyword may stand
+            lose(shown(where))  # next to a reference, no other keyword is allowed
         elif keyword == "$ref" and isinstance(value, str):
             kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
         else:

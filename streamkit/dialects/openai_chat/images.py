@@ -1,4 +1,4 @@
-"""Images that a model made, in ``images`` of a delta or a message: no member of OpenAI's, but of OpenRouter's and LiteLLM's.
+"""Images that a model made, in ``images`` of a delta or message. OpenRouter and LiteLLM have this member, OpenAI does not.
 
 Source: dialects.md §1.7, §7.4.
 """
@@ -17,14 +17,14 @@ IMAGES: Final = "images"
 #: The type of the asides.
 DELTA_IMAGES: Final = f"delta.{IMAGES}"
 IMAGE: Final = "image_url"
-#: What is read of an image, and of the object in it. ``index`` is its place among the images.
+#: Members that are read of an image, and of the object in it. ``index`` is its place among the images.
 READ: Final = frozenset({"type", "index", IMAGE})
 LINK: Final = frozenset({"url"})
 URLS: Final = ("data:", "http:", "https:")
 
 
 def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
-    """The images of a list; none where one of them is no image, so that the list is carried as it came."""
+    """Return the images of a list; empty if one of them is invalid, so that the list is kept unchanged."""
     read = [
         read_image(image, Aside(vendor, "metadata", DELTA_IMAGES, [image], choice))
         for image in (images if isinstance(images, list) else ())
@@ -33,7 +33,7 @@ def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
 
 
 def read_image(image: Any, native: Aside) -> MediaGenerated | None:
-    """An image of the form that messages have it in, which ``native`` says, too; None for what is none."""
+    """Return an image in the form of messages; None for another value. ``native`` is the aside for it."""
     if not isinstance(image, dict) or image.get("type", IMAGE) != IMAGE:
         return None
     link = image.get(IMAGE)
@@ -58,13 +58,13 @@ def read_image(image: Any, native: Aside) -> MediaGenerated | None:
 
 
 def url_of(media: MediaGenerated) -> str | None:
-    """Where an image is, which may be in the URL itself; None for what is no image, or where nobody can look it up."""
+    """Return the URL of an image, which may contain the image; None if it is not an image, or cannot be fetched by others."""
     url = data_uri(media) if media.data is not None else media.url
     return url if media.kind == "image" and url is not None and url.startswith(URLS) else None
 
 
 def write_images(media: MediaGenerated, vendor: str) -> Sequence[Aside]:
-    """The image that another vendor's model made; none for what is no image, or where nobody can look it up."""
+    """Return the aside for another vendor's image; empty if it is not an image, or cannot be fetched by others."""
     url = url_of(media)
     raw = [{"type": IMAGE, IMAGE: {"url": url}}]
     return [] if url is None else [Aside(vendor, "metadata", DELTA_IMAGES, raw, media.choice)]

@@ -1,10 +1,15 @@
-"""Providers and clients that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
+"""Providers and clients of Chat with their differences. Source: dialects.md §1.6, quirks.md §1 to §7.
 
-Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
-is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
-DeepSeek and Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of
-the prompt, whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318), and how it goes on with
-a text (dialects.md §7.4), and whether it refuses tools next to an answer in JSON (vercel/ai#16540).
+Habits are accepted in every stream, whether or not the provider is named: this list only shows whose they are. The needs of a
+provider in requests are met only if it is named:
+
+* which member limits the response;
+* whether and where reasoning is returned (dialects.md §7.4; DeepSeek and Moonshot refuse a message with tool calls without
+  it, and accept an empty one);
+* how to mark what to cache;
+* whether content may be a list of parts (DeepSeek refuses it: cline#230, qwen-code#2318);
+* how to request that a text is continued (dialects.md §7.4);
+* whether tools are refused together with a JSON response format (vercel/ai#16540).
 """
 
 from __future__ import annotations
@@ -20,51 +25,50 @@ WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 
 @frozen(kw_only=True)
 class ChatProvider(Provider):
-    """A provider that speaks Chat, and what it wants in a request."""
+    """A provider of Chat, and its needs in a request."""
 
-    #: The request's field for the most tokens of an answer.
+    #: The member of a request for the most tokens of a response.
     max_tokens_field: str = "max_tokens"
-    #: The request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
+    #: The member of a request for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
     thinking_field: str = "reasoning_effort"
-    #: The field of a message in which it takes reasoning back; empty: it does not.
+    #: The member of a message for returned reasoning. Empty: reasoning is not returned.
     reasoning_history: str = ""
-    #: Whether that field must stand, empty at least, in each message that calls tools.
+    #: Whether each message with tool calls must have that member, even if empty.
     reasoning_history_needed: bool = False
-    #: The vendor of the signatures that it takes back in ``extra_content``.
+    #: The vendor whose signatures are returned in ``extra_content``.
     signatures: str = ""
-    #: How a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
-    #: ``cache_control``; empty: not at all.
+    #: The form of cache marks: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: Whether content is text alone, as one string: it refuses a list of parts.
+    #: Whether content must be one string, not a list of parts.
     text_only: bool = False
-    #: Whether it takes tools next to an answer in JSON.
+    #: Whether tools may be sent together with a JSON response format.
     form_with_tools: bool = True
 
 
-#: Where no provider is named a request is written as OpenAI takes it.
+#: If no provider is named, a request is written for OpenAI.
 UNNAMED: Final = ChatProvider(name="", title="", max_tokens_field="max_completion_tokens", cache_marks="openai")
-#: One of which nothing is known but that it is not OpenAI.
+#: The defaults for a provider about which Chat knows nothing, except that it is not OpenAI.
 PLAIN: Final = ChatProvider(name="", title="")
 
 
 def provider_of(provider: Provider | None) -> ChatProvider:
-    """What a provider wants, as far as Chat can tell."""
+    """Return what is known of a provider's needs."""
     return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
 
 
 @frozen(kw_only=True)
 class ChatClient(Profile):
-    """A client that reads Chat.
+    """A client of Chat.
 
-    The usage is for those that asked (``stream_options.include_usage``): its chunk has no choices, and programs that never
-    asked for one read the first of them.
+    Usage is for clients that requested it (``stream_options.include_usage``): its chunk has no choices, and programs that did
+    not request it read the first choice.
     """
 
-    #: The delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
+    #: The members of a delta for reasoning. Some clients read ``reasoning``, most read ``reasoning_content``.
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
     #: Whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
     reasoning_details: bool = True
-    #: Whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
+    #: Whether the usage is in the last chunk with choices, as Mistral writes it, and not in a separate chunk.
     usage_with_stop: bool = False
 
 
@@ -83,7 +87,7 @@ CLIENTS: Final = (
 
 
 def client_of(profile: Profile) -> ChatClient:
-    """The client that a profile is of, as far as Chat can tell."""
+    """Return the Chat client of a profile, or the default."""
     return profile if isinstance(profile, ChatClient) else DEFAULT_CLIENT
 
 
@@ -139,7 +143,7 @@ PROVIDERS: Final = (
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
         text_only=True,
-        prefill=Prefill(message={"prefix": True}),  # at /beta alone
+        prefill=Prefill(message={"prefix": True}),  # only at /beta
     ),
     ChatProvider(
         name="vllm",

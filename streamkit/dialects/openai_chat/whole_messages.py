@@ -1,10 +1,10 @@
-"""The ``message`` of a choice within a stream: the first one, a fragment, or the whole answer once more.
+"""The ``message`` of a choice within a stream: the first one, a fragment, or the whole response again.
 
-Servers end with it beside or instead of the last delta, or with a whole ``chat.completion``. Beside a delta ``message`` may
-also repeat that delta alone, and some servers write every fragment into ``message``. So behind deltas it is a whole, unless
-it is what its own delta says. Where nothing but messages came, one that ends its choice is a whole if it begins with all
-the text before it, and so is an earlier one where that is too long to be chance. Of a whole only what is missing is passed
-on (``streams/running_text.py``).
+Servers end a stream with a message in addition to the last delta, or instead of it, or with a whole ``chat.completion``. A
+``message`` next to a delta may also repeat only that delta, and some servers write every fragment into ``message``. So after
+deltas a message is whole, unless it equals its own delta. If there were only messages, the message at the end of its choice
+is whole if it begins with all the text before it; so is an earlier one, if that text is too long to match by chance. Only the
+missing part of a whole message is emitted (``streams/running_text.py``).
 
 Source: dialects.md §1.6.
 """
@@ -33,39 +33,39 @@ from streamkit.report import StreamReport
 
 TextEvent: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 TEXTS: Final = (ReasoningDelta, TextDelta, RefusalDelta)
-#: What a message begins with by chance is shorter.
+#: A shorter text may be repeated by chance.
 REPEATED_CHARS: Final = 16
-#: Kinds of what stands beside a text; a whole message has all that came before.
+#: Kinds of content next to a text. A whole message repeats all of them.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: Block and vendor of no signature at all.
+#: Block and vendor if there is no signature.
 UNSIGNED: Final = (-1, "")
 
 
 class ChoiceSoFar:
-    """What one choice had so far, and so what is new of a whole message. The texts are the decoder's."""
+    """The state of one choice, which shows what is new in a whole message. The texts are in the decoder."""
 
-    # Of the class until they change: it is made in a fifth of the time.
-    #: Where the text of deltas goes, and their reasoning, once one came.
+    # These are attributes of the class until they change: this makes a state in a fifth of the time.
+    #: The text and the reasoning of deltas, after the first of each.
     text: RunningText | None = None
     thought: RunningText | None = None
     _begun: bool = False  # by any event
     _by_delta: bool = False
     _with_calls: bool = False
-    _differs: frozenset[str] = frozenset()  # kinds of texts whose whole contradicted them
-    _listed: Mapping[str, int] = {}  # how many of a kind came
-    spoke: bool = False  #: a delta or a message with anything in it
-    speaks: bool = True  #: the last role was the model's, or none was said
-    ended: bool = False  #: it had a stop reason
-    in_thought: bool = False  #: its content is marked as a thought
-    signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
-    signature: str = ""  #: the last that came as a member
-    signs: bool = False  #: it came in this delta
-    signed_chars: int = 0  #: of reasoning, when it came
-    block: int = -1  #: of its last reasoning
-    detailed: bool = False  #: an entry of ``reasoning_details`` had text
-    #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
-    #: first: the other member repeats it.
+    _differs: frozenset[str] = frozenset()  # kinds of texts that a whole text contradicted
+    _listed: Mapping[str, int] = {}  # how many of each kind there were
+    spoke: bool = False  #: whether there was a delta or message with content
+    speaks: bool = True  #: whether the last role was the model's, or there was none
+    ended: bool = False  #: whether there was a stop reason
+    in_thought: bool = False  #: whether its content is marked as a thought
+    signed: tuple[int, str] = UNSIGNED  #: its last signed block and the vendor of the signature, which closes the block
+    signature: str = ""  #: the last signature in a member
+    signs: bool = False  #: whether it was in the current delta
+    signed_chars: int = 0  #: characters of reasoning at that time
+    block: int = -1  #: block of its last reasoning
+    detailed: bool = False  #: whether an entry of ``reasoning_details`` had text
+    #: Two members have calls. These are the last name in ``tool_calls``, and in ``function_call`` if that was first: then the
+    #: other member repeats it.
     called: str | None = None
     called_before: str | None = None
 
@@ -85,12 +85,12 @@ class ChoiceSoFar:
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
-        """A first delta of a kind of text comes."""
+        """Begin a kind of text, at its first delta."""
         self._begun = self._by_delta = True
         return self._texts.of((kind, self.number))
 
     def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
-        """Note that these events came."""
+        """Remember these events."""
         self._begun = True
         self._by_delta = self._by_delta or by_delta
         for event in events:
@@ -106,9 +106,10 @@ class ChoiceSoFar:
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
     ) -> list[WireEvent]:
-        """The events of a message that are new, and remember them.
+        """Return the new events of a message, and remember them.
 
-        ``found`` are all of the message, ``from_delta`` those of the delta beside it. ``ends``: the choice has a stop reason.
+        ``found`` are all events of the message, ``from_delta`` those of the delta next to it. ``ends``: the choice has a stop
+        reason.
         """
         if self._begun and self._is_whole(found, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
@@ -118,7 +119,7 @@ class ChoiceSoFar:
         return found
 
     def _is_whole(self, found: list[WireEvent], *, ends: bool) -> bool:
-        """Whether a message behind others is all of it, and not a fragment."""
+        """Whether a message after others is whole, and not a fragment."""
         if self._by_delta:
             return True
         chars = 0
@@ -130,7 +131,7 @@ class ChoiceSoFar:
         return chars >= (1 if ends else REPEATED_CHARS)
 
     def _missing(self, found: list[WireEvent], report: StreamReport, *, was_signed: bool) -> list[WireEvent]:
-        """The events of a whole message that no earlier one had."""
+        """Return the events of a whole message that no earlier one had."""
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
@@ -161,13 +162,13 @@ class ChoiceSoFar:
 
 
 def _kind_of(event: WireEvent) -> str:
-    """The kind of what stands beside a text; blank for an event that is no such."""
+    """Return the kind of content next to a text; blank for any other event."""
     if isinstance(event, MediaGenerated):
         return "media"
     return event.kind if isinstance(event, Aside) else ""
 
 
 def _texts(events: list[WireEvent]) -> dict[type[TextEvent], str]:
-    """The whole text of each kind that events say, in the order of the kinds."""
+    """Return the whole text of each kind in these events, in the order of the kinds."""
     texts = {kind: "".join([event.text for event in events if type(event) is kind]) for kind in TEXTS}
     return {kind: text for kind, text in texts.items() if text}

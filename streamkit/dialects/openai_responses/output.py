@@ -1,7 +1,7 @@
-"""What the assistant said as output items, put together of its parts: for whole responses and for the history of requests.
+"""Join the assistant's parts into output items, for whole responses and for the history of requests.
 
-An aside finds its place by the label of its block: a citation the text, a field its item, a frame the item that only this
-vendor understands. It may come before what it belongs to, as in a stream.
+An aside is placed by the label of its block: a citation with its text, a member with its item, a frame with the item that
+only this vendor understands. As in a stream, an aside may precede what it belongs to.
 
 Source: dialects.md §2.1, §2.2, §2.4.
 """
@@ -30,13 +30,13 @@ class OutputList:
         self.report = report
         self.items: list[Item] = []
         self._new_message = message
-        self._message: tuple[Item, Any] | None = None  # the one that may go on, and its id if it was told
+        self._message: tuple[Item, Any] | None = None  # the message that may continue, and its id if known
         self._texts: dict[int, Item] = {}
         self._owners: dict[Label, Item] = {}
         self._hosted: dict[int, Item] = {}
         self._unended: set[int] = set()
-        self._fields: dict[Label, dict[str, Any]] = {}  # that came before their item
-        self._beside: dict[int, list[Aside]] = {}  # what came before its text
+        self._fields: dict[Label, dict[str, Any]] = {}  # members that preceded their item
+        self._beside: dict[int, list[Aside]] = {}  # asides that preceded their text
         self._growing = Growing()
 
     def add(self, item: Item, labels: Iterable[int] = ()) -> None:
@@ -49,8 +49,8 @@ class OutputList:
     def add_part(self, part: Item, label: int, of_item: Extras | None, *, apart: bool) -> None:
         """Add a part of a message.
 
-        It joins the message before it that ``of_item`` names by its id. Where neither says of which message it is, it joins
-        as well, unless such parts stand ``apart``.
+        It joins the message before it if ``of_item`` has the id of that message. If neither has an id, it also joins, unless
+        such parts must be ``apart``.
         """
         named = (of_item or {}).get("id")
         fresh = (apart and named is None) or ("message", label) in self._fields
@@ -66,7 +66,7 @@ class OutputList:
                 self._put(part, aside)
 
     def aside(self, part: Aside) -> None:
-        """Add what an aside of this vendor says, or count that there is no place for it."""
+        """Add the content of an aside of this vendor, or count it as lost if there is no place for it."""
         kind, _, name = part.type.partition(".")
         if part.type.startswith(ITEM):
             self.add(part.raw)
@@ -108,7 +108,7 @@ class OutputList:
         self._growing.extend(text, name, values)
 
     def _frame(self, part: Aside) -> None:
-        """The start or the end of an item that only this vendor understands."""
+        """Add the start or the end of an item that only this vendor understands."""
         item, label, begins = dict(part.raw["item"]), part.block, part.type == FRAMES[0]
         (self._unended.add if begins else self._unended.discard)(label)
         if begins or label not in self._hosted:
@@ -125,13 +125,13 @@ def _is_item(value: Any) -> bool:
 
 
 def of_item(part: Part) -> Mapping[str, Any] | None:
-    """What the first part of an item says of it, and further ones its id (see ``request_in.py``)."""
+    """Return the members of the item that its first part carries; further parts have only the id."""
     extras = None if isinstance(part, Aside) else part.extras
     return extras.get("item") if extras else None
 
 
 def thoughts(parts: Iterable[Part]) -> Iterator[Part | list[Reasoning]]:
-    """Parts as they are, but those of one reasoning item together: a signature ends one, and so does another id."""
+    """Yield the parts, but those of one reasoning item as a list. A signature ends an item, and so does another id."""
     run: list[Reasoning] = []
     for part in parts:
         joins = isinstance(part, Reasoning) and run and run[-1].signature is None and _id_of(part) == _id_of(run[-1])
@@ -151,7 +151,7 @@ def _id_of(part: Part) -> Any:
 
 
 def reasoning_item(run: list[Reasoning]) -> Item:
-    """The texts of one reasoning item. ``summary`` must be there, empty or not."""
+    """Return the item for the texts of one reasoning. ``summary`` is required, even if empty."""
     lists: Item = {"summary": [], "content": []}
     for part in run:
         if part.text:
@@ -164,12 +164,12 @@ def reasoning_item(run: list[Reasoning]) -> Item:
 
 
 def called(name: str, qualified: QualifiedName | None) -> Item:
-    """What is called: a tool by its name, or by its namespace and its name there."""
+    """Return the members for what is called: a tool by its name, or by its namespace and its name in it."""
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 
 def call_item(call: ToolCall, call_id: str, name: str, *, cut: bool = False) -> Item:
-    """A call. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42); of a ``cut`` call nobody may."""
+    """Return the item for a call. Empty arguments become {}, since "" is not JSON (quirks.md 42), except in a ``cut`` call."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
     text = call.arguments if cut or call.kind == "custom" or call.arguments.strip() else "{}"
     return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}

@@ -1,12 +1,12 @@
-"""Responses over a WebSocket: a request is a message ``response.create``, an answer its events, one a message.
+"""Responses over a WebSocket: a request is a message ``response.create``, and each event of its response is a message.
 
-A connection keeps the last response that ended as it should, with all that it was asked, as JSON text up to a limit in bytes:
-the next message may name it as ``previous_response_id`` and send new items only. Of others the client is told to send the
-whole input, with the code at which Codex does so by itself, unless a store has them (``recall``).
+A connection keeps the last response that ended normally, with its whole input, as JSON text up to a limit in bytes. The next
+message may name it as ``previous_response_id``, and then contain only new items. For other ids, the client gets the error
+after which Codex sends the whole input, unless a store has the response (``recall``).
 
-Nothing follows an answer's last event: a client would take it for the next answer. So ``response.failed`` stands for the
-``error`` in front of it, and an ``error`` that stands alone gets a status, without which Codex passes over it. Refused: other
-messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
+Nothing may follow the last event of a response: a client would take it for the next response. So ``response.failed`` replaces
+the ``error`` before it, and a single ``error`` gets a status, because Codex ignores an error without one. Other messages
+(``response.steer``) are refused, and so is ``stream_id``, with which several responses would share a connection.
 
 Source: ui-protocols.md §4.1; dialects.md §2.3; openai 3.57 ``types/responses/responses_client_event.py``.
 """
@@ -43,13 +43,13 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import ValueTexts, value_text
 
-#: Members that a message has beside those of a body.
+#: Members of a message that a body does not have.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
-#: Ends at which the output is whole as far as it goes, so that a conversation may go on behind it.
+#: The last events after which the output is usable, so that a conversation may continue.
 ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 FAILED: Final = "response.failed"
 ITEM_DONE: Final = "response.output_item.done"
-#: Behind these a client takes what comes for the answer to its next message.
+#: The last events. A client takes what follows them for the response to its next message.
 _LAST: Final = frozenset({*ENDS, FAILED, "response.cancelled", "error"})
 _NOTHING: Final = ("", b"")
 
@@ -59,13 +59,13 @@ class SocketConversation:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._id = ""  # of the last response
-        self._items = b""  # its input and its output, with commas between
+        self._id = ""  # id of the last response
+        self._items = b""  # its input and output, separated by commas
         self._left_out = ""  # the id of a response that was not kept
-        self._input: bytes | None = b""  # of the request under way; None: its response is not kept
-        self._output: list[bytes] = []  # of the response under way
+        self._input: bytes | None = b""  # of the request in progress; None if its response is not kept
+        self._output: list[bytes] = []  # of the response in progress
         self._output_bytes = 0
-        self._last = _NOTHING  # of the events of the response under way, which waits for its end
+        self._last = _NOTHING  # the last event of the response in progress, which waits for the end
         self._parser = SSEParser()
         self.unknown_id = ""
 
@@ -114,7 +114,7 @@ class SocketConversation:
                     self._input, self._output = None, []
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
-            elif self._last[0] != "error" or kind == FAILED:  # which tells the same error once more
+            elif self._last[0] != "error" or kind == FAILED:  # response.failed repeats the error
                 self._last = kind, payload
         return written
 
@@ -142,7 +142,7 @@ class SocketConversation:
         self._input, self._output = None, []
 
     def _keep(self, payload: bytes) -> None:
-        """Keep a response that ended: its own ``output``, else the items that came (dialects.md §2.2)."""
+        """Keep a response that ended: its own ``output``, or else the collected items (dialects.md §2.2)."""
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
@@ -170,7 +170,7 @@ class SocketConversation:
 
 
 def _error_of(event: Mapping[str, Any]) -> str:
-    """An ``error`` that ends an answer, with the status that it would have over HTTP."""
+    """Return an ``error`` that ends a response, with the status that it would have over HTTP."""
     flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
     failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
     status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
@@ -180,9 +180,9 @@ def _error_of(event: Mapping[str, Any]) -> str:
 
 
 def typed(frame: Frame) -> tuple[str, bytes]:
-    """The type of an event and its payload, which says it: a server may have written it on the event's line alone.
+    """Return the type of an event, and a payload with that type: some servers write the type only in the event's line.
 
-    A last event by another name, at which no client stops, gets its own.
+    A last event by another name, at which no client stops, is renamed.
     """
     kind, payload = type_of(frame.data), frame.data
     if not kind and NAME.fullmatch(frame.event) and frame.event != "message":
@@ -196,6 +196,6 @@ def typed(frame: Frame) -> tuple[str, bytes]:
 
 
 def _is_warm_up(members: Mapping[str, Any]) -> bool:
-    """Whether nothing is to be generated; preparing the cache of prompts wins over ``generate``."""
+    """Return whether nothing must be generated. Preparing the prompt cache takes precedence over ``generate``."""
     cache = members.get("prompt_cache_options")
     return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)

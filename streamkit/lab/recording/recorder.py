@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 from streamkit.lab.recording.directory import Directory, RecorderLimits, Unrecorded
 from streamkit.lab.recording.headers import Headers
 from streamkit.lab.recording.request_bodies import Bodies
-from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordingWriter, Step
+from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordedStep, RecordingWriter
 from streamkit.text.known_keys import KnownKeys
 
 #: The interval at which the thread writes, in seconds.
@@ -55,7 +55,7 @@ class Recorder:
     ) -> None:
         self.limits = limits or RecorderLimits()
         self.dropped = 0  #: reads that were not recorded because the disk was too slow
-        self.queue: deque[tuple[OpenRecording, float, Step]] = deque()
+        self.queue: deque[tuple[OpenRecording, float, RecordedStep]] = deque()
         self.queued_bytes = 0  #: bytes of all items that were ever queued
         self.taken_bytes = 0  #: bytes of the items that the thread has taken
         self._directory = Directory(directory, self.limits, warn)
@@ -91,7 +91,7 @@ class Recorder:
         writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
         return OpenRecording(self, writer, saved)
 
-    def put(self, recording: OpenRecording, at: float, step: Step, size: int = 0) -> None:
+    def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
         """Queue ``step``, which happened ``at`` seconds after the request. ``size`` is the number of bytes of its data."""
         self.queued_bytes += size + ITEM_BYTES
         self.queue.append((recording, at, step))
