@@ -1,7 +1,7 @@
-"""The ``streamkit`` command: one file a subcommand; here they are put together.
+"""The ``streamkit`` command. Each subcommand has a module in this package; this module combines them.
 
-Standard output is data, standard error everything else. Exit statuses are design.md §8's; 130 after SIGINT, as shells
-expect.
+Data goes to standard output, and everything else to standard error. design.md §8 defines the exit statuses; after SIGINT the
+status is 130, as shells expect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamkit.report import Status
 STATUSES = """\
 exit status:
   0  done
-  1  failed: the input could not be read to its end, a request can't be, or the output was closed
+  1  failed: the input could not be read to its end, the request is invalid, or the output was closed
   2  usage
   3  the stream was cut: it ended before its completion point (empty input too)
   4  the provider reported an error
@@ -33,7 +33,7 @@ exit status:
 """
 
 
-#: In the order of ``streamkit --help``; each has a module of its own in this package.
+#: The subcommands in the order of ``streamkit --help``. Each has a module in this package.
 COMMANDS: Final = (
     "convert",
     "convert-request",
@@ -51,7 +51,7 @@ COMMANDS: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Of the command and of its subcommands: their texts are laid out as they stand, with the exit statuses behind them."""
+    """The parser of the command and of its subcommands. It keeps the layout of help texts and adds the exit statuses."""
 
     def __init__(self, **settings: Any) -> None:
         laid_out = {"epilog": STATUSES, "formatter_class": argparse.RawDescriptionHelpFormatter}
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """Prints the version of the distribution, which is looked up only then."""
+    """Prints the version of the distribution. Looking it up is slow, so it is done only for this option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         print(f"streamkit {version('streamkit-llm')}")
@@ -67,7 +67,7 @@ class Version(argparse.Action):
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of these commands; its ``--help`` is their documentation. The module of each command is imported."""
+    """Return the parser of these commands, and import their modules. Its ``--help`` is the commands' documentation."""
     top = Parser(prog="streamkit", description="Parse, check and translate the streams of LLM providers.")
     top.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
@@ -77,7 +77,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 def _needed(arguments: Sequence[str]) -> Iterable[str]:
-    """The commands whose parsers these arguments need: those of others are slow to import."""
+    """Return the commands whose parsers these arguments need. Importing the other commands would take time."""
     first = arguments[0] if arguments else ""
     if first == "--version":
         return ()
@@ -89,10 +89,10 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    """Run a command that an interrupt ends wherever it is: in a write that its reader does not take, or while it waits.
+    """Run a command so that an interrupt can end it during a blocking write as well as while it waits.
 
-    asyncio's own handler would only cancel the task, which such a write never hears; and an exception that is raised while
-    the event loop itself is at work may leave a task without what was to wake it.
+    asyncio's own handler would only cancel the task, and a task in a blocking write does not notice that. But if the event
+    loop itself is running, raising an exception could lose the wake-up of a task, so the task is cancelled instead.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -100,16 +100,16 @@ async def _run(options: argparse.Namespace) -> int:
         if asyncio.current_task(loop) is not None:
             raise KeyboardInterrupt
         if task is not None:
-            task.cancel()  # at once: its next step may be a write that never ends
+            task.cancel()  # immediately, since the task's next step may be a write that never ends
 
-    # a handler of the loop's own lets a signal wake it that comes just before it waits; then ours takes its place
+    # the loop's handler makes a signal wake the loop even just before it waits; then this function's handler replaces it
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     signal.signal(signal.SIGINT, interrupt)
     return int(await options.run(options))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     options = parser(_needed(given)).parse_args(given)
     signal.signal(signal.SIGINT, _interrupt)
@@ -119,12 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
-    except BrokenPipeError:  # the reader left; what Python flushes at exit must not fail again
+    except BrokenPipeError:  # the reader closed the pipe; prevent a second error when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Status.FAILED)
     except UsageError as error:
         say(str(error))
         return int(Status.USAGE)
-    except (SourceFailed, OSError) as error:  # an input that can't be opened, an output that is full
+    except (SourceFailed, OSError) as error:  # such as an input that cannot be opened, or a full disk
         say(str(error))
         return int(Status.FAILED)

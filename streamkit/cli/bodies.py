@@ -1,4 +1,4 @@
-"""What the commands that convert share: reading a whole body, writing one over several lines, telling what became of it."""
+"""Functions that the convert commands share: read a whole body, write it with indentation, and report an error."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ _OPENERS, _CLOSERS = frozenset((b"{", b"[")), frozenset((b"}", b"]"))
 
 
 def add_body(command: Any) -> None:
-    """The options about the body itself."""
+    """Add ``--indent``, and the options of ``add_file``."""
     command.add_argument("--indent", action="store_true", help="write the body over several lines, for people")
     add_file(command, "the body")
 
 
 def add_file(command: Any, what: str) -> None:
-    """What is converted, and whether its report is told."""
+    """Add the input file and ``--quiet``. ``what`` describes the file in the help."""
     command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
     command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help=f"{what}; standard input by default")
 
 
 async def body_of(path: str) -> bytes:
-    """Read the whole of a file, or of standard input where the path is ``-``."""
+    """Read a whole file, or all of standard input if the path is ``-``."""
     return b"".join([chunk async for chunk in read(path)])
 
 
 def write_body(body: bytes, options: argparse.Namespace) -> None:
-    """Write a JSON body and a line end to standard output, indented where that is asked for."""
+    """Write a JSON body and a line end to standard output, indented with ``--indent``."""
     write((indented(body) if options.indent else body) + b"\n")
 
 
 def title_of(options: argparse.Namespace) -> str:
-    """The heading of a report: the file, the dialect that came in and the one that goes out."""
+    """Return the heading of a report: the file, the input's dialect and the output's dialect."""
     return f"{name_of(options.file)}: {options.source} -> {options.target}"
 
 
 def refuse(options: argparse.Namespace, error: Exception) -> None:
-    """Why there is no body, on one line."""
+    """Print on one line why no body is written."""
     say(f"{name_of(options.file)}: {describe(error)}")
 
 
 def indented(body: bytes) -> bytes:
-    """The same JSON over several lines. Only the blanks between tokens change: numbers keep their digits."""
+    """Return the same JSON over several lines. Only whitespace between tokens changes, so numbers keep their digits."""
     written: list[bytes] = []
     depth, before = 0, b""
     for token in _TOKEN.findall(body):

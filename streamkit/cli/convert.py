@@ -1,4 +1,4 @@
-"""``streamkit convert``: a stream of one dialect on standard input or from a file, as another dialect on standard output."""
+"""``streamkit convert``: translate a stream from standard input or a file into another dialect on standard output."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
-Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it is there. Within one
-dialect frames pass byte for byte; --reencode writes them anew, which mends what the provider broke. `streamkit dialects` lists
-the dialects.
+Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it arrives. If both dialects
+are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's errors.
+`streamkit dialects` lists the dialects.
 
-When the input is cut or fails, all that arrived is written, then the output dialect's own error frame and no success
-terminator. What was repaired or lost is told on standard error.
+If the input is interrupted or fails, everything that arrived is written, then an error frame of the output dialect, and no
+success terminator. Repairs and losses are reported on standard error.
 
-A recording (*.stream.jsonl) has its dialect, and fails as it did when it was recorded: a connection that broke, a timeout, an
-error with a status. It is told by its beginning, also on standard input.
+A recording (*.stream.jsonl) states its dialect. It fails as the recorded response did: with an interrupted connection, a
+timeout, or an error status. Recordings are recognised by their first bytes, also on standard input.
 
 examples:
   streamkit convert --from {ONE} --to {OTHER} answer.sse
   streamkit convert --to {OTHER} answer.stream.jsonl
 """
-#: The dialects that an option is about.
+#: The dialects to which the options ``--no-usage`` and ``--call-ids`` apply.
 USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.usage_on_request)
 IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.with_call_ids is not None)
 
@@ -42,15 +42,17 @@ IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() i
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert`` and its options to the parser's commands."""
     command = commands.add_parser("convert", help=HELP, description=DETAIL)
-    add_dialects(command, source, "the dialect that comes in", client, "the dialect that goes out", recordings=True)
-    command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
+    add_dialects(command, source, "the input's dialect", client, "the output's dialect", recordings=True)
+    command.add_argument("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     command.add_argument(
         "--no-usage",
         action="store_true",
-        help=f"{USAGE_ON_REQUEST}: leave the usage chunk out, as for a client that did not ask for it",
+        help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for a client that did not ask for it",
     )
     command.add_argument(
-        "--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids beside calls (strict readers refuse)"
+        "--call-ids",
+        action="store_true",
+        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers refuse them)",
     )
     add_policy(command)
     add_in_text(command)
@@ -59,7 +61,7 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a stream; the status says how it ended."""
+    """Convert a stream. Return how the stream ended."""
     dialect, profile = client_named(options.target)
     if options.call_ids:
         profile = dialect.with_call_ids or profile
@@ -92,7 +94,7 @@ async def run(options: argparse.Namespace) -> Status:
 
 
 def tell(report: StreamReport, title: str) -> None:
-    """The report, for people: each kind of repair and loss with its meaning, and with the names of what was lost."""
+    """Print the report: each kind of repair and loss with its count and meaning, and the names of lost parts."""
     say(title)
     for kind, times in report.repairs.items():
         known = f"; known of this provider: {report.habits[kind]}" if kind in report.habits else ""
@@ -107,7 +109,7 @@ def tell(report: StreamReport, title: str) -> None:
 
 
 def ending(report: StreamReport) -> str:
-    """How the stream ended, in a few words."""
+    """Return how the stream ended, in a few words."""
     if report.error is not None:
         return f"failed: {describe(report.error)}"
     if report.provider_error is not None:

@@ -1,4 +1,4 @@
-"""``streamkit convert-recording``: raw streams and other tools' files as recordings."""
+"""``streamkit convert-recording``: write raw streams and other tools' files as recordings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from streamkit.lab.recording.lines import lines_of
 from streamkit.lab.recording.loading import load
 from streamkit.report import Status
 
-HELP = "write recordings of raw streams and of other tools' files"
+HELP = "write recordings from raw streams and from files of other tools"
 DETAIL = f"""\
 Reads the bytes of a stream (server-sent events, JSON Lines, Amazon's event stream), cassettes of reel-vcr (JSON Lines) and
-fixtures of aimock (JSON), and writes each answer as a recording, *{SUFFIX}, which the other commands read. The paths of
-the new files are printed; a file that is there stays as it is, and the command fails.
+fixtures of aimock (JSON), and writes each response as a recording, *{SUFFIX}, which the other commands read. Prints the
+paths of the new files. If a file exists already, it is not changed, and the command fails.
 
-They are marked as not exact: raw bytes have no times, a cassette has events and not the bytes that came, and a fixture says
-what is meant, which is written in the dialect that is named. Cassettes have their requests, so that these can be replayed.
+The recordings are marked as not exact: raw bytes have no times, a cassette has events instead of the received bytes, and a
+fixture has only the content, which is written in the named dialect. Cassettes contain requests, so their recordings match
+requests when they are replayed.
 
 examples:
   streamkit convert-recording -o recordings cassette.jsonl
@@ -33,15 +34,17 @@ examples:
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert-recording`` and its options to the parser's commands."""
     command = commands.add_parser("convert-recording", help=HELP, description=DETAIL)
-    command.add_argument("--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; it is made")
+    command.add_argument(
+        "--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; made if missing"
+    )
     command.add_argument(
         "--dialect",
         type=source_or_auto,
         default=AUTO,
         metavar="DIALECT",
-        help="the dialect of the answers (default: auto); fixtures of aimock need one",
+        help="the dialect of the responses (default: auto); required for fixtures of aimock",
     )
-    command.add_argument("files", nargs="+", metavar="FILE", help="what is to be converted")
+    command.add_argument("files", nargs="+", metavar="FILE", help="the files to convert")
     command.set_defaults(run=run)
 
 
@@ -62,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _keep(recording: Recording, path: Path) -> None:
-    """Write a new file that nobody else may read. Raises UsageError where there is one."""
+    """Write a new file that only this user can read. Raises UsageError if the file exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""``streamkit convert-request``: one request body for a provider of another dialect."""
+"""``streamkit convert-request``: translate one request body for a provider of another dialect."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streamkit.translation.bodies import decode_request, encode_request
 
 HELP = "translate one request body for a provider of another dialect"
 DETAIL = f"""\
-Reads the body that a client sent and writes the one that a provider gets: messages, tools, the choice among them, options.
-What the provider's dialect can't say is a loss, told on standard error with its name; numbers in arguments keep their digits.
+Reads a client's request body and writes the body for a provider: messages, tools, tool choice, options. Anything that the
+provider's dialect cannot express is a loss, reported on standard error by name. Numbers in arguments keep their digits.
 
-A request that can't be is refused with exit status 1 and one line with the path to the fault: also a call without a result, or
-a result without a call, unless --repair mends the history, and what the dialect has no way to ask for (in some, a tool that
-must be called), unless --emulate imitates it.
+An invalid request is refused with exit status 1 and one line with the path of the fault. This includes a call without a
+result and a result without a call, unless --repair fixes the history. It also includes a feature that the dialect lacks (such
+as a required tool call), unless --emulate imitates it.
 
 example:
   streamkit convert-request --from {ONE} --to {OTHER} request.json
@@ -33,37 +33,39 @@ def add_to(commands: Any) -> None:
     """Add ``streamkit convert-request`` and its options to the parser's commands."""
     command = commands.add_parser("convert-request", help=HELP, description=DETAIL)
     add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
-    command.add_argument("--model", help="the model's name at the provider (default: the request's)")
+    command.add_argument("--model", help="the model's name at the provider (default: the request's model)")
     command.add_argument(
         "--max-tokens",
         type=_positive,
         default=DEFAULT_MAX_TOKENS,
         metavar="N",
-        help=f"where the dialect demands a bound and the request has none (default: {DEFAULT_MAX_TOKENS})",
+        help=f"the bound, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
     )
-    command.add_argument("--repair", action="store_true", help="mend calls without results and results without calls")
+    command.add_argument("--repair", action="store_true", help="repair calls without results and results without calls")
     command.add_argument(
-        "--emulate", action="store_true", help="imitate what the dialect lacks, where possible, instead of refusing"
+        "--emulate",
+        action="store_true",
+        help="imitate features that the dialect lacks, if possible, instead of refusing",
     )
     command.add_argument(
         "--assistant-first",
         choices=get_args(AssistantFirst),
         default="bridge",
-        help="a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in front, "
-        "or an error (default: bridge)",
+        help="for a history that begins with the assistant, if the dialect refuses that: add a short user turn before it, "
+        "or fail (default: bridge)",
     )
     command.add_argument(
         "--assistant-last",
         choices=get_args(AssistantLast),
         default="bridge",
-        help="a history that ends with the assistant's text, for a model that does not go on with it: a short turn of the "
-        "user after it, or an error (default: bridge)",
+        help="for a history that ends with the assistant's text, if the model does not continue it: add a short user turn "
+        "after it, or fail (default: bridge)",
     )
     command.add_argument(
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="media at a URL or in a vendor's store, for a dialect that takes none: an error, or a loss (default: refuse)",
+        help="for media at a URL or in a vendor's store, if the dialect takes none: fail, or drop them (default: refuse)",
     )
     add_body(command)
     command.set_defaults(run=run)
@@ -76,7 +78,7 @@ def _positive(text: str) -> int:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a request body; the status says whether the target's dialect has one for it."""
+    """Convert a request body. Return a failure status if the target's dialect cannot express it."""
     report = StreamReport()
     body = await body_of(options.file)
     try:
@@ -95,7 +97,7 @@ async def run(options: argparse.Namespace) -> Status:
         )
     except BadRequest as error:
         refuse(options, error)
-        return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # no path: it is no JSON object
+        return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # without a path, the body is no JSON object
     write_body(written, options)
     if not options.quiet:
         turns, tools = len(request.turns), len(request.tools)

@@ -1,4 +1,4 @@
-"""``streamkit convert-response``: one whole response body for a client of another dialect."""
+"""``streamkit convert-response``: translate one whole response body for a client of another dialect."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from streamkit.translation.citations import carry_citations_of
 
 HELP = "translate one whole response body for a client of another dialect"
 DETAIL = f"""\
-Reads the body that a provider answered with, one that was not streamed, and writes the one that a client gets. What was
-repaired or lost is told on standard error.
+Reads the body of a provider's response that was not streamed, and writes the body for a client. Repairs and losses are
+reported on standard error.
 
-A provider's error, and a response that was cut, become the client dialect's own error body, never an answer; the exit status
-is 4 or 3. What the model had said is then a loss.
+A provider's error becomes an error body of the client's dialect, with exit status 4; an incomplete response becomes one with
+exit status 3. The model's output is then a loss.
 
-A recording (*.stream.jsonl) of such an answer has its dialect and its status.
+A recording (*.stream.jsonl) of such a response states its dialect and its status.
 
 examples:
   streamkit convert-response --from {OTHER} --to {ONE} response.json
@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a whole response; the status says how the response ended."""
+    """Convert a whole response. Return how the response ended."""
     opened, options.source = await open_named(options.file, options.source)
     failed, report = opened.refusal(options.source), StreamReport()
     try:

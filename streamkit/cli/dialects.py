@@ -1,4 +1,4 @@
-"""``streamkit dialects``: the dialects there are, where each comes from, and the providers and clients that speak them."""
+"""``streamkit dialects``: list the dialects with their origin, and the providers and clients that use them."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.registry import Candidate
 from streamkit.report import Status
 
-HELP = "list the dialects, and the providers and clients that may be named instead"
+HELP = "list the dialects, and the providers and clients whose names can replace a dialect's name"
 DETAIL = """\
-Lists every dialect with its title, the media type of its streams, whether it is read (in) and written (out), and where it
-comes from: built in, or the installed distribution that brings it by an entry point. An entry point that can't be used is
-listed with the reason, and the exit status is 1; the other dialects work all the same.
+Lists every dialect with its title, the media type of its streams, its directions (in: it can be read; out: it can be written),
+and its origin: built in, or the installed distribution whose entry point provides it. An entry point that cannot be used is
+listed with the reason, and the exit status is 1; the other dialects still work.
 
-Then the providers, which may be named where a dialect comes in, and the clients, which may be named where one goes out.
-Nothing needs a provider's name to be read right: it says which repairs are no surprise, and what comes beside the dialect's
-fields. A client's name changes what is written, as listed; one that needs nothing of its own changes nothing.
+Then it lists the providers, whose names are accepted for an input's dialect, and the clients, whose names are accepted for an
+output's dialect. A provider's name is never needed to read a stream. It states which repairs are expected, and which members
+the provider sends in addition to the dialect's fields. A client's name changes the output as listed, or not at all.
 
---json prints one object an entry on one line:
+--json prints one object on one line for each entry:
   {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",
    "providers": [{"name", "title", "habits": {repair: how}, "adds": {field: what}}],
    "clients": [{"name", "title", "changes": {setting: value}}]}
-where "distribution", "version" and "entry_point" are null for what is built in, and "error" is null for what can be used.
+where "distribution", "version" and "entry_point" are null for built-in dialects, and "error" is null for usable dialects.
 
 example:
   streamkit dialects
 """
-#: A dialect is a decoder and an encoder: there is none that goes one way only.
+#: Every dialect has both a decoder and an encoder, so all have both directions.
 DIRECTIONS = ("in", "out")
 
 
 def add_to(commands: Any) -> None:
     """Add ``streamkit dialects`` and its options to the parser's commands."""
     command = commands.add_parser("dialects", help=HELP, description=DETAIL, epilog=None)
-    command.add_argument("--json", action="store_true", help="one JSON object an entry")
+    command.add_argument("--json", action="store_true", help="print one JSON object for each entry")
     command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """List the dialects; the status is a failure where one of another package can't be used."""
+    """List the dialects. Return a failure status if a dialect of another package cannot be used."""
     candidates = DIALECTS.candidates()
     entries = [_as_object(name, dialect) for name, dialect in DIALECTS.built_in.items()]
     entries += [_as_object(candidate.name, candidate.dialect, candidate) for candidate in candidates]
@@ -77,7 +77,7 @@ def _as_object(name: str, dialect: Dialect | None, candidate: Candidate | None =
 
 
 def _lines(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """A table of what can be used, then what can't; then the providers and the clients."""
+    """Yield a table of the usable dialects, then the unusable ones, the providers and the clients."""
     rows = [
         (
             entry["name"],

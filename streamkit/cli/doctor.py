@@ -1,4 +1,4 @@
-"""``streamkit doctor``: a server asked a few small things, and each of its answers checked."""
+"""``streamkit doctor``: send a server a few small requests, and check each response."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ if TYPE_CHECKING:
     from streamkit.web.upstream import Upstream
     from streamkit.web.upstream.hiding import Cut
 
-HELP = "check a server: a few small requests, each answer against its dialect's grammar"
+HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
-Sends at most 10 requests, for at most 2,000 tokens: a text, the same with usage and as a whole answer, a tool call, two calls
-at once, a call that is required, a tool's result, a bound that is too low, an answer that is left, and a wrong request.
-Says first what that may cost, and asks; with --yes, and on loopback, it does not ask. Where nobody can answer it needs --yes.
-Nothing is sent twice, no redirect is followed, and a status of 401, 403, 404 or 429 ends it.
+Sends at most 10 requests, for at most 2,000 tokens: a text, the same with usage and as a whole response, a tool call, two
+calls at once, a required call, a tool's result, a bound that is too low, a response that is abandoned, and a malformed
+request. First prints the highest possible cost and asks for consent, except with --yes or for a server on loopback. If
+standard input is no terminal, --yes is required. No request is repeated, no redirect is followed, and status 401, 403, 404 or
+429 ends the check.
 
-URL is the base URL that the dialect's official client takes. A key goes to the server only if one is named here; it is not
-printed and not written, and the host is named in no report.
+URL is the base URL, as for the dialect's official client. A key is sent to the server only if an option names it. The key is
+never printed or written, and no report contains the host.
 
-Each stream is judged as lint does it, and by what was asked for: status, content type, stop reason, calls, token counts, and
-whether its events came one by one. Reads that do not look like a stream are a note, since a fast server looks so, too.
+Each stream is judged by the grammar, as lint does it, and by the request: status, content type, stop reason, calls, token
+counts, and whether its events arrived one by one. Events that arrive together are only a note, since a fast server causes it
+too.
 
-exit status: 0 clean, 1 broken or not answered, 6 not clean but streamkit would read it, 5 not this dialect.
+exit status: 0 clean, 1 broken or no response, 6 not clean but streamkit would read it, 5 not this dialect.
 
 --json prints one object: {"dialect", "model", "verdict", "requests", "most_tokens", "left_out": {probe: reason}, "probes":
   [{"probe", "verdict", "status", "end", "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
     "stop_reason", "calls", "input_tokens", "output_tokens", "violations", "repairs", "other_repairs",
     "findings": [{"rule", "severity", "message", "advice"}]}]}
-with "violations", "repairs" and "other_repairs" as of lint.
+where "violations", "repairs" and "other_repairs" have the same form as for lint.
 
 examples:
   streamkit doctor http://127.0.0.1:8000/v1 --dialect DIALECT --model MODEL
   streamkit doctor https://api.example.com/v1 --dialect DIALECT --model MODEL --key-env EXAMPLE_KEY --yes --keep answers
 """
 TIMEOUT_S = 60.0
-#: Kept answers are what a model said to whoever has the key.
+#: Modes of kept files and their folder: responses are private to the owner of the key.
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
@@ -57,26 +59,30 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser("doctor", help=HELP, description=DETAIL, epilog=None)
     command.add_argument("url", metavar="URL", help="the base URL, as https://host/v1")
     command.add_argument(
-        "--dialect", required=True, type=source, metavar="DIALECT", help="what it speaks, or a provider that does"
+        "--dialect",
+        required=True,
+        type=source,
+        metavar="DIALECT",
+        help="the server's dialect, or a provider that uses it",
     )
-    command.add_argument("--model", required=True, help="the model to ask")
+    command.add_argument("--model", required=True, help="the model to request")
     keys = command.add_mutually_exclusive_group()
-    keys.add_argument("--key-env", metavar="NAME", help="the environment variable that has the key")
-    keys.add_argument("--key-file", metavar="PATH", help="the file that has the key, and nothing else")
+    keys.add_argument("--key-env", metavar="NAME", help="the environment variable that contains the key")
+    keys.add_argument("--key-file", metavar="PATH", help="the file that contains the key and nothing else")
     command.add_argument(
         "--auth",
-        help="how the key is sent, as `auth` of the gateway's upstreams (default: as the dialect does, or none)",
+        help="how to send the key, as `auth` of the gateway's upstreams (default: the dialect's way; without a key, none)",
     )
-    command.add_argument("--region", help="the region that AWS's signatures are for (--auth sigv4)")
-    command.add_argument("--yes", action="store_true", help="send the requests without asking")
+    command.add_argument("--region", help="the region for AWS signatures (--auth sigv4)")
+    command.add_argument("--yes", action="store_true", help="send the requests without asking for consent")
     command.add_argument(
         "--timeout",
         type=float,
         default=TIMEOUT_S,
         metavar="SECONDS",
-        help=f"how long an answer may take (default: {TIMEOUT_S:g})",
+        help=f"the longest time for a response (default: {TIMEOUT_S:g})",
     )
-    command.add_argument("--keep", metavar="DIR", help="save each answer there as a recording, which lint reads")
+    command.add_argument("--keep", metavar="DIR", help="save each response there as a recording, which lint can read")
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")
     forms.add_argument("--markdown", action="store_true", help="print a report to paste into an issue")
@@ -84,8 +90,8 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Examine the server; UsageError for options that can't be, and without consent."""
-    from streamkit.lab.doctor import plan  # noqa: PLC0415 - aiohttp, which other commands do without
+    """Examine the server. Raises UsageError for invalid options, and if the user cannot be asked for consent."""
+    from streamkit.lab.doctor import plan  # noqa: PLC0415 - imports aiohttp, which most commands do not need
     from streamkit.web.upstream import redactor  # noqa: PLC0415
     from streamkit.web.upstream.addresses import address  # noqa: PLC0415
 
@@ -103,7 +109,7 @@ async def run(options: argparse.Namespace) -> Status:
 
 
 def upstream_of(options: argparse.Namespace) -> Upstream:
-    """The server, with the key that was named. Raises UsageError, which shows no key."""
+    """Return the server with the named key. Raises UsageError, whose message never contains the key."""
     from streamkit.web.source import Timeouts  # noqa: PLC0415
     from streamkit.web.upstream import Secret, Upstream  # noqa: PLC0415
 
@@ -143,7 +149,7 @@ def _key(options: argparse.Namespace) -> str | None:
 
 
 def folder_for(path: str) -> Path:
-    """The folder for recordings, made before anything is spent. Raises UsageError where there are some already."""
+    """Return the folder for recordings, made before any request is sent. Raises UsageError if it has recordings."""
     from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
 
     folder = Path(path)
@@ -158,9 +164,9 @@ def folder_for(path: str) -> Path:
 
 
 def consents(upstream: Upstream, chosen: Plan, *, yes: bool) -> bool:
-    """Say what it may cost, and ask, unless that was answered before or the server is this machine.
+    """Print the highest possible cost and ask for consent. With ``yes`` or for this machine, do not ask.
 
-    Raises UsageError where nobody can be asked.
+    Raises UsageError if standard input is no terminal.
     """
     from yarl import URL  # noqa: PLC0415
 
@@ -186,7 +192,7 @@ def consents(upstream: Upstream, chosen: Plan, *, yes: bool) -> bool:
 async def examined(
     options: argparse.Namespace, upstream: Upstream, chosen: Plan, cut: Cut, folder: Path | None
 ) -> Status:
-    """Go through the probes and print what was found."""
+    """Send the probes and print the results. Return the worst status."""
     from streamkit.lab.doctor import Examination  # noqa: PLC0415
     from streamkit.lab.doctor.reporting import line_of, status_of  # noqa: PLC0415
     from streamkit.web.upstream import client_session  # noqa: PLC0415
@@ -220,12 +226,12 @@ def _report(options: argparse.Namespace, chosen: Plan, judged: Sequence[Judged],
 
 
 def show(line: str, cut: Cut) -> None:
-    """One line to standard output, without keys and without the power to move a cursor."""
+    """Write one line to standard output without keys, and with control characters escaped."""
     write(f"{visible(cut(line))}\n".encode())
 
 
 def keep(judged: Judged, path: Path, cut: Cut) -> None:
-    """Save an answer as a recording; one that repeats the key is not saved. Raises SourceFailed."""
+    """Save a response as a recording, unless the response repeats the key. Raises SourceFailed."""
     from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
     from streamkit.lab.recording.lines import lines_of  # noqa: PLC0415
 

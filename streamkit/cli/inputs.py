@@ -1,7 +1,7 @@
-"""What a command reads: bytes as they come, or a recording, whose beginning says that it is one.
+"""The input of a command: raw bytes, or a recording, recognised by its first bytes.
 
-A recording names its dialect, and brings its reads as they were cut, each at its time, then what ended them. Bytes have
-none of that: their times are those at which they are read, which mean something where they come live.
+A recording has its dialect, its reads with their times, and its end. Raw bytes have only the times at which the command reads
+them, which are useful if the stream is live.
 
 Source: observe.md O29.
 """
@@ -27,11 +27,11 @@ from streamkit.report import StreamReport
 
 
 class LiveSource:
-    """An async iterator over bytes that says when each read came, however late it is taken. Closing it closes the reads."""
+    """An async iterator over bytes that records when each read arrived, even if it is taken later. Closes the reads."""
 
     def __init__(self, reads: RereadSource, times: deque[float], began: float) -> None:
-        self.now = 0.0  #: when the last read that was taken had come, in seconds since the input was opened
-        self.ended_at: float | None = None  #: the same of the end, once it was reached
+        self.now = 0.0  #: arrival of the last read that was taken, in seconds since the input was opened
+        self.ended_at: float | None = None  #: time of the end, in the same seconds; None until the end is reached
         self._reads, self._times, self._began = reads, times, began
 
     def __aiter__(self) -> LiveSource:
@@ -52,44 +52,44 @@ class LiveSource:
 
 @define
 class RawInput:
-    """Bytes of a file or of standard input."""
+    """The bytes of a file or of standard input."""
 
-    name: str  #: for messages
+    name: str  #: the input's name in messages
     _reads: RereadSource = field(repr=False)
-    _times: deque[float] = field(repr=False)  # of the reads that were not taken yet
-    _began: float  # on the monotonic clock
+    _times: deque[float] = field(repr=False)  # arrival times of the reads that are not taken yet
+    _began: float  # opening time on the monotonic clock
     recording: None = field(default=None, init=False)
 
     async def find_dialect(self, named: str) -> str:
-        """The dialect that is named, or found out for ``auto``. Raises NotThisDialect."""
+        """Return the named dialect; for ``auto``, detect it. Raises NotThisDialect."""
         if named == AUTO:
             named, self._reads = await detect(self._reads)
         return named
 
     def source(self, _report: StreamReport) -> LiveSource:
-        """What is read, once."""
+        """Return the reads. Call this once only."""
         return LiveSource(self._reads, self._times, self._began)
 
     def refusal(self, _dialect: str) -> None:
-        """Bytes have no status."""
+        """Return None: raw bytes have no HTTP status."""
 
     async def aclose(self) -> None:
-        """Close what no source was made of."""
+        """Close the input if ``source`` was not called."""
         await self._reads.aclose()
 
 
 @define
 class RecordedInput:
-    """A recording."""
+    """A recording as a command's input."""
 
-    name: str  #: for messages
+    name: str  #: the input's name in messages
     recording: Recording = field(repr=False)
 
     async def find_dialect(self, named: str) -> str:
-        """The dialect that is named; for ``auto`` the recording's own, and its provider's name where that is known.
+        """Return the named dialect; for ``auto``, the recording's provider if known, else its dialect, else detect it.
 
-        Raises BadRecording for one that is not known here, NotThisDialect where the recording names none and its bytes say
-        none either, and SourceFailed where it has no bytes.
+        Raises BadRecording if the recording's dialect is unknown, NotThisDialect if none can be detected, and SourceFailed if
+        there are no bytes to detect it from.
         """
         recording = self.recording
         if named != AUTO:
@@ -97,30 +97,30 @@ class RecordedInput:
         if recording.dialect:
             return _own(recording, self.name)
         if self.refusal(first := next(iter(DIALECTS))) is not None:
-            return first  # any will do: an error's words are read as those of all dialects
+            return first  # any dialect will do: errors are decoded the same way for all dialects
         if not recording.body and (failed := failure(recording)) is not None:
             raise SourceFailed(f"{self.name}: {failed}")
         return dialect_of(recording.body)
 
     def source(self, report: StreamReport) -> RecordedSource:
-        """Its reads, for a pipe with that report."""
+        """Return the reads. ``report`` must be the report of the pipe that reads them."""
         return RecordedSource(self.recording, report)
 
     def refusal(self, dialect: str) -> ProviderFailed | None:
-        """The error that stands instead of an answer of ``dialect``."""
+        """Return the error that the server sent instead of a response, else None."""
         return refusal(self.recording, dialect)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 Input: TypeAlias = RawInput | RecordedInput
 
 
 async def open_input(path: str, named: str = AUTO) -> tuple[Input, str]:
-    """A file, or standard input for ``-``, and its dialect: the one that is ``named``, or for ``auto`` its own.
+    """Open a file, or standard input for ``-``. Return it with the ``named`` dialect, or for ``auto`` with its dialect.
 
-    Raises SourceFailed where it can't be read, BadRecording, and NotThisDialect.
+    Raises SourceFailed if the input cannot be read, BadRecording, and NotThisDialect.
     """
     opened = await _opened(path)
     try:
@@ -131,7 +131,7 @@ async def open_input(path: str, named: str = AUTO) -> tuple[Input, str]:
 
 
 async def open_named(path: str, named: str | None) -> tuple[Input, str]:
-    """The same for a command that finds out no dialect: a name is needed unless a recording has one.
+    """Open an input as ``open_input`` does, but detect no dialect: ``named`` is required unless a recording has a dialect.
 
     Raises SourceFailed, BadRecording, and UsageError.
     """
@@ -179,7 +179,7 @@ async def _stamped(
 
 
 async def refused(failed: ProviderFailed) -> AsyncGenerator[list[WireEvent], None]:
-    """An error that stands instead of an answer, as what would have been decoded of one."""
+    """Yield one batch with the error, in place of the decoded events of a response."""
     yield [failed]
 
 

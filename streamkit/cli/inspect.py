@@ -1,4 +1,4 @@
-"""``streamkit inspect``: what a stream said, as a picture for people or as JSON."""
+"""``streamkit inspect``: show the content of a stream, as a picture for people or as JSON."""
 
 from __future__ import annotations
 
@@ -30,37 +30,38 @@ from streamkit.report import Status, StreamReport, describe
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.schema import ToolSchemas
 
-HELP = "show what a stream says"
+HELP = "show the content of a stream"
 DETAIL = """\
-Reads one stream or many and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the
-usage, and what had to be repaired. The dialect is found out unless it is named. With several files the highest status wins.
+Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the usage,
+and the repairs. The dialect is detected unless --from names it. With several files the exit status is the highest one.
 
---profile shows behind the picture what each stage took: time of its own, its share of the work, reads, frames and events in
-and out. Time waited for the input is the source's, and no work. The times are those of one run: on a busy machine, look twice.
+--profile adds a table of the stages: the time of each stage alone, its share of the work, and the reads, frames and events
+that went in and out. Waiting for the input counts for the source and is no work. The times are those of one run, so repeat the
+command on a busy machine.
 
---tools names a JSON file with the request's tools, or the whole request: arguments are then checked against their schemas.
+--tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against their schemas.
 
---json prints one object a file on one line:
+--json prints one object on one line for each file:
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
-where its times are known, of a recording or of bytes that came live, "times": {"first_output_s", "last_output_s",
-   "greatest_gap_s", "stalls"}, in seconds since the request was sent, or since the command began; gaps above 5 s are stalls;
-and with --profile "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source;
-where "arguments" is the text as received, and "data_chars" the length of an image's or a file's base64.
+If times are known, from a recording or a live stream, the object has "times": {"first_output_s", "last_output_s",
+   "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began; gaps above 5 s are stalls.
+With --profile it has "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source.
+"arguments" is the text as received, and "data_chars" the length of the base64 text of an image or file.
 
---web serves a page on loopback instead, until Ctrl-C, and prints its address: which events, repairs and losses came of which
-bytes, and with --to what is written of them. A stream that comes on standard input is shown as it comes, with its times.
+--web instead serves a page on loopback until Ctrl-C, and prints its address. The page shows which bytes led to which events,
+repairs and losses, and with --to the stream written in that dialect. A stream on standard input is shown live, with its times.
 
-A recording (*.stream.jsonl) has its dialect and its times, and fails as it did when it was recorded. It is told by its
-beginning, also on standard input.
+A recording (*.stream.jsonl) states its dialect and its times, and fails as the recorded response did. Recordings are
+recognised by their first bytes, also on standard input.
 
 examples:
   curl -N … | streamkit inspect
   streamkit inspect answer.stream.jsonl
   streamkit inspect --web --to DIALECT recording.sse
 """
-#: Members of the JSON form, in their order.
+#: Members of the JSON objects for usage and for a choice, in order.
 USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
 CHOICE = ("index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason")
 
@@ -74,23 +75,28 @@ def add_to(commands: Any) -> None:
         default=AUTO,
         type=source_or_auto,
         metavar="DIALECT",
-        help="the dialect (default: a recording's own, else auto)",
+        help="the dialect (default: the recording's dialect, else auto)",
     )
     add_policy(command)
     add_in_text(command)
-    command.add_argument("--tools", metavar="TOOLS", help="a JSON file: the request's tools, or the request")
-    command.add_argument("--json", action="store_true", help="one JSON object a file")
-    command.add_argument("--profile", action="store_true", help="show what each stage of the reading took")
+    command.add_argument("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
+    command.add_argument("--json", action="store_true", help="print one JSON object for each file")
+    command.add_argument("--profile", action="store_true", help="show the time of each stage")
     command.add_argument(
-        "--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR"
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="default: on for a terminal without NO_COLOR",
     )
-    command.add_argument("--web", action="store_true", help="serve a page that shows it, for a browser on this machine")
+    command.add_argument(
+        "--web", action="store_true", help="serve a page with the streams for a browser on this machine"
+    )
     command.add_argument(
         "--to",
         dest="target",
         type=client,
         metavar="DIALECT",
-        help="with --web: also what is written of it in this dialect",
+        help="with --web: also show the stream as written in this dialect",
     )
     command.add_argument(
         "--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)"
@@ -102,14 +108,14 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Show each file; the status is the worst of theirs."""
+    """Show each file. Return the worst status of all files."""
     palette = Palette.wanted(options.color, sys.stdout)
     policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
     if options.web:
         if options.json or options.profile:
             raise UsageError("--json and --profile do not go with --web")
-        from streamkit.cli.inspect_web import show  # noqa: PLC0415 - a server, which nobody else has to load
+        from streamkit.cli.inspect_web import show  # noqa: PLC0415 - imports a server, which only --web needs
 
         read_options = ReadOptions(policy=policy, tools=tools)
         return await show(options.files, options.source, read_options, client=options.target, port=options.port)
@@ -125,7 +131,7 @@ async def run(options: argparse.Namespace) -> Status:
 
 
 def tools_of(path: str) -> ToolSchemas:
-    """The tools in a JSON file. Raises UsageError for a file without any, or with a bad schema."""
+    """Return the tools in a JSON file. Raises UsageError if the file has no tools or an invalid schema."""
     try:
         document = json.loads(Path(path).read_text("utf-8"))
     except ValueError as error:
@@ -148,7 +154,7 @@ async def inspect(
     tools: ToolSchemas | None = None,
     profile: bool = False,
 ) -> Status:
-    """Read one file and show it; returns its status."""
+    """Read one file, show it, and return its status."""
     try:
         opened, dialect = await open_input(path, dialect)
     except NotThisDialect as error:
@@ -185,7 +191,7 @@ async def inspect(
 
 
 def as_object(path: str, response: Response, times: Times | None) -> dict[str, Any]:
-    """The JSON form of one file."""
+    """Return the JSON form of one file's response."""
     report = response.report
     seconds = {} if times is None else asdict(times)
     rounded = {name: round(each, TIME_DIGITS) if isinstance(each, float) else each for name, each in seconds.items()}

@@ -1,4 +1,4 @@
-"""``streamkit inspect --web``: the inspector's page over recordings, or over a stream that comes on standard input."""
+"""``streamkit inspect --web``: serve the inspector's page for recordings, or for a live stream on standard input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 
 @define
 class _Shown:
-    """The files that are shown, and what became of those that are not."""
+    """The files on the page, and the status of every file."""
 
     dialect: str
     options: ReadOptions
@@ -43,7 +43,7 @@ class _Shown:
     names: Mapping[str, str] = field(factory=dict)
 
     async def add(self, path: str) -> None:
-        """Read one file, or standard input as it comes, into a capture."""
+        """Read one file, or standard input as it arrives, into a capture."""
         try:
             opened, dialect = await open_input(path, self.dialect)
             source, failed = opened.source(StreamReport()), opened.refusal(dialect)
@@ -62,9 +62,9 @@ class _Shown:
                 await follow(source, capture, dialect, self.options, upstream=upstream, whole=whole)
             else:
                 capture.attempt(upstream or capture.about["file"], dialect, self.options)
-                with suppress(SourceFailed):  # an error that broke off is one all the same
+                with suppress(SourceFailed):  # an error response that was interrupted is still shown as an error
                     async for _ in source:
-                        pass  # its clock goes to the end
+                        pass  # reading to the end advances the source's clock
                 capture.end(
                     {"ending": "error", "status": failed.http_status, "error": f"{failed.type}: {failed.message}"}
                 )
@@ -83,40 +83,40 @@ def is_whole(body: bytes, dialect: str) -> bool:
 
 
 def _request_line(recording: Recording | None) -> dict[str, str]:
-    """Return the method and path of a recorded request, for the list of streams: names of files are mere times."""
+    """Return the method and path of a recorded request for the list of streams, since file names are often only times."""
     request = None if recording is None else recording.request
     return {} if request is None else {"asked": f"{request.method} {request.path.partition('?')[0]}"}
 
 
 def shown_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return the name of each file on the page: the last part of its path, or all of it where two are the same."""
+    """Return the name of each file on the page: the last part of its path, or the whole path if two names are equal."""
     names = {path: name_of(path) if path == STDIN else Path(path).name for path in paths}
     same = Counter(names.values())
     return {path: name_of(path) if same[name] > 1 else name for path, name in names.items()}
 
 
 def _times(path: str, recording: Recording | None) -> dict[str, Any]:
-    """What a capture says of its times: whether there are any, and when they began."""
+    """Return a capture's attributes about time: whether it has times, and when it began."""
     if recording is None:
         return {"timed": _is_live(path)}
     began = {}
-    with suppress(ValueError):  # what else stands there is no time
+    with suppress(ValueError):  # the recording has no valid time
         began["began"] = datetime.fromisoformat(recording.at).timestamp()
     return {"timed": any(read.t for read in recording.reads), **began}
 
 
 def _is_live(path: str) -> bool:
-    """Whether its bytes come as they are made, so that their times mean something."""
+    """Return whether the input is a live stream, whose reading times are useful."""
     return path == STDIN and not stat.S_ISREG(os.fstat(STDIN_DESCRIPTOR).st_mode)
 
 
 async def show(
     paths: Sequence[str], dialect: str, options: ReadOptions, *, client: str | None = None, port: int = 0
 ) -> Status:
-    """Serve the page until it is interrupted. Where nothing can be shown it ends at once, with the worst status.
+    """Serve the page until an interrupt. If no file can be shown, return the worst status immediately.
 
-    ``client`` is the dialect, or a client that reads one, as which each stream is written beside what was read. Raises
-    UsageError where the port can't be had.
+    ``client`` is the name of a dialect or client: each stream is also shown as written for it. Raises UsageError if the port
+    cannot be used.
     """
     shown = _Shown(dialect, options, client, Captures(), [], shown_names(paths))
     for path in paths:

@@ -1,4 +1,4 @@
-"""``streamkit lint``: is a stream well formed, and where not, what is it like and what would streamkit do?"""
+"""``streamkit lint``: check whether a stream is well-formed, and explain each violation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from streamkit.report import Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
-Says which rule of the dialect a stream breaks, at which byte and in which frame, which reported failure of other software
-it looks like, and what streamkit would do. An error breaks a client or the grammar; a note is common and read by every client,
-and leaves the stream clean. What is found again and again is printed once. With several files the highest status wins.
+Reports each rule of the dialect that a stream breaks, with the byte and the frame, the known failure of other software that it
+resembles, and what streamkit would do. An error breaks a client or the grammar. A note is a common deviation that every client
+can read; it leaves the stream clean. Repeated violations are printed once. With several files the exit status is the highest.
 
 exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a clean end, 5 not this dialect.
 
---json prints one object a file on one line:
+--json prints one object on one line for each file:
   {"file", "dialect", "verdict": "clean" | "repairable" | "broken", "violations": [{"rule", "message", "offset", "frame",
    "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
    "other_repairs": [{"repair", "offset", "frame", "case"}]}
-where "case" is a number of the page of field failures, "streamkit" the kinds of repair that the frame took, or else what would
-become of it, and "other_repairs" are those that no broken rule explains.
+where "case" is a number on the page of field failures, "streamkit" has the kinds of repair that the frame needed, or a text
+that says what would happen, and "other_repairs" are repairs that no broken rule explains.
 
-A recording (*.stream.jsonl) has its dialect. A stream that broke off when it was recorded is broken; an answer with another
-status than 200 is no stream, and the exit status is 4.
+A recording (*.stream.jsonl) states its dialect. A stream that was interrupted when it was recorded is broken. A response with
+a status other than 200 is no stream, and the exit status is 4.
 
 examples:
   curl -N … | streamkit lint --dialect DIALECT
@@ -46,9 +46,9 @@ def add_to(commands: Any) -> None:
         default=AUTO,
         type=dialect_or_auto,
         metavar="DIALECT",
-        help="the dialect (default: a recording's own, else auto)",
+        help="the dialect (default: the recording's dialect, else auto)",
     )
-    command.add_argument("--json", action="store_true", help="one JSON object a file")
+    command.add_argument("--json", action="store_true", help="print one JSON object for each file")
     command.add_argument(
         "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
     )
@@ -56,13 +56,13 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Check each file; the status is the worst of theirs."""
+    """Check each file. Return the worst status of all files."""
     statuses = [await lint(path, options.dialect, as_json=options.json) for path in options.files]
     return max(statuses)
 
 
 async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
-    """Check one file and tell; returns its status."""
+    """Check one file, print the result, and return its status."""
     try:
         opened, dialect = await open_input(path, dialect)
     except NotThisDialect as error:
@@ -100,7 +100,7 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     return status
 
 
-# -- what is printed ------------------------------------------------------------------------------------------------------
+# -- printing the result --------------------------------------------------------------------------------------------------
 
 
 def _tell(path: str, check: Check, status: Status) -> None:

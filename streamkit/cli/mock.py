@@ -1,4 +1,4 @@
-"""``streamkit mock``: a scripted provider, with a verdict on its client."""
+"""``streamkit mock``: serve a scripted provider, and print a verdict on its client."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.report import STREAM_REPAIRS, Status
 
-HELP = "answer as a provider does, by a script, and say what the client did wrong"
+HELP = "respond like a provider, by a script, and report the client's faults"
 DETAIL = """\
-Answers clients of any dialect on loopback, streamed and whole, by the turns of a script in TOML:
+Serves clients of any dialect on loopback, with streamed and whole responses, from the turns of a script in TOML:
 
   [[turn]]
   steps = [{ say = "Let me look." }, { call = { name = "weather", arguments = { city = "Berlin" } } }]
   [[turn]]
   steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
 
-The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: what
-the user said (text), a tool that is offered (tool), how often the model was asked (turn). Without a script a demo model
-answers, which calls the tools that it is offered and reads their results back. The same seed and requests give the same bytes.
+The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a part
+of the user's text (text), an offered tool (tool), the number of the request in its conversation (turn). Without a script a
+demo model answers: it calls the offered tools and quotes their results. The same seed and requests give the same bytes.
 
-Keys are not looked at. GET /verdict says what the client did wrong so far, as JSON; Ctrl-C ends the mock and prints it.
-Faults: a stream that was cut was taken for a whole answer, a call that was never finished was run, Retry-After was ignored, a
-request that was refused for good came again, a stall had no time-out, a connection was kept behind the end of the stream.
+Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl-C ends the mock and prints them. Faults: the
+client took an interrupted stream for a whole response, executed a call that was never finished, ignored Retry-After, repeated
+a request that was refused for good, had no timeout for a stall, or kept a connection open after the end of the stream.
 
---quirk breaks the bytes of every answer as some provider does; its kinds are those of the repairs that a reader then needs.
---list-quirks says what each changes, and what an answer must have for it.
+--quirk changes the bytes of every response as some provider does. Its kinds are the kinds of repair that a reader then needs.
+--list-quirks prints what each quirk changes, and what a response must contain for it.
 
-A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 where the client has faults.
+A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 if the client has faults.
 
 examples:
   streamkit mock
@@ -50,21 +50,21 @@ def add_to(commands: Any) -> None:
     """Add ``streamkit mock`` and its options to the parser's commands."""
     command = commands.add_parser("mock", help=HELP, description=DETAIL)
     command.add_argument(
-        "script", nargs="?", metavar="SCRIPT.toml", help="what is said; without one a demo model answers"
+        "script", nargs="?", metavar="SCRIPT.toml", help="the turns to send; without a script a demo model answers"
     )
-    command.add_argument("--dialect", default="any", metavar="NAME", help="answer clients of this one (default: any)")
+    command.add_argument(
+        "--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)"
+    )
     command.add_argument(
         "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
     )
     command.add_argument(
-        "--quirk", action="append", default=[], metavar="KIND", help="break every answer so; may be given several times"
+        "--quirk", action="append", default=[], metavar="KIND", help="change every response so; may be repeated"
     )
+    command.add_argument("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
     command.add_argument(
-        "--list-quirks", action="store_true", help="list the kinds, those of --dialect if given, and exit"
-    )
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of ids and of the pace (default: 0)")
-    command.add_argument(
-        "--speed", type=float, default=1.0, metavar="F", help="a factor for every wait; 0 never waits (default: 1)"
+        "--speed", type=float, default=1.0, metavar="F", help="2 is twice as fast; 0 never waits (default: 1)"
     )
     command.add_argument(
         "--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)"
@@ -76,8 +76,8 @@ def add_to(commands: Any) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Serve until a signal; the status is FAILED where the client has faults."""
-    # here, since other commands start sooner without it
+    """Serve until a signal. Return FAILED if the client has faults."""
+    # imported here so that other commands start faster
     from streamkit.lab.mock import Mock, Timing  # noqa: PLC0415
     from streamkit.lab.mock.serving import script_of  # noqa: PLC0415
     from streamkit.lab.server import serving, signalled  # noqa: PLC0415
@@ -93,7 +93,7 @@ async def run(options: argparse.Namespace) -> Status:
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     except ConfigError as error:
-        for finding in error.findings:  # each in a line of its own, which editors can go to
+        for finding in error.findings:  # one line for each fault, so that editors can jump to it
             say(str(finding))
         return Status.USAGE
     timing = Timing(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
@@ -110,8 +110,8 @@ async def run(options: argparse.Namespace) -> Status:
 
 
 def _quirks(dialect: str) -> Iterator[str]:
-    """Each quirk of a dialect, or of all: its kind, what it changes, what it needs, and whose it is."""
-    from streamkit.lab.mock.quirks import quirks_of  # noqa: PLC0415 - as in run
+    """Yield lines for each quirk of a dialect or of all: its kind, its change, its needs, and the dialects that have it."""
+    from streamkit.lab.mock.quirks import quirks_of  # noqa: PLC0415 - imported late, as in run
     from streamkit.lab.mock.server import ANY  # noqa: PLC0415
 
     every = {name: quirks_of(name) for name in (DIALECTS if dialect == ANY else [dialect])}

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
 
 AUTO = "auto"
-#: Two dialects for the examples of the help. The second of the table is of the first one's vendor.
+#: Two dialects for examples in the help. The second dialect of the table is skipped: its vendor is that of the first.
 ONE, OTHER = list(DIALECTS.built_in)[:3:2]
-#: The type of an argument: gives back a name that is known.
+#: The ``type`` of an argparse argument: returns a known name unchanged, and refuses other names.
 Named: TypeAlias = Callable[[str], str]
 
 
 def _known(find: Callable[[str], object], *words: str) -> Named:
-    """The type of a name that ``find`` knows, or of one of the ``words``.
+    """Return an argument type for the names that ``find`` knows, and for ``words``.
 
-    Only the name that is given is asked for, so that the package of no other dialect is imported.
+    Only the given name is looked up, so that no other dialect's package is imported.
     """
 
     def known(name: str) -> str:
@@ -36,7 +36,7 @@ def _known(find: Callable[[str], object], *words: str) -> Named:
     return known
 
 
-#: What comes in: a dialect or a provider; what goes out: a dialect or a client.
+#: An input's dialect may be named by a provider, and an output's dialect by a client.
 source, client = _known(source_named), _known(client_named)
 source_or_auto, dialect_or_auto = _known(source_named, AUTO), _known(dialect_named, AUTO)
 
@@ -44,42 +44,42 @@ source_or_auto, dialect_or_auto = _known(source_named, AUTO), _known(dialect_nam
 def add_dialects(
     command: Any, source: Named, comes: str, target: Named, goes: str, *, recordings: bool = False
 ) -> None:
-    """Add ``--from`` and ``--to``, each with its type and its help. A command that reads recordings needs no ``--from``."""
+    """Add ``--from`` and ``--to``, each with its type and help. ``--from`` is optional if the command reads recordings."""
     if recordings:
-        comes += " (default: a recording's own)"
+        comes += " (default: the recording's dialect)"
     for name, dest, kind, what in (("--from", "source", source, comes), ("--to", "target", target, goes)):
         is_needed = name == "--to" or not recordings
         command.add_argument(name, dest=dest, required=is_needed, type=kind, metavar="DIALECT", help=what)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:
-    """Add ``--policy`` to a command, by default ``tolerant``."""
+    """Add ``--policy`` to a command. The default is ``tolerant``."""
     command.add_argument(
         "--policy",
         choices=POLICIES,
         default="tolerant",
-        help="what is tolerated: strict repairs nothing, lenient accepts more ends and splits calls (default: tolerant)",
+        help="what to tolerate: strict repairs nothing, lenient accepts more ends and splits calls (default: tolerant)",
     )
 
 
 def add_in_text(command: argparse.ArgumentParser) -> None:
-    """What stands in the text and is none."""
+    """Add the options about reasoning and tool calls that a model wrote into its text."""
     command.add_argument(
         "--think-tags",
         choices=get_args(ThinkTags),
-        help="thinking between tags (<think>…</think>) at the start of the text, as reasoning: auto of providers known to send"
-        " it so, on of any, opened where the tag was opened in the prompt (default: auto, off with --policy strict)",
+        help="read thinking between tags (<think>…</think>) at the start of the text as reasoning. auto: of providers known to"
+        " send it; on: of any; opened: the prompt already has the opening tag (default: auto, off with --policy strict)",
     )
     command.add_argument(
         "--text-calls",
         action="append",
         choices=get_args(TextCalls),
         metavar="GRAMMAR",
-        help=f"calls that the model wrote into its text, as calls; may be said again: {', '.join(get_args(TextCalls))}",
+        help=f"read calls that the model wrote into its text as calls; may be repeated: {', '.join(get_args(TextCalls))}",
     )
 
 
 def policy_of(options: argparse.Namespace) -> Policy:
-    """The policy that the options of ``add_policy`` and ``add_in_text`` say."""
+    """Return the policy that the options of ``add_policy`` and ``add_in_text`` select."""
     policy = evolve(POLICIES[options.policy], text_calls=tuple(options.text_calls or ()))
     return policy if options.think_tags is None else evolve(policy, think_tags=options.think_tags)

@@ -1,7 +1,7 @@
-"""A stream as a picture: a lane for each thing that grew, calls with their verdicts, and what was repaired.
+"""Draw a stream as text: a lane for each growing part, the calls with their verdicts, and the repairs.
 
-The lanes' horizontal axis is time where the stream came live or was recorded, else the order of the deltas; the height of a
-cell is how much arrived in it.
+The horizontal axis of a lane is time if the stream was live or recorded, else the order of the deltas. The height of a cell
+shows how many characters arrived in it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from streamkit.tool_calls.accumulate import says_something
 
 BARS = "▁▂▃▄▅▆▇█"
 ASCII_BARS = ".:-=+*#@"
-#: Bytes that took less were read from a file: their times say nothing.
+#: Raw bytes that arrived within this time were read from a file, so their times are meaningless.
 LIVE_SECONDS = 0.2
-#: A longer gap between two outputs, in seconds, is a stall, as the gateway counts it by default.
+#: A longer gap between two outputs, in seconds, is a stall. The gateway's default is the same.
 STALL_S = 5.0
 COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
 KINDS: dict[type[Event], str] = {TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal"}
@@ -37,14 +37,14 @@ VERDICT_COLOURS = {
 
 @frozen
 class Palette:
-    """How to draw: with colour or without, and with which characters."""
+    """How to draw: with or without colour, and with which characters."""
 
     colour: bool = False
     bars: str = ASCII_BARS
 
     @classmethod
     def wanted(cls, when: str, output: TextIO) -> Palette:
-        """What ``--color`` asks for; ``auto`` follows the terminal and NO_COLOR."""
+        """Return the palette for ``--color``. ``auto`` uses colour on a terminal unless NO_COLOR is set."""
         on = when == "always" or (when == "auto" and output.isatty() and not os.environ.get("NO_COLOR"))
         encoding = (output.encoding or "ascii").lower().replace("-", "")
         return cls(on, BARS if encoding.startswith("utf") else ASCII_BARS)
@@ -56,23 +56,23 @@ class Palette:
 @define
 class _Lane:
     name: str
-    marks: list[tuple[int, float, int]] = field(factory=list)  #: delta number, seconds, characters
+    marks: list[tuple[int, float, int]] = field(factory=list)  #: (delta number, seconds, characters)
 
 
 @frozen
 class Times:
-    """When the model said something, as the gateway counts it (observe.md O17 to O19). In seconds since the stream began."""
+    """Times of the model's outputs in seconds since the stream began, counted as the gateway does (observe.md O17 to O19)."""
 
     first_output_s: float
     last_output_s: float
-    greatest_gap_s: float | None  #: between two outputs; None: there was one
+    greatest_gap_s: float | None  #: between two outputs; None: there was only one
     stalls: int  #: gaps above ``STALL_S``
 
 
 class Picture:
-    """Collects what the lanes need while a stream is read, then draws it.
+    """Collects the data of the lanes while a stream is read, then draws the picture.
 
-    ``clock`` gives the seconds since the stream began. ``is_timed``: they are true, however few they are.
+    ``clock`` returns the seconds since the stream began. ``is_timed``: the times are valid, however short they are.
     """
 
     def __init__(self, palette: Palette, clock: Callable[[], float], *, is_timed: bool = False) -> None:
@@ -81,11 +81,11 @@ class Picture:
         self._clock = clock
         self._least_s = 0.0 if is_timed else LIVE_SECONDS
         self._deltas = 0
-        self._outputs: list[float] = []  # when each read came in which the model said something
+        self._outputs: list[float] = []  # time of each read with output of the model
 
     @property
     def times(self) -> Times | None:
-        """None where nothing was output, or its times say nothing."""
+        """The times; None if there was no output, or if the times are meaningless."""
         outputs = self._outputs
         if not outputs or not outputs[-1] or outputs[-1] < self._least_s:
             return None
@@ -93,7 +93,7 @@ class Picture:
         return Times(outputs[0], outputs[-1], max(gaps, default=None), sum(gap > STALL_S for gap in gaps))
 
     def feed(self, events: list[Event], *, ended: bool = False) -> None:
-        """Draw these, too. ``ended``: they came of the end, which is no output."""
+        """Add events to the picture. ``ended``: the stream had ended, so they are no output of the model."""
         now = self._clock()
         if not ended and says_something(events) and now not in self._outputs[-1:]:
             self._outputs.append(now)
@@ -109,7 +109,7 @@ class Picture:
                     self._mark(("call", event.choice, event.call), event.fragment, now)
 
     def draw(self, title: str, response: Response) -> str:
-        """The whole picture, ending with a line end."""
+        """Return the whole picture, with a line end."""
         width = min(100, max(60, shutil.get_terminal_size().columns))
         facts = [visible(fact) for fact in (response.dialect, response.model, response.id) if fact]
         heading = f"{self.palette.paint(visible(title), '1')}  " + self.palette.paint("  ".join(facts), "2")
@@ -167,7 +167,7 @@ class Picture:
         return ["", *lines]
 
     def _media(self, media: Media, width: int) -> str:
-        """A file that the model made: what it is, and how long it is or where."""
+        """Return a line about a file that the model made: its type, and its length or its place."""
         where = f"({len(media.data):,} characters of base64)" if media.data is not None else media.url or media.file_id
         label = self.palette.paint(media.kind, COLOURS["text"])
         return f"  {label} {visible(media.media_type or '(no type)')}  {shorten(where or '', width - 32)}"
@@ -209,7 +209,7 @@ class Picture:
 
 
 def _heights(lane: _Lane, cells: int, span: float, *, position: int) -> list[int]:
-    """Characters that arrived in each cell."""
+    """Return the number of characters that arrived in each cell."""
     row = [0] * cells
     for mark in lane.marks:
         row[min(cells - 1, int(mark[position] / span * (cells - 1)))] += max(1, mark[2])

@@ -1,4 +1,4 @@
-"""``inspect --profile``: what each stage took, for people and for programs."""
+"""``inspect --profile``: the time of each stage, as a table and as JSON values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADINGS = ("stage", "ms", "share", "items in", "items out", "µs an item")
 
 
 def table(timings: Sequence[StageTiming]) -> str:
-    """Aligned lines and an empty one. Shares are of the work, without the wait for the source; an item is one that went in."""
+    """Return the table and an empty line. Shares exclude the wait for the source; time per item counts items that went in."""
     source, *stages = timings
     work_s = sum(row.seconds for row in stages)
     waited = (f"{source.name} (waiting)", _ms(source), "", "", f"{source.items_out:,}", "")
@@ -22,13 +22,13 @@ def table(timings: Sequence[StageTiming]) -> str:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    """Names to the left, numbers to the right."""
+    """Return one line, with the name aligned to the left and the numbers to the right."""
     name, *numbers = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
     return "  ".join([name.strip().ljust(widths[0]), *numbers]).rstrip()
 
 
 def profile_of(timings: Sequence[StageTiming]) -> list[dict[str, Any]]:
-    """The rows, with seconds to the nanosecond."""
+    """Return the rows as JSON values, with seconds rounded to nanoseconds."""
     return [
         {"stage": row.name, "seconds": round(row.seconds, 9), "items_in": row.items_in, "items_out": row.items_out}
         for row in timings

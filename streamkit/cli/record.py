@@ -1,4 +1,4 @@
-"""``streamkit record``: a reverse proxy that records each exchange with a provider."""
+"""``streamkit record``: a reverse proxy that records every exchange with a provider."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from streamkit.report import Status
 if TYPE_CHECKING:
     from streamkit.lab.recorder import Exchanged
 
-HELP = "record what goes over a proxy in front of a provider"
+HELP = "record the exchanges with a provider through a proxy"
 DETAIL = f"""\
-Serves a reverse proxy in front of one provider, and records each exchange into a file *.stream.jsonl: the request, the answer
-read by read at its time, and how it ended. Bytes pass unchanged, as they come. Give your client the address that is printed in
-place of the provider's, and its usual key: keys pass, and are written nowhere. Prompts and answers are written.
+Serves a reverse proxy for one provider, and records each exchange into a file *.stream.jsonl: the request, the reads of the
+response with their times, and how it ended. Bytes are forwarded unchanged, as they arrive. Configure your client with the
+printed address instead of the provider's, and with its usual key. Keys are forwarded and never written to disk. Prompts and
+responses are written.
 
-A line is printed for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT end
-it, with all files closed.
+Prints one line for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT end
+the command and close all files.
 
 examples:
   streamkit record --to https://api.example.com --dir recordings
@@ -39,10 +40,8 @@ DEFAULTS = RecorderLimits()
 def add_to(commands: Any) -> None:
     """Add ``streamkit record`` and its options to the parser's commands."""
     command = commands.add_parser("record", help=HELP, description=DETAIL)
-    command.add_argument("--to", required=True, metavar="URL", help="the provider: scheme and host, perhaps a path")
-    command.add_argument(
-        "--dir", required=True, metavar="DIR", help="where recordings go; it is made if it is not there"
-    )
+    command.add_argument("--to", required=True, metavar="URL", help="the provider: scheme and host, optionally a path")
+    command.add_argument("--dir", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
     command.add_argument("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
     command.add_argument(
         "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
@@ -51,26 +50,26 @@ def add_to(commands: Any) -> None:
         "--dialect",
         type=source,
         metavar="DIALECT",
-        help="the provider, or the dialect that it speaks (default: each path tells, or else the answer)",
+        help="the provider's name, or its dialect (default: each path decides, or else the response)",
     )
     command.add_argument(
         "--bodies",
         choices=get_args(Bodies),
         default="full",
-        help="what is kept of requests: all, the names of members with types as values, or nothing (default: full)",
+        help="what to keep of request bodies: all, member names with types as values, or nothing (default: full)",
     )
     command.add_argument(
         "--max-file-bytes",
         type=int,
         default=DEFAULTS.file_bytes,
         metavar="N",
-        help=f"where a recording ends, though the answer goes on (default: {DEFAULTS.file_bytes})",
+        help=f"the size at which a recording ends, though the response continues (default: {DEFAULTS.file_bytes})",
     )
     command.set_defaults(run=run)
 
 
 def line_of(exchanged: Exchanged) -> str:
-    """What is printed of an exchange."""
+    """Return the line about an exchange."""
     status = "---" if exchanged.status is None else str(exchanged.status)
     file = "not recorded" if exchanged.file is None else exchanged.file.name
     figures = f"{exchanged.reads} reads, {exchanged.bytes} bytes, {1000 * exchanged.seconds:.0f} ms"
@@ -79,8 +78,8 @@ def line_of(exchanged: Exchanged) -> str:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Serve the proxy until a signal ends it. Raises UsageError for what can't be served or recorded."""
-    from streamkit.lab.recorder import Proxy, base_url  # noqa: PLC0415 - a server, which others do without
+    """Serve the proxy until a signal ends it. Raises UsageError for an invalid address, directory or limit."""
+    from streamkit.lab.recorder import Proxy, base_url  # noqa: PLC0415 - imports a server, which most commands do not need
     from streamkit.lab.server import serving, signalled  # noqa: PLC0415
     from streamkit.web.hosts import Hosts  # noqa: PLC0415
 
@@ -109,5 +108,5 @@ async def run(options: argparse.Namespace) -> Status:
             await signalled()
     finally:
         is_saved = await asyncio.to_thread(recorder.close)
-        await asyncio.sleep(0)  # what its thread told is still to be heard
+        await asyncio.sleep(0)  # run the callbacks that the recorder's thread has scheduled
     return Status.DONE if is_saved else Status.FAILED

@@ -1,4 +1,4 @@
-"""``streamkit replay``: recordings served again."""
+"""``streamkit replay``: serve recordings."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ if TYPE_CHECKING:
     from streamkit.lab.replayer.app import Outcome
     from streamkit.lab.replayer.loading import Loaded
 
-HELP = "serve recordings again, as they were"
+HELP = "serve recordings as they were recorded"
 DETAIL = """\
-Serves the answers in recordings (*.stream.jsonl, as `streamkit record` writes them) to whoever asks what was asked: status,
-headers, every read at its time, and the end as it was, be it cut, reset or silent. Nothing is asked of the network.
+Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the recorded ones.
+The status, the headers, each read with its time and the end are as recorded, including a cut, a reset or silence. The network
+is not used.
 
-A request matches a recording by method, path and body. --match canonical (the default) takes JSON bodies for the same whatever
-the order of their members, and passes over the paths of --ignore; --match exact wants the same bytes. Of several recordings of
-one request each is given once, in the order of their times, and then the last one again; with --once, no more. A request that
-none matches gets an error of its dialect, which names the first member that differs from the nearest recording.
+A request matches a recording by method, path and body. With --match canonical (the default), JSON bodies are equal whatever
+the order of their members, and the paths of --ignore are skipped; --match exact requires the same bytes. If several recordings
+match one request, each is given once, in the order of their times. Then the last one is repeated; with --once it is not. A
+request that matches no recording gets an error in its dialect, which names the first difference to the nearest recording.
 
-The bytes of a stream (recording.sse) are served too, to each POST that no recording matches, at once or as --cut says.
+The bytes of a stream (recording.sse) are served too, to each POST that no recording matches: at once, or split by --cut.
 
---speed 2 is twice as fast, 0 at once. --cut says where the answers are cut into reads: `reads` as they came, `events` behind
-each event, `bytes=N` into pieces of N bytes, `random=SEED` anywhere.
+--speed 2 is twice as fast, and 0 waits for nothing. --cut splits responses into reads: `reads` as recorded, `events` after
+each event, `bytes=N` into pieces of N bytes, `random=SEED` at random places.
 
-It prints its address, what it has, and one line a request, until Ctrl-C. On loopback it is served by addresses and localhost
-alone, since a page of the web could turn its own name to this machine.
+Prints its address, its recordings, and one line for each request, until Ctrl-C. On loopback it accepts only IP addresses and
+localhost as host names, since a web page could point its own host name to this machine.
 
 examples:
   streamkit replay recordings/
@@ -47,7 +48,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})"
     )
-    command.add_argument("--speed", type=float, default=1.0, metavar="N", help="a factor; 0 is at once (default: 1)")
+    command.add_argument(
+        "--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 waits for nothing (default: 1)"
+    )
     command.add_argument(
         "--cut", default="reads", metavar="CUT", help="reads, events, bytes=N or random=SEED (default: reads)"
     )
@@ -59,26 +62,26 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a path in JSON bodies that is not compared, as messages[*].id; may be given again",
+        help="a path in JSON bodies to skip when comparing, such as messages[*].id; may be repeated",
     )
-    command.add_argument("--once", action="store_true", help="each recording answers one request")
+    command.add_argument("--once", action="store_true", help="each recording answers one request only")
     command.add_argument(
         "--silence",
         type=float,
         default=600.0,
         metavar="S",
-        help="how many seconds a recorded time-out is silent, unless the client leaves (default: 600)",
+        help="seconds of silence for a recorded timeout, unless the client leaves (default: 600)",
     )
     command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Serve until it is interrupted. Raises UsageError, SourceFailed or OSError for a file that can't be read."""
+    """Serve until an interrupt. Raises UsageError, and SourceFailed or OSError for a file that cannot be read."""
     from streamkit.lab.recording.matching import pattern_in  # noqa: PLC0415
     from streamkit.lab.replayer.app import Replay, ReplayOptions  # noqa: PLC0415
     from streamkit.lab.replayer.cutting import cut_in  # noqa: PLC0415
     from streamkit.lab.replayer.loading import load  # noqa: PLC0415
-    from streamkit.lab.server import serving  # noqa: PLC0415 - a server, which nobody else has to load
+    from streamkit.lab.server import serving  # noqa: PLC0415 - imports a server, which most commands do not need
     from streamkit.web.hosts import Hosts, is_loopback  # noqa: PLC0415
 
     settings = ReplayOptions(

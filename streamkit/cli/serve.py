@@ -1,4 +1,4 @@
-"""``streamkit serve``: the gateway."""
+"""``streamkit serve``: run the gateway."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from streamkit.text.quoting import quoted
 if TYPE_CHECKING:
     from streamkit.gateway.serve import Inspection
 
-HELP = "run the gateway: any client's dialect in front, any provider's behind"
+HELP = "run the gateway: it translates between clients and providers of any dialects"
 CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.http.surface is not None)
 KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
-Serves clients from the upstreams of a configuration file, streaming and whole, in their dialects:
+Serves clients from the upstreams in a configuration file, with streamed and whole responses, in these dialects:
 {CLIENTS}.
-Without a file a demo upstream inside answers, with no key and no network, and three commands to try are printed.
-Its models: demo answers and calls the tools that it is offered, demo-reasoning thinks first, demo-slow is silent for a minute,
-demo-cut breaks off, demo-error answers with status 500; any other name answers as demo does.
+Without a file a built-in demo upstream answers, without a key or network, and three commands to try are printed.
+Its models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute, demo-cut
+is interrupted, demo-error answers with status 500; any other name answers as demo does.
 
-SIGTERM, SIGINT and SIGHUP stop it: live streams may end within the grace time; those that are left get their dialect's error.
-On loopback it is served by addresses, localhost and the names in `hosts` of the file alone, since a page of the web could turn
-its own name to this machine. So is /metrics, with the counts, on a listener of its own: by default on loopback, one port up.
-Answers of which clients ask it are kept for them to come back to, in memory unless the table [resume] of the file says
-otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
+SIGTERM, SIGINT and SIGHUP stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error.
+On loopback the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
+page could point its own host name to this machine. The same holds for /metrics, which has the counts. Its listener is
+separate: by default on loopback, at the next higher port. Responses that clients ask to resume later are kept in memory,
+unless the table [resume] of the file says otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
 
 --inspect keeps the last 100 streams in memory, without headers and requests, and prints the address of a page that shows them
-as they come. The address has a token; beyond loopback it is yours to choose, in {KEY_VARIABLE}.
+live. The address contains a token. Beyond loopback you must set the token in {KEY_VARIABLE}.
 
 examples:
   streamkit serve
@@ -45,7 +45,7 @@ examples:
   streamkit serve --config gateway.toml --check-config
   streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
 """
-#: A token of the inspector that is not a new one each time: it stands in a header and in a URL.
+#: A fixed token for the inspector. Its characters must be valid in a header and in a URL.
 KEY = re.compile(r"[\w-]{16,}", re.ASCII)
 EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 
@@ -57,16 +57,14 @@ def add_to(commands: Any) -> None:
         "--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers"
     )
     command.add_argument(
-        "--check-config", action="store_true", help="say what is wrong with it, or what it means, and exit"
+        "--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit"
     )
     command.add_argument("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
     command.add_argument(
         "--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)"
     )
-    command.add_argument("--workers", type=int, metavar="N", help="processes on that port (default: the file's, or 1)")
-    command.add_argument(
-        "--profile", action="store_const", const=True, help="say in the log what each stage of a stream took"
-    )
+    command.add_argument("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
+    command.add_argument("--profile", action="store_const", const=True, help="log the time of each stage of a stream")
     command.add_argument(
         "--record",
         metavar="DIR",
@@ -77,14 +75,14 @@ def add_to(commands: Any) -> None:
         nargs="?",
         const="127.0.0.1:0",
         metavar="HOST:PORT",
-        help="serve a page that shows the streams, with what they say (default: any free port of loopback)",
+        help="serve a page that shows the streams and their content (default: any free port on loopback)",
     )
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Serve until a signal ends it, or check the configuration; ``UsageError`` where the extra ``gateway`` is missing."""
-    try:  # here, since other commands do without the extra
+    """Serve until a signal, or check the configuration. Raises UsageError if the extra ``gateway`` is missing."""
+    try:  # imported here, since other commands do not need the extra
         from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
@@ -107,7 +105,7 @@ def run(options: argparse.Namespace) -> Status:
     try:
         config = load_config(options.config, server=named)
     except ConfigError as error:
-        for finding in error.findings:  # each in a line of its own, which editors can go to
+        for finding in error.findings:  # one line for each fault, so that editors can jump to it
             say(str(finding))
         return Status.USAGE
     if options.check_config:
@@ -119,14 +117,14 @@ def run(options: argparse.Namespace) -> Status:
         config = evolve(config, warnings=(*config.warnings, *found))
         print(*map(visible, describe(config).splitlines()), sep="\n")
         return Status.DONE
-    # its log says where it listens
+    # with a configuration, the log states the address, so nothing is printed
     return Status(serve(config, config.server, lambda _url: None, inspection=inspection))
 
 
 def inspection_at(text: str, key: str) -> Inspection:
-    """Where the inspector is to listen; ``key`` is its token, by default one that nobody can guess.
+    """Return the inspector's address and token. ``key`` is the token; if it is empty, a random one is made.
 
-    Raises UsageError for what is no address, a key that anybody could guess, and beyond loopback without one.
+    Raises UsageError for an invalid address, for a key that is too easy to guess, and for a missing key beyond loopback.
     """
     from streamkit.gateway.config import address_in  # noqa: PLC0415
     from streamkit.gateway.serve import Inspection  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Bytes in and out of the command line.
+"""Input and output of the command line, in bytes.
 
-Input is read through the event loop, never in a thread: a blocking read in an executor would keep the process alive after
-SIGINT. The descriptor stays blocking (a terminal is shared with the shell); the loop only says when a read will not wait.
+Input is read through the event loop and never in a thread: a blocking read in a thread would keep the process alive after
+SIGINT. The descriptor stays blocking, since the shell shares a terminal; the loop waits until a read will not block.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STDIN_DESCRIPTOR, STDOUT_DESCRIPTOR = 0, 1
 
 
 def read(path: str) -> AsyncGenerator[bytes, None]:
-    """What each read of a file, or of standard input for ``-``, brings. Raises SourceFailed, at once if it can't be opened."""
+    """Return an iterator over the reads of a file, or of standard input for ``-``. Raises SourceFailed if opening fails."""
     try:
         return _reads(path, STDIN_DESCRIPTOR if path == STDIN else os.open(path, os.O_RDONLY))
     except OSError as error:
@@ -50,12 +50,12 @@ def _failed(path: str, error: OSError) -> SourceFailed:
 
 
 async def _readable(descriptor: int) -> None:
-    """Wait until a read of a pipe, socket or terminal will not wait. A regular file never does."""
+    """Wait until reading a pipe, socket or terminal will not block. Reading a regular file never blocks."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # epoll refuses regular files
+    except PermissionError:  # epoll does not support regular files
         return
     try:
         await ready.wait()
@@ -64,34 +64,34 @@ async def _readable(descriptor: int) -> None:
 
 
 def write(data: bytes) -> None:
-    """All of ``data`` to standard output, at once. Raises BrokenPipeError when the reader left."""
+    """Write all of ``data`` to standard output without buffering. Raises BrokenPipeError if the reader closed the pipe."""
     view = memoryview(data)
     while view:
         view = view[os.write(STDOUT_DESCRIPTOR, view) :]
 
 
 def write_json(value: Any) -> None:
-    """A value as a line of JSON to standard output, safe to be shown in a terminal."""
+    """Write a value as one line of JSON to standard output, with characters escaped that could control a terminal."""
     write(f"{printable_json(value)}\n".encode())
 
 
 def say(line: str) -> None:
-    """One line for people on standard error."""
+    """Print one line for people on standard error."""
     print(f"streamkit: {visible(line)}", file=sys.stderr)
 
 
 def visible(text: str) -> str:
-    """Text from the wire without the power to move a terminal's cursor: control characters are escaped (limits.md T12)."""
+    """Escape control characters, so that text from a stream cannot move a terminal's cursor (limits.md T12)."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shorten(text: str, width: int) -> str:
-    """The beginning of a text on one line, at most ``width`` characters."""
+    """Return the beginning of a text as one line of at most ``width`` characters."""
     return shortened(visible(text[: width + 1]), width)
 
 
 def name_of(path: str) -> str:
-    """How a report names a file; ``-`` is standard input."""
+    """Return the name of a file in messages; ``-`` is standard input."""
     return "(standard input)" if path == STDIN else path

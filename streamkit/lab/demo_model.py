@@ -1,13 +1,13 @@
-"""What the demo model says: which recording answers a request, and what of it is replaced.
+"""Compute the demo model's response: choose a recording for the request, and replace the parts that must fit the request.
 
-The recordings are streams as providers write them. Replaced is only what must fit the request: the model's name, ids, counts,
-the calls with their arguments, and what the client's tools said.
+The recordings are streams as providers write them. These parts are replaced: the model's name, ids, token counts, the tool
+calls with their arguments, and the quoted tool results.
 
-Offered tools are called, unless the client has just sent results: these are read back, so that a tool loop ends. A required
-call is made in any case. A token is a delta, or a word of a prompt.
+The model calls the offered tools, unless the client has just sent tool results. Then it quotes these results, so that a tool
+loop ends. If a call is required, the model always calls. One token is one delta of the output, or one word of the prompt.
 
-Sampling options and ``stop`` change nothing, and only functions are called. Several choices are an error, and so is a schema
-for which no value can be made up.
+Sampling options and ``stop`` have no effect, and only function tools are called. More than one choice is an error, and so is
+a schema for which no value can be made.
 
 Source: dialects.md §1.1, §1.2, §1.3.
 """
@@ -55,9 +55,9 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted, shortened
 
-#: In the recording of an answer to results, what stands for them.
+#: The placeholder for tool results in the recorded response to them.
 RESULTS: Final = "{results}"
-#: Of a result, this much is read back.
+#: The number of characters of a tool result that the response quotes.
 EXCERPT_CHARS: Final = 80
 FRAGMENT_CHARS: Final = 4
 DELTAS: Final = (ReasoningDelta, TextDelta, ToolCallDelta)
@@ -66,18 +66,18 @@ WORD: Final = re.compile(r"\s*\S+")
 
 @cache
 def settings() -> dict[str, Any]:
-    """What is said of the demo beside its recordings: the dialect, and commands that ask it."""
+    """Return the demo's settings next to its recordings: the dialect, and example commands."""
     return tomllib.loads(files("streamkit.lab").joinpath("demo_recordings", "demo.toml").read_text("utf-8"))
 
 
 def dialect() -> str:
-    """What the demo model speaks."""
+    """Return the name of the demo model's dialect."""
     return str(settings()["dialect"])
 
 
 @cache
 def recording(name: str) -> tuple[WireEvent, ...]:
-    """The events of a bundled recording. Raises StreamError for one that is broken."""
+    """Return the events of a bundled recording. Raises StreamError if the recording is broken."""
     spoken, report = dialect_named(dialect()), StreamReport()
     machines = Chain(spoken.parser(DEFAULT_LIMITS, report), spoken.decoder(DEFAULT_LIMITS, report))
     body = files("streamkit.lab").joinpath("demo_recordings", f"{name}.sse").read_bytes()
@@ -94,9 +94,9 @@ def answer(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> list[WireEvent]:
-    """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be.
+    """Return the wire events that answer ``request``; ``reasons`` includes reasoning. Raises BadRequest if it is impossible.
 
-    ``make_id`` takes the prefix of an id, ``clock`` gives seconds since the epoch: fixed ones give the same events again.
+    ``make_id`` takes the prefix of an id, ``clock`` returns seconds since the epoch. Fixed ones make equal events each time.
     """
     _check(request)
     events = _reply_events(request)
@@ -137,7 +137,7 @@ def _reply_events(request: Request) -> list[WireEvent]:
 
 
 def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]:
-    """The events up to so many tokens. A call of which no argument was said by then had not begun."""
+    """Return the events up to ``max_tokens`` tokens. Drop a tool call if no argument of it fits."""
     tokens = [event for event in events if isinstance(event, DELTAS)]
     if max_tokens is None or len(tokens) <= max_tokens:
         return events
@@ -162,7 +162,7 @@ def _usage(request: Request, events: list[WireEvent]) -> UsageReported:
 
 
 def texts(request: Request) -> Iterator[str]:
-    """All texts of the conversation: what is said, thought and called, and what tools said."""
+    """Yield all texts of the conversation: texts, reasoning, refusals, tool call arguments and tool results."""
     for turn in request.turns:
         for part in turn.parts:
             match part:
@@ -176,7 +176,7 @@ def texts(request: Request) -> Iterator[str]:
 
 
 def _offered(request: Request, choice: ToolChoice) -> list[int]:
-    """The numbers of the tools that may be called. Raises BadRequest for a choice that can't be made."""
+    """Return the positions of the tools that may be called. Raises BadRequest for an impossible choice."""
     names = {tool.name: number for number, tool in enumerate(request.tools) if tool.kind == "function"}
     unknown = [name for name in choice.names if name not in names]
     if unknown:
@@ -196,7 +196,7 @@ def _arguments(request: Request, number: int) -> str:
 
 
 def _calling(calls: list[tuple[str, str]]) -> Iterator[WireEvent]:
-    """The recording of two calls with other names and arguments: each cut into as many fragments as there were."""
+    """Yield the recording of two calls with other names and arguments, in the recorded number of fragments."""
     recorded = recording("calls")
     count = Counter(event.index for event in recorded if isinstance(event, ToolCallDelta) and event.arguments)
     names = {index: name for index, (name, _) in enumerate(calls)}
@@ -212,7 +212,7 @@ def _calling(calls: list[tuple[str, str]]) -> Iterator[WireEvent]:
 
 
 def _pieces(text: str, count: int) -> list[str]:
-    """The text in so many pieces of the same length, some of them empty where it is short."""
+    """Split the text into ``count`` pieces of nearly equal length. In a short text some pieces are empty."""
     ends = [len(text) * number // count for number in range(count + 1)]
     return [text[start:end] for start, end in pairwise(ends)]
 
@@ -221,7 +221,7 @@ def _pieces(text: str, count: int) -> list[str]:
 
 
 def _results(request: Request) -> list[str]:
-    """What the tools said since the model last spoke."""
+    """Return a sentence for each tool result since the model's last turn."""
     names = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
     latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
     results = [part for turn in reversed([*latest]) for part in turn.parts if isinstance(part, ToolResult)]
@@ -244,7 +244,7 @@ def _reading_back(results: list[str]) -> Iterator[WireEvent]:
 
 
 def _writing(document: str) -> Iterator[WireEvent]:
-    """The recording of a text with another text: a document in fragments, which has no words."""
+    """Yield the recording of a text, with ``document`` in fragments as its text."""
     pieces = [document[start : start + FRAGMENT_CHARS] for start in range(0, len(document), FRAGMENT_CHARS)]
     for event in recording("text"):
         if not isinstance(event, TextDelta):
@@ -255,7 +255,7 @@ def _writing(document: str) -> Iterator[WireEvent]:
 
 
 def _document(output: OutputFormat) -> str:
-    """The JSON text that the request asks for."""
+    """Return the JSON text that the request's output format requires."""
     try:
         return orjson.dumps(minimal_object(output.schema) if output.kind == "schema" else {"answer": "demo"}).decode()
     except NoValue as error:

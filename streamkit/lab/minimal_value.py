@@ -1,11 +1,11 @@
-"""A small object that a JSON schema takes: what the demo model calls a tool with.
+"""Make a small object that is valid for a JSON schema, as the arguments of the demo model's tool calls.
 
-A value that the schema names is taken (``const``, ``default``, ``examples``, ``enum``, in that order), else one is made of
-the type, an object of its required members only. ``$ref`` into the schema and ``allOf`` are followed; of a union the first
-branch that has a value counts, and a reference that leads back to itself has none.
+A value in the schema is used if there is one (``const``, ``default``, ``examples``, ``enum``, in this order). Otherwise a
+value of the type is made, and an object gets its required members only. ``$ref`` within the schema and ``allOf`` are followed.
+Of a union the first branch that has a value is used. A reference that leads back to itself has no value.
 
-Nothing is searched for (``pattern``, ``not``, ``if``, ``contains``, ``uniqueItems``, …), so the value may be refused where
-these stand. The work is bounded, since a short schema can demand an endless value.
+Keywords that need a search (``pattern``, ``not``, ``if``, ``contains``, ``uniqueItems``, …) are ignored, so a schema with
+them may refuse the value. The work is limited, since a short schema can require an endless value.
 
 Source: JSON Schema 2020-12 core §8.2, §10; validation §6, §7.3, §9.
 """
@@ -21,12 +21,12 @@ from streamkit.errors import UsageError
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.schema_walk import follow
 
-#: Subschemas looked at for one value: of twenty that each refer to the next one twice it would be a million.
+#: Most subschemas visited for one value. Twenty that each refer twice to the next one would need a million visits.
 MAX_SUBSCHEMAS: Final = 2_000
-#: References behind one another.
+#: Longest chain of references.
 MAX_REFERENCES: Final = 64
 MAX_CHARS: Final = 4_096
-#: What a string says. As a command it does nothing, as a path there is nothing.
+#: The text of a string value. It is harmless: neither a command nor the path of a file.
 TEXT: Final = "demo"
 FORMATS: Final = {
     "date-time": "2026-01-01T12:00:00Z",
@@ -43,15 +43,15 @@ FORMATS: Final = {
 
 
 class NoValue(UsageError):
-    """No value of a schema was found."""
+    """No value was found for a schema."""
 
 
 def minimal_object(schema: Any) -> dict[str, Any]:
-    """A small object that ``schema``, the parameters of a tool as ``json`` makes them, takes. Raises NoValue."""
+    """Return a small object that is valid for ``schema``, the parsed parameters of a tool. Raises NoValue."""
     root = {"type": "object", **schema} if isinstance(schema, dict) else schema
     try:
         value = _Maker(root).value(root)
-    except (AttributeError, TypeError, ArithmeticError) as error:  # the schema is a client's: nobody looked at it yet
+    except (AttributeError, TypeError, ArithmeticError) as error:  # the client's schema was not checked before
         raise NoValue("a keyword of the schema has a value that it can't have") from error
     except RecursionError:
         raise NoValue("the schema is nested too deep") from None
@@ -61,14 +61,14 @@ def minimal_object(schema: Any) -> dict[str, Any]:
 
 
 class _Maker:
-    """Makes one value of one schema."""
+    """Makes one value for one schema."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._left = MAX_SUBSCHEMAS
 
     def value(self, schema: Any, within: frozenset[str] = frozenset()) -> Any:
-        """A value of ``schema``. ``within``: the references that led here."""
+        """Return a value for ``schema``. ``within`` are the references that were followed to reach it."""
         flat, within = self._flat(schema, within)
         for named in _named(flat):
             return named
@@ -88,7 +88,7 @@ class _Maker:
         raise NoValue("no branch of a union has a value")
 
     def _flat(self, schema: Any, within: frozenset[str]) -> tuple[dict[str, Any], frozenset[str]]:
-        """A schema with what it refers to and what it combines in one object; where keywords differ, the outer one's."""
+        """Return the schema merged with its ``$ref`` and ``allOf`` parts. If a keyword occurs twice, the outer one counts."""
         self._left -= 1
         if self._left < 0:
             raise NoValue(f"more than {MAX_SUBSCHEMAS:,} subschemas would have to be looked at")
@@ -166,7 +166,7 @@ def _type(flat: dict[str, Any]) -> Any:
 def _item(flat: dict[str, Any], position: int) -> Any:
     items = flat.get("items", True)
     first, rest = flat.get("prefixItems", []), items
-    if isinstance(items, list):  # the older drafts' form
+    if isinstance(items, list):  # drafts before 2020-12 list the first items here
         first, rest = items, flat.get("additionalItems", True)
     return first[position] if position < len(first) else rest
 
@@ -179,7 +179,7 @@ def _text(flat: dict[str, Any]) -> str:
 
 
 def _number(flat: dict[str, Any], *, whole: bool) -> int | float:
-    """1 or 0 where that is allowed, else a number at a bound or between two."""
+    """Return 1 or 0 if allowed, else a number at or near a bound, or the mean of the bounds."""
     low, high = flat.get("minimum", -math.inf), flat.get("maximum", math.inf)
     above, below = flat.get("exclusiveMinimum", -math.inf), flat.get("exclusiveMaximum", math.inf)
     step = flat.get("multipleOf", 1 if whole else None)

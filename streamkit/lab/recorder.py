@@ -1,12 +1,12 @@
-"""A reverse proxy in front of one provider, which records what goes over it and changes none of it.
+"""A reverse proxy for one provider that records every exchange and changes none.
 
-Any method and path below the base URL is passed on, with the same bytes of bodies, and each read of an answer is written
-before the next is made. Headers pass but for those of a connection (RFC 9110 §7.6.1), and the provider is asked for bodies
-that are not compressed. Redirects are the client's to follow. Where one side breaks off, the other side's connection is
-closed.
+The proxy forwards any method and path to the provider's base URL, with the same body bytes. It writes each read of a response
+to the client before it makes the next read. It forwards all headers except those of a connection (RFC 9110 §7.6.1), and
+asks the provider for uncompressed bodies. It does not follow redirects; the client does. If one side breaks its connection,
+the proxy closes the other side's connection.
 
-A client's keys pass, and are written nowhere (``recording/writer.py``). What asks by another name than the proxy's, and pages
-of the web, are refused: the proxy may be able to reach what they can't.
+A client's API keys are forwarded and are not written to disk (``recording/writer.py``). The proxy refuses requests whose
+``Host`` is not one of its own names, and requests from web pages: it may reach servers that those pages cannot reach.
 
 Source: observe.md O24, O25; RFC 9110 §7.6.1, §15.5.20 (421); limits.md T15.
 """
@@ -40,38 +40,38 @@ from streamkit.web.upstream import client_session
 from streamkit.web.upstream.connections import sent_once_more
 from streamkit.web.upstream.sending import not_answered
 
-#: The longest body of a request, which is held until it is sent: prompts with images have some MiB.
+#: The largest request body. The body is held in memory until it is sent; prompts with images have some MiB.
 BODY_BYTES: Final = 64 * MIB
-#: A proxy has less reason to give up than its client; a model that thinks, or a queue, may be silent for long.
+#: Longer than a client's own timeouts: a thinking model or a queue may send nothing for a long time.
 TIMEOUTS: Final = Timeouts(connect_s=10.0, first_byte_s=3600.0, idle_s=3600.0)
-#: Headers of a connection, whatever ``Connection`` names beside them (RFC 9110 §7.6.1; RFC 9112 §9.6, §6.1).
+#: Headers of one connection, never forwarded, like those that ``Connection`` lists (RFC 9110 §7.6.1; RFC 9112 §9.6, §6.1).
 HOP_BY_HOP: Final = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-#: Headers of a request that are the proxy's to write: of the body that it has read, and where it goes.
+#: Request headers that the proxy writes itself: they describe the body that it has read, and the host that it sends to.
 _WRITTEN: Final = frozenset({"accept-encoding", "content-length", "expect", "host"})
-#: What aiohttp adds to a request where it is not there.
+#: Headers that aiohttp adds to a request that lacks them.
 _ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 @frozen(kw_only=True)
 class Exchanged:
-    """One exchange that is over, for a line about it."""
+    """A finished exchange, as data for one log line."""
 
     method: str
-    path: str  #: as the client asked, without the query
-    status: int | None  #: of the provider; None: it did not answer
+    path: str  #: the path that the client requested, without the query
+    status: int | None  #: the provider's status; None: the provider did not respond
     reads: int
     bytes: int
     seconds: float
-    end: str  #: a word of ``recording.End.kind``
-    file: Path | None  #: None: it is in no file
-    file_end: str  #: the end that stands there, which is another where the recorder ended it
+    end: str  #: how the exchange ended, as a value of ``recording.End.kind``
+    file: Path | None  #: the recording's file; None: the exchange was not recorded
+    file_end: str  #: the end written in the file; it differs from ``end`` if the recorder stopped the recording early
 
 
 def base_url(text: str) -> str:
-    """A provider's address as the proxy needs it: no slash at its end. Raises UsageError for one that can't be."""
+    """Return a provider's address without a trailing slash. Raises UsageError for an invalid address."""
     try:
         url = URL(text)
         is_known = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
@@ -88,10 +88,10 @@ def base_url(text: str) -> str:
 
 @define(eq=False)
 class Proxy:
-    """What passes on and records. ``tell`` gets each exchange once it is over and its file is closed.
+    """The proxy of one provider. It calls ``tell`` with each exchange when the exchange is over and its file is closed.
 
-    ``base_url`` is as the function of that name gives it. ``dialect`` is that of the provider; None: each path says it, or
-    else the bytes of the answer.
+    ``base_url`` must be a result of the function ``base_url``. ``dialect`` is the provider's dialect; if it is None, the
+    request's path decides, or else the bytes of the response.
     """
 
     base_url: str
@@ -101,19 +101,19 @@ class Proxy:
     provider: str = ""
     timeouts: Timeouts = TIMEOUTS
     _session: ClientSession = field(init=False, repr=False)
-    _asking: set[asyncio.Task[object] | None] = field(init=False, factory=set)  # that wait for an answer's headers
+    _asking: set[asyncio.Task[object] | None] = field(init=False, factory=set)  # tasks that wait for response headers
     _live: set[TimedSource] = field(init=False, factory=set)
     _is_stopping: bool = field(init=False, default=False)
 
     def app(self, hosts: Hosts | None = None) -> web.Application:
-        """The application; ``hosts`` are the names by which it may be called, by default this machine's own."""
+        """Return the web application. ``hosts`` are the accepted ``Host`` names, by default this machine's names."""
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[guarded(hosts or Hosts(), "recorder")])
         app.router.add_route("*", "/{path:.*}", self._handle, expect_handler=expected)
         self.add_to(app)
         return app
 
     def add_to(self, app: web.Application) -> None:
-        """Let handlers of an application use ``pass_on``."""
+        """Open and close the proxy's client session with ``app``, so that handlers of ``app`` can call ``pass_on``."""
         app.cleanup_ctx.append(self._connected)
         app.on_shutdown.append(self._stop)
 
@@ -134,9 +134,9 @@ class Proxy:
         return await self.pass_on(request, await request.read() if request.can_read_body else None)
 
     async def pass_on(self, request: web.Request, body: bytes | None) -> web.StreamResponse:
-        """Ask the provider what a client asks, with this body, and give the client its answer. Both are recorded.
+        """Send a client's request with this body to the provider and return the response. Record both.
 
-        Raises Refused where there is no answer, and for a path that would lead elsewhere.
+        Raises Refused if the provider does not respond, and for a path that would leave the base URL.
         """
         target = _target(request)
         line = _Line(request, self.tell)
@@ -145,7 +145,7 @@ class Proxy:
         try:
             return await self._exchange(request, target, body, recording, line)
         finally:
-            recording.end(SHUT_DOWN if self._is_stopping else CLIENT_LEFT)  # its first end counts
+            recording.end(SHUT_DOWN if self._is_stopping else CLIENT_LEFT)  # no effect if the recording has an end
             line.ended(recording.ending)
 
     async def _exchange(
@@ -175,7 +175,7 @@ class Proxy:
     async def _ask(
         self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse | SourceFailed:
-        """The provider's answer, its body unread, or why there is none."""
+        """Return the provider's response with its body unread, or the error if the provider did not respond."""
 
         async def send() -> ClientResponse:
             return await self._session.request(
@@ -202,7 +202,7 @@ class Proxy:
 async def _answer(
     request: web.Request, response: ClientResponse, source: TimedSource, line: _Line
 ) -> web.StreamResponse:
-    """Write the provider's answer as it comes. Where it breaks off, so does the client's connection."""
+    """Forward the provider's response read by read. If it is interrupted, close the client's connection."""
     answer = web.StreamResponse(
         status=response.status, reason=response.reason, headers=_end_to_end(response.headers, HOP_BY_HOP)
     )
@@ -213,7 +213,7 @@ async def _answer(
             line.bytes += len(chunk)
             await answer.write(chunk)
         await answer.write_eof()
-    except StreamError:  # the recording says which
+    except StreamError:  # the recording has the error
         if request.transport is not None:
             request.transport.close()
     return answer
@@ -221,7 +221,7 @@ async def _answer(
 
 @define(eq=False)
 class _Line:
-    """What is told of an exchange, once it is over and its file is closed, whichever comes last."""
+    """The facts of one exchange. Reported once the exchange is over and its file is closed, in either order."""
 
     request: web.Request
     tell: Callable[[Exchanged], None]
@@ -240,7 +240,7 @@ class _Line:
         self._started = self._loop.time()
 
     def saved(self, file: Path | None, end: str) -> None:
-        """The file is closed; told by the thread that writes."""
+        """Note that the file is closed. The writing thread calls this."""
         self._loop.call_soon_threadsafe(self._report_end, file, end)
 
     def ended(self, end: str) -> None:
@@ -270,13 +270,13 @@ class _Line:
 
 
 def _unanswered(request: web.Request, error: SourceFailed) -> Refused:
-    """What a client is told where the provider did not answer (RFC 9110 §15.6.3, §15.6.5)."""
+    """Return the error response for a client whose provider did not respond (RFC 9110 §15.6.3, §15.6.5)."""
     failed, status = failure_from(error), 504 if isinstance(error, TimedOut) else 502
     return Refused(with_status(failed.type, failed.message, status, client_dialect(request)))
 
 
 def _target(request: web.Request) -> str:
-    """Path and query as the client sent them. Raises Refused for what would lead elsewhere than below the base URL."""
+    """Return path and query as the client sent them. Raises Refused for a target that would leave the base URL."""
     target = request.raw_path
     segments = unquote(target.partition("?")[0]).replace("\\", "/").split("/")
     if not target.startswith("/") or "#" in target or not {".", ".."}.isdisjoint(segments):
@@ -286,13 +286,13 @@ def _target(request: web.Request) -> str:
 
 
 def _dialect_of(path: str) -> str | None:
-    """The one dialect that is asked at a path; None: the path does not say."""
+    """Return the dialect whose endpoint has this path; None if no dialect or several have it."""
     found = [name for name, surface in surfaces().items() if surface.path.search(path)]
     return found[0] if len(found) == 1 else None
 
 
 def _end_to_end(headers: Mapping[str, str], left_out: frozenset[str]) -> CIMultiDict[str]:
-    """The headers without these names, and without what ``Connection`` names."""
+    """Return the headers except those in ``left_out`` and those that ``Connection`` names."""
     listed = [value for name, value in headers.items() if name.lower() == "connection"]
     named = {name.strip().lower() for value in listed for name in value.split(",")}
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out | named)

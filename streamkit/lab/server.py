@@ -1,4 +1,4 @@
-"""The servers of the test tools: one listener on this machine, until a signal ends it.
+"""Run a test tool's server on one address of this machine until a signal ends it.
 
 Source: observe.md O24, O27, O31, O35.
 """
@@ -16,7 +16,7 @@ from streamkit.web.listening import listening, url_of
 
 #: Seconds after which a connection without a request is closed.
 IDLE_S = 75.0
-#: What ends a server.
+#: The signals that end a server.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -24,10 +24,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 async def serving(
     app: web.Application, address: tuple[str, int], what: str, *, decompress: bool = True
 ) -> AsyncGenerator[str, None]:
-    """Serve an application at a host and port (0: a free one) while the block runs, and give its URL.
+    """Serve an application at a host and port (0: any free port) while the block runs. Yield the server's URL.
 
-    Without ``decompress``, handlers get bodies as they were sent. ``what`` is for the message of the UsageError that says why
-    the address can't be had.
+    Without ``decompress``, handlers receive request bodies as sent. ``what`` names the server in the message of the UsageError
+    that is raised if the address cannot be used.
     """
     async with listening(app, address, idle_s=IDLE_S, what=what, decompress=decompress) as bound:
         yield url_of(bound)

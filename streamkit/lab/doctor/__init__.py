@@ -1,7 +1,7 @@
-"""A server of a dialect examined from outside: a few small requests, and each answer judged by the dialect's grammar.
+"""Examine a server of a dialect from outside: send a few small requests, and check each response with the dialect's grammar.
 
-``probes`` are the requests, ``exchange`` sends one and keeps what came, read by read, as a recording, ``judging`` says what is
-wrong with it, and ``reporting`` writes that down. ``examine`` puts them together.
+``probes`` has the requests. ``exchange`` sends one and keeps the reads of its response as a recording. ``judging`` finds its
+faults, and ``reporting`` writes the report. ``Examination.examine`` combines these.
 
 Source: observe.md O33, O34, F52 to F55.
 """

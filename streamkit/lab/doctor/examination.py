@@ -1,7 +1,7 @@
-"""One server examined: the probes of a plan sent one after the other, each answer judged.
+"""Examine one server: send the probes of a plan one after the other, and judge each response.
 
-Whoever examines goes through a plan's probes and calls ``examine`` for each; one that ``ends`` is the last. Nothing is sent
-twice.
+The caller loops over a plan's probes, calls ``examine`` for each, and stops after a result with ``ends``. No request is
+repeated.
 
 Source: observe.md O33.
 """
@@ -20,7 +20,7 @@ from streamkit.web.upstream import Upstream
 
 @define(kw_only=True)
 class Examination:
-    """What is known of a server so far. The session is the caller's (``client_session``)."""
+    """The results of one server so far. The caller opens and closes the session (``client_session``)."""
 
     session: ClientSession
     upstream: Upstream
@@ -28,7 +28,7 @@ class Examination:
     judged: dict[str, Judged] = field(factory=dict)  #: by the name of the probe
 
     async def examine(self, probe: Probe) -> Judged:
-        """Send one request and judge its answer. Raises BadRequest, UsageError, and SourceFailed without credentials."""
+        """Send one request and judge its response. Raises BadRequest, UsageError, and SourceFailed without credentials."""
         dialect = self.upstream.dialect
         probe, body = self._following(probe, body_of(probe, dialect))
         exchange = await ask(
@@ -47,7 +47,7 @@ class Examination:
         return found
 
     def _following(self, probe: Probe, body: bytes) -> tuple[Probe, bytes]:
-        """The probe that goes on from the server's own calls, if it made some that can be repeated, with its body."""
+        """Return the probe and its body, continued from the server's own tool calls if they are complete and short."""
         before = self.judged.get(probe.follows)
         if before is None or before.response is None or before.status is Status.FAILED:
             return probe, body

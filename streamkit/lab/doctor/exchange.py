@@ -1,8 +1,8 @@
-"""One request sent, and what came of it as a recording: each read at its time, and how it ended.
+"""Send one request and keep its response as a recording: each read with its time, and the end.
 
-Redirects are not followed and no proxy of the environment is used, so that nothing goes to another host (``sending.py``).
-Nothing is sent twice. The times are those at which the reads were taken, which is when they came: nothing else is done
-meanwhile.
+Redirects are not followed and proxies from the environment are not used, so that no other host gets the request
+(``sending.py``). No request is repeated. The time of a read is the time when the bytes arrived, since nothing else runs
+between two reads.
 
 Source: observe.md O33, O34.
 """
@@ -31,10 +31,10 @@ from streamkit.web.source import iter_upstream
 from streamkit.web.upstream import Upstream, send
 from streamkit.web.upstream.addresses import address
 
-#: A bounded answer is shorter: a server that passes over its bound is left here. A token has about four characters, an event
-#: at least one; beside them a stream has a few that begin and end it.
+#: Limits of a response, in case a server ignores the requested bound: events for each token, additional events for the start
+#: and end of a stream, and bytes. A longer response is abandoned. A token has about four characters, an event at least one.
 TOKEN_EVENTS, MORE_EVENTS, ANSWER_BYTES = 4, 64, 512 * 1024
-#: How an exchange ends that took too long, in the words of ``End.kind``.
+#: The value of ``End.kind`` for each timeout.
 _TIMEOUTS: Final[Mapping[type[SourceFailed], str]] = {
     ConnectTimeout: "timeout:connect",
     FirstByteTimeout: "timeout:first_byte",
@@ -45,11 +45,11 @@ _TIMEOUTS: Final[Mapping[type[SourceFailed], str]] = {
 
 @frozen(kw_only=True)
 class Exchange:
-    """What came of a request. Not all of it can be kept: ``failed`` and ``headers`` are for the report alone."""
+    """The result of a request. ``failed`` and ``headers`` go into the report only, and are not kept on disk."""
 
     recording: Recording
-    headers: Mapping[str, str]  #: all that the answer has, names in lower case
-    failed: SourceFailed | None = None  #: why there is no answer, or no whole one
+    headers: Mapping[str, str]  #: all headers of the response, with names in lower case
+    failed: SourceFailed | None = None  #: why the response is missing or incomplete
 
 
 async def ask(
@@ -62,11 +62,11 @@ async def ask(
     bound: int,
     leave: bool = False,
 ) -> Exchange:
-    """Send one request and read its answer, which is left where it is longer than ``bound`` tokens can be.
+    """Send one request and read its response. Stop reading when the response is too long for ``bound`` tokens.
 
-    ``leave`` closes the connection at the first read.
+    With ``leave``, close the connection after the first read.
 
-    Raises BadRequest for a model that can't stand in a path, and SourceFailed where no credentials can be had.
+    Raises BadRequest for a model name that cannot be part of a path, and SourceFailed if credentials are missing.
     """
     loop = asyncio.get_running_loop()
     at, started = datetime.now(UTC), loop.time()
@@ -101,7 +101,7 @@ async def ask(
 
 
 async def _read(response: ClientResponse, upstream: Upstream, started: float, taken: _Taken, bound: int) -> str:
-    """Read the answer, and say how it ended where nothing broke. It is left at its first read without a bound."""
+    """Read the response and return its ``End.kind``, unless an error is raised. With bound 0, stop after the first read."""
     loop = asyncio.get_running_loop()
     parser, events = upstream.wire.parser(DEFAULT_LIMITS, StreamReport()), 0
     source = iter_upstream(response, timeouts=upstream.timeouts, started=started)
@@ -117,7 +117,7 @@ async def _read(response: ClientResponse, upstream: Upstream, started: float, ta
 
 
 class _Taken:
-    """The reads of an answer so far."""
+    """The reads of a response so far."""
 
     def __init__(self) -> None:
         self.reads: list[Read] = []

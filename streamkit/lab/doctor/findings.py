@@ -1,9 +1,9 @@
-"""What can be wrong with an answer beside its grammar, each with what to do about it.
+"""Findings: faults of a response that its dialect's grammar does not show, each with advice.
 
-An error breaks a client; a note leaves the answer clean, since it may have a reason that can't be seen from here.
+An error breaks clients. A note leaves the verdict clean, since the server may have a reason that doctor cannot see.
 
-Rules. Only what was seen is said. That all events came in one read is what a buffer does, and what the network does to a
-server that is faster than it.
+Findings state only what was observed. For example, all events in one read may mean that something buffers the response, or
+that the server is faster than the network.
 
 Source: observe.md O33, F52 to F54.
 """
@@ -27,15 +27,16 @@ from streamkit.report import REPAIRS
 from streamkit.text.quoting import quoted, shortened
 
 Severity: TypeAlias = Literal["error", "note"]
-#: The media type of whole answers and errors, in every dialect.
+#: The media type of errors and of responses that are not streamed, in every dialect.
 BODY_TYPE: Final = "application/json"
-#: So many events in one read, or in as many fewer reads over that time, do not look like a stream.
+#: At least this many events are needed to judge how a response arrives. ``BUNCH_EVENTS`` events in each read on average, over
+#: at least ``BUNCHED_S`` seconds, look buffered.
 MANY_EVENTS: Final = 6
 BUNCH_EVENTS: Final = 4.0
 BUNCHED_S: Final = 0.2
-#: An answer that is all there at once after this time was held back, if it was not thought about.
+#: If a response arrives in one read after this many seconds, something held it back, or the model was thinking.
 HELD_S: Final = 1.0
-#: Of an answer's length, how much more than its bound is no rounding.
+#: A response longer than its bound times this factor is too long; a smaller excess may be rounding.
 OVER: Final = 1.5
 _UNBUFFERED: Final = (
     "write and flush each event by itself; on the way, turn buffering off (nginx: proxy_buffering off, or the answer's "
@@ -45,7 +46,7 @@ _BOUND: Final = (
     "keep to the request's bound on tokens: users pay for what goes beyond. If the server knows it by another name, name a "
     "provider that does, too, for --dialect"
 )
-#: What stands in the text of an answer and is none: kinds of repair.
+#: Repairs of content that a server left in the text instead of parsing it.
 IN_TEXT: Final = ("thinking_in_text", "call_in_text")
 _SEE: Final = "see the pages of repairs and field failures"
 _REPAIRED: Final[Mapping[str, str]] = {
@@ -54,13 +55,13 @@ _REPAIRED: Final[Mapping[str, str]] = {
     "thinking_in_text": "give the thinking a member of its own; some servers need a parser named when they start",
     "call_in_text": "parse the calls of the model: no client runs this one; some servers need a parser named when they start",
 }
-#: Of what a server says of its failure, this much is shown.
+#: Most characters shown of a server's error message.
 SHOWN_CHARS: Final = 300
 
 
 @frozen(kw_only=True)
 class Finding:
-    """What is wrong with an answer beside its grammar."""
+    """A fault of a response that the grammar does not show."""
 
     rule: str
     severity: Severity
@@ -77,15 +78,15 @@ class Finding:
 
 
 def shown(message: str) -> str:
-    """The beginning of what a server says of its failure: some repeat the whole request in it."""
+    """Return the beginning of a server's error message: some servers repeat the whole request in it."""
     return shortened(" ".join(message.split()), SHOWN_CHARS)
 
 
-# -- the answer to a request that is wrong -------------------------------------------------------------------------------
+# -- the response to a malformed request ---------------------------------------------------------------------------------
 
 
 def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> Iterator[Finding]:
-    """What is wrong with the refusal of a request that is wrong."""
+    """Yield the faults of an error response to a malformed request."""
     status = failed.http_status or 0
     if is_retryable(failed) or status >= 500:
         yield Finding.error(
@@ -115,7 +116,7 @@ def of_refusal(named: Dialect, failed: ProviderFailed, exchange: Exchange) -> It
 
 
 def advice_for(status: int, exchange: Exchange, *, keyed: bool) -> str:
-    """What to do about a status where an answer was due; ``keyed``: a key was sent."""
+    """Return advice for an error status in place of a response. ``keyed``: the request had an API key."""
     request = exchange.recording.request
     path = quoted(request.path) if request is not None else ""
     if 300 <= status < 400:
@@ -131,16 +132,16 @@ def advice_for(status: int, exchange: Exchange, *, keyed: bool) -> str:
     return "look into the server's log" if status >= 500 else "see what the server does not take of a usual request"
 
 
-# -- how it came and ended -------------------------------------------------------------------------------------------
+# -- how a response arrived and ended ----------------------------------------------------------------------------------
 
 
 def content_type_of(exchange: Exchange) -> str:
-    """The media type of an answer, without its parameters; empty: it has none."""
+    """Return the media type of a response without its parameters; empty if there is none."""
     return exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
-    """Whether an answer says that it is what was asked for."""
+    """Yield an error if the content type is not the expected one."""
     is_type = content_type_of(exchange)
     if is_type != wanted:
         yield Finding.error(
@@ -151,7 +152,7 @@ def of_content_type(wanted: str, exchange: Exchange) -> Iterator[Finding]:
 
 
 def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
-    """Whether the body ended as HTTP says; ``whole``: the answer in it had its end by then."""
+    """Yield an error if the body did not end as HTTP requires. ``whole``: its content was complete by then."""
     kind = exchange.recording.ending
     if kind == "client_left":
         yield Finding.error(
@@ -168,12 +169,12 @@ def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
 
 
 def of_repair(kind: str) -> Finding:
-    """A repair that no frame of a stream shows."""
+    """Return the error for a repair that is not visible in any single frame."""
     return Finding.error(kind, REPAIRS[kind], _REPAIRED.get(kind, _SEE))
 
 
 def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
-    """Whether the answer came as a stream does: an event, or a few, in each read."""
+    """Yield a note if the events arrived in too few reads, as if something buffered them."""
     if frames < MANY_EVENTS or not reads:
         return
     lasted = reads[-1].t - reads[0].t
@@ -199,11 +200,11 @@ def of_reads(reads: Sequence[Read], frames: int) -> Iterator[Finding]:
         )
 
 
-# -- what it says -----------------------------------------------------------------------------------------------------
+# -- the content of a response -----------------------------------------------------------------------------------------
 
 
 def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
-    """Whether a whole answer is what was asked for: its stop reason, calls and token counts."""
+    """Yield the faults in a complete response's content: stop reason, tool calls and token counts."""
     choice = response.choices[0] if response.choices else None
     stop = choice.stop_reason if choice is not None else None
     has_output = choice is not None and bool(choice.text or choice.reasoning or choice.refusal or choice.tool_calls)
@@ -298,7 +299,7 @@ def _of_usage(probe: Probe, usage: UsageReported | None, *, has_output: bool) ->
 
 
 def of_difference(streamed: Response, whole: Response) -> Iterator[Finding]:
-    """What a stream and a whole answer to the same request say differently, beside their texts."""
+    """Yield the differences between a streamed and a whole response to the same request, except in their texts."""
     if streamed.model and whole.model and streamed.model != whole.model:
         yield Finding.note(
             "whole_model",

@@ -1,7 +1,7 @@
-"""An answer judged: by the grammar of its dialect, and by what it was to be.
+"""Judge a response: by the grammar of its dialect, and by the expectations of its probe.
 
-The grammar is ``streamkit/lint.py``'s; ``findings.py`` has what no grammar shows. Whether a server stops when its client
-leaves can't be seen, so that an answer that was left has no verdict but that of its beginning.
+``streamkit/lint.py`` has the grammar, and ``findings.py`` the faults that no grammar shows. Doctor cannot see whether a server
+stops when its client leaves. So only the beginning of an abandoned response is judged.
 
 Source: observe.md O33, F52 to F55.
 """
@@ -46,7 +46,7 @@ from streamkit.report import Status, StreamReport, describe
 from streamkit.testing.drive import source_of
 from streamkit.translation.bodies import decode_response
 
-#: From best to worst: one answer that is broken outweighs all that would be repaired.
+#: From best to worst. The verdict on a server is its worst response.
 WORSE: Final = (Status.DONE, Status.WOULD_BE_REPAIRED, Status.FAILED, Status.NOT_THIS_DIALECT)
 
 _LOOKING: Final = evolve(TOLERANT, think_tags="on", text_calls=get_args(TextCalls))
@@ -54,29 +54,29 @@ _LOOKING: Final = evolve(TOLERANT, think_tags="on", text_calls=get_args(TextCall
 
 @frozen(kw_only=True)
 class Timing:
-    """When an answer came, in seconds since the request; None where nothing came."""
+    """When a response arrived, in seconds since the request. None: nothing arrived."""
 
     headers_s: float | None
     first_s: float | None
     last_s: float | None
     greatest_gap_s: float | None  #: between two reads
     reads: int
-    frames: int  #: of a stream: events, lines or messages
+    frames: int  #: number of events, lines or messages of a stream
 
 
 @frozen(kw_only=True)
 class Judged:
-    """One answer, and what was found."""
+    """One response and its faults."""
 
     probe: Probe
     exchange: Exchange
     status: Status  #: one of ``WORSE``
     timing: Timing
     findings: tuple[Finding, ...] = ()
-    check: Check | None = None  #: of a stream
-    response: Response | None = field(default=None, repr=False)  #: what it says, where it could be read
-    failed: ProviderFailed | None = None  #: the error that the server answered with
-    ends: bool = False  #: nothing more is to be sent: what follows would come to the same
+    check: Check | None = None  #: the grammar's result, for a stream
+    response: Response | None = field(default=None, repr=False)  #: the content, if it could be read
+    failed: ProviderFailed | None = None  #: the error, if the server sent one
+    ends: bool = False  #: True: send no more requests, since they would have the same result
 
     @property
     def recording(self) -> Recording:
@@ -84,7 +84,7 @@ class Judged:
 
 
 async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, keyed: bool) -> Judged:
-    """Judge an answer. ``first``: it is the first of the examination; ``keyed``: a key was sent. Raises UsageError."""
+    """Judge a response. ``first``: of the examination; ``keyed``: the request had an API key. Raises UsageError."""
     named, _ = source_named(dialect)
     recording = exchange.recording
     response_line = recording.response
@@ -109,14 +109,14 @@ async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, 
 
 
 def compared(streamed: Judged, whole: Judged) -> Judged:
-    """The judgement of the whole answer, with what differs from the streamed one to the same request."""
+    """Return ``whole`` with its differences to the streamed response to the same request as additional findings."""
     one, other = streamed.response, whole.response
     if one is None or other is None:
         return whole
     return evolve(whole, findings=(*whole.findings, *of_difference(one, other)))
 
 
-# -- no answer of the model ----------------------------------------------------------------------------------------------
+# -- no response of the model --------------------------------------------------------------------------------------------
 
 
 def _unanswered(probe: Probe, exchange: Exchange) -> Judged:
@@ -128,7 +128,7 @@ def _unanswered(probe: Probe, exchange: Exchange) -> Judged:
 
 
 def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first: bool, keyed: bool) -> Judged:
-    """Another status than 200 where an answer was due."""
+    """Judge an error status in place of a response."""
     status = failed.http_status or 0
     ends = first or 300 <= status < 400 or status in {401, 403, 404, 429}
     advice = advice_for(status, exchange, keyed=keyed)
@@ -143,7 +143,7 @@ def _refused(probe: Probe, exchange: Exchange, failed: ProviderFailed, *, first:
     return _judged(probe, exchange, (finding,), failed=failed, worst=Status.FAILED, ends=ends)
 
 
-# -- whole answers and streams -------------------------------------------------------------------------------------------
+# -- whole responses and streams -----------------------------------------------------------------------------------------
 
 
 async def _whole(probe: Probe, exchange: Exchange, named: Dialect, dialect: str) -> Judged:
@@ -185,9 +185,9 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     for read in recording.reads:
         check.feed(read.data)
     findings = list(of_content_type(named.media_type, exchange))
-    if probe.way == "left":  # how much of it came by then is chance
+    if probe.way == "left":  # how much arrived before doctor left is chance
         return _judged(probe, exchange, findings, frames=check.report.frames)
-    if recording.ending == "client_left":  # by us, so that its end says nothing of the server
+    if recording.ending == "client_left":  # doctor left because of the length, so the end is not the server's
         findings += of_end(exchange, whole=False)
         clean = not check.report.repairs and all(violation.severity == "note" for violation in check.violations)
         status = Status.DONE if clean else Status.WOULD_BE_REPAIRED
@@ -208,7 +208,7 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
         return _judged(probe, exchange, (*findings, found), check=check, worst=status, ends=True)
     response = await collect(source_of([recording.body]), dialect)
     findings += of_end(exchange, whole=response.clean)
-    if response.error is not None:  # which may be well said, so that no rule is broken
+    if response.error is not None:  # an error may be well-formed, and then breaks no rule of the grammar
         status = Status.FAILED
         findings.append(
             Finding.error(
@@ -218,13 +218,13 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     elif response.clean:
         findings += of_what_it_says(probe, response)
         findings += [of_repair(kind) for kind in await _in_text(probe, recording, dialect)]
-    if probe.calls == "none" and not probe.length:  # what is short, or a call, may well come at once
+    if probe.calls == "none" and not probe.length:  # a short response or a tool call may arrive at once
         findings += of_reads(recording.reads, frames)
     return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
 
 
 def _body_for_stream(exchange: Exchange, dialect: str) -> Response | None:
-    """The whole answer that came where a stream was asked for; None: it is none."""
+    """Return the whole response that the server sent instead of a stream; None if it sent something else."""
     body = exchange.recording.body
     if content_type_of(exchange) != BODY_TYPE or not body.lstrip().startswith(b"{"):
         return None
@@ -236,7 +236,7 @@ def _body_for_stream(exchange: Exchange, dialect: str) -> Response | None:
 
 
 async def _in_text(probe: Probe, recording: Recording, dialect: str) -> list[str]:
-    """The kinds of repair of a reader that looks for thinking and calls in the text, which others take for what was said."""
+    """Return the repairs that are needed because reasoning or tool calls are inside the text."""
     options = ReadOptions(policy=_LOOKING, tools=probe.request.tools or None)
     report = StreamReport()
     await collect(source_of([recording.body]), dialect, options, report=report)
@@ -258,7 +258,7 @@ def _judged(
     failed: ProviderFailed | None = None,
     ends: bool = False,
 ) -> Judged:
-    """``worst`` is the status that the answer has without the findings."""
+    """Return a result whose status is ``worst``, or would-be-repaired if a finding is an error and ``worst`` is better."""
     if any(finding.severity == "error" for finding in findings):
         worst = max(worst, Status.WOULD_BE_REPAIRED, key=WORSE.index)
     return Judged(

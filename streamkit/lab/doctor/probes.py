@@ -1,10 +1,10 @@
-"""The requests of an examination, and what they may cost.
+"""The requests of an examination, and the limits of their cost.
 
-Each probe asks for one thing that servers get wrong, written by the writer of the dialect. What a dialect can't ask for is
-left out and named, and so is what it answers unasked, such as usage.
+Each probe requests one feature that servers often get wrong. The dialect's encoder writes the request. If a dialect cannot
+express a probe, the plan omits it and says why.
 
-There are at most ``MAX_REQUESTS`` requests, for at most ``MAX_TOKENS`` tokens: the bound of each answer, and each body by its
-bytes without the model's name. No option is sent but the bound, since models refuse others.
+A plan has at most ``MAX_REQUESTS`` requests and ``MAX_TOKENS`` tokens: the bound of each response, plus an estimate for each
+body from its bytes without the model's name. Requests set no option except the bound, since some models refuse other options.
 
 Source: observe.md O33, F54.
 """
@@ -38,30 +38,30 @@ from streamkit.web.token_estimate import TOKEN_BYTES
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000
-#: The least bound that every server takes: some refuse a lower one, and the writers of their dialects raise it to this.
+#: The lowest bound that every server accepts. Some refuse lower ones, so their dialects' encoders raise the bound to this.
 LEAST_BOUND: Final = 16
-#: What a turn of the server's own may add to the request that goes on from it; a longer one is not repeated.
+#: The most tokens that a server's own turn may add to the follow-up request. A longer turn is not repeated.
 OWN_TURN_TOKENS: Final = 160
 
-#: How a request is sent: as it is; with its conversation in a wrong type; or as it is, and left at the first read.
+#: How to send a request: unchanged; with a number in place of the conversation; or unchanged, leaving at the first read.
 Way: TypeAlias = Literal["whole", "spoiled", "left"]
-#: How many calls the answer is to have: none is offered, some are likely, at least one is required.
+#: The expected tool calls: none is offered; one or two are likely; at least one is required.
 Calls: TypeAlias = Literal["none", "one", "two", "required"]
 
 
 @frozen(kw_only=True)
 class Probe:
-    """One request, and what its answer is to be."""
+    """One request, and the expectations for its response."""
 
     name: str
-    title: str  #: what is asked for
+    title: str  #: a description for the report
     request: Request
     way: Way = "whole"
     calls: Calls = "none"
-    usage: bool = False  #: whether the answer must have token counts
-    length: bool = False  #: whether the bound is too low for the answer, so that it has to stop there
-    follows: str = ""  #: the probe whose calls it gives results to
-    raised: bool = False  #: whether the dialect takes no bound as low as the request's
+    usage: bool = False  #: whether the response must have token counts
+    length: bool = False  #: whether the bound is too low for the response, so that it must stop there
+    follows: str = ""  #: the name of the probe to whose tool calls this one gives results
+    raised: bool = False  #: whether the dialect raised the bound because it allows no lower one
 
     @property
     def streams(self) -> bool:
@@ -69,19 +69,19 @@ class Probe:
 
     @property
     def bound(self) -> int:
-        """The most tokens of the answer."""
+        """The most tokens of the response."""
         bound = self.request.options.max_tokens or 0
         return max(bound, LEAST_BOUND) if self.raised else bound
 
 
 @frozen(kw_only=True)
 class Plan:
-    """The probes of one dialect, in order, and those that it can't have with the reason."""
+    """The probes of one dialect in order, and the omitted probes with the reason."""
 
     probes: tuple[Probe, ...]
     left_out: Mapping[str, str]
-    prompt_tokens: int  #: of all requests, at most
-    answer_tokens: int  #: of all answers, at most
+    prompt_tokens: int  #: estimate for all requests together
+    answer_tokens: int  #: bounds of all responses together
 
     @property
     def tokens(self) -> int:
@@ -98,17 +98,17 @@ _COUNT: Final = "Write the numbers from one to twelve in words, with commas."
 _LONG: Final = "Write the numbers from one to one hundred in words, with commas."
 _ONE_CITY: Final = "What is the weather in Bern? Call get_weather."
 _BOTH: Final = "What is the weather in Bern, and what is the time there? Call get_weather and get_time, both now."
-#: What the tool answers to any call.
+#: The tool's result for any call.
 _RESULT: Final = "12 degrees, rain"
-#: A call for the turn with its result, where the server made none.
+#: The tool call that the result refers to, if the server made none.
 _CALL: Final = ToolCall(index=0, id="call_1", name=_WEATHER.name, arguments='{"city":"Bern"}')
 
 
 def plan(dialect: str, model: str) -> Plan:
-    """The probes for a server of ``dialect``, or of a provider that speaks it.
+    """Return the probes for a server of ``dialect``, which may be a provider's name.
 
-    Raises UsageError for an unknown name, for a dialect without a bound on answers and for one that would cost too much,
-    BadRequest for a model that it can't ask for.
+    Raises UsageError for an unknown name, for a dialect without a bound on responses, and if the limits would be exceeded.
+    Raises BadRequest for a model that the dialect cannot request.
     """
     named, _ = source_named(dialect)
     if not named.answers_whole:
@@ -142,29 +142,27 @@ def plan(dialect: str, model: str) -> Plan:
     prompt_tokens += OWN_TURN_TOKENS
     answers = sum(probe.bound for probe in kept if probe.way != "spoiled")
     made = Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
-    if (
-        len(made.probes) > MAX_REQUESTS or made.tokens > MAX_TOKENS
-    ):  # a dialect of another package may say more in a body
+    if len(made.probes) > MAX_REQUESTS or made.tokens > MAX_TOKENS:  # a dialect from a plugin may need larger bodies
         raise UsageError(f"{named.name} would take {len(made.probes)} requests and {made.tokens:,} tokens: too many")
     return made
 
 
 def body_of(probe: Probe, dialect: str, *, report: StreamReport | None = None) -> bytes:
-    """The body of a request; ``report`` gets what it loses. Raises BadRequest for one that the dialect can't say."""
+    """Return a request's body. ``report`` gets its losses. Raises BadRequest if the dialect cannot express the request."""
     body = encode_request(probe.request, dialect, report=report)
     return _spoiled(body) if probe.way == "spoiled" else body
 
 
 def tokens_of(body: bytes, model: str) -> int:
-    """No fewer tokens than the texts of a body have: its names and marks are counted, too, but not the model's name."""
+    """Estimate the tokens of a body without the model's name. The estimate is high, as it counts JSON names and marks."""
     name = orjson.dumps(model)
     return math.ceil((len(body) - (len(name) if name in body else 0)) / TOKEN_BYTES)
 
 
 def with_calls(probe: Probe, response: Response) -> Probe:
-    """A probe whose request goes on from the server's own turn, with a result for each of its calls.
+    """Return the probe with the server's own turn in its request, and a result for each of its calls.
 
-    The probe itself, where there is no call, or one that can't be repeated since it is not whole.
+    Return ``probe`` unchanged if there is no call, or if a call is incomplete.
     """
     calls = response.tool_calls
     if not calls or not all(call.verdict is not None and call.verdict.kind == "complete" for call in calls):
@@ -178,7 +176,7 @@ def _turns(parts: Sequence[Part], calls: Sequence[ToolCall]) -> list[Turn]:
 
 
 def _result(model: str) -> Probe:
-    """An answer to a tool's result: of the call that was made before, if one was."""
+    """Return the probe with a tool's result. It refers to ``_CALL``, unless ``with_calls`` finds a call of the server."""
     asked = _probe("result", "an answer to a tool's result", model, _ONE_CITY, 96)
     request = evolve(asked.request, turns=_turns([_CALL], [_CALL]), tools=[_WEATHER])
     return evolve(asked, request=request, follows="tool")
@@ -199,7 +197,7 @@ def _probe(
     length: bool = False,
 ) -> Probe:
     request = Request(
-        dialect="",  # of no client's: each dialect's writer fits what it takes
+        dialect="",  # no client's dialect: each encoder adapts the request
         model=model,
         turns=[Turn("user", [Text(text)])],
         tools=[] if calls == "none" else [_WEATHER, _TIME] if calls == "two" else [_WEATHER],
@@ -212,6 +210,6 @@ def _probe(
 
 
 def _spoiled(body: bytes) -> bytes:
-    """A number where the conversation should be: every dialect refuses that, and none takes it for another request."""
+    """Put a number in place of the conversation: every dialect must refuse that, and none can mistake it for valid input."""
     members: dict[str, Any] = orjson.loads(body)
     return orjson.dumps({name: 0 if _COUNT in str(value) else value for name, value in members.items()})

@@ -1,7 +1,7 @@
-"""What was found, written down: as an object for programs, in Markdown for an issue, and as lines for people.
+"""Write the results of an examination: as an object for programs, in Markdown for an issue, and as lines for people.
 
-None of them names the host. The model's name is there, and of what it said no more than a rule quotes. ``lint`` of a kept
-stream gives the same violations and repairs.
+No form contains the host. Each contains the model's name, and the model's output only where a rule quotes it. ``lint`` of a
+kept stream reports the same violations and repairs.
 
 Source: observe.md O33, O34.
 """
@@ -20,7 +20,7 @@ from streamkit.lab.doctor.probes import Plan
 from streamkit.lint import VERDICTS, Found, members_of, sentence
 from streamkit.report import Status
 
-#: Of a stream that is left, the one thing that can be said.
+#: The text for a stream that doctor left at its first read.
 NOT_OBSERVABLE: Final = (
     "left at its first read; whether the server then stops can't be seen from outside: look at its own metrics"
 )
@@ -28,17 +28,17 @@ _NOT_THIS_DIALECT: Final = "not this dialect"
 
 
 def status_of(judged: Sequence[Judged]) -> Status:
-    """The worst of all answers."""
+    """Return the worst status of all responses."""
     return max((each.status for each in judged), key=WORSE.index, default=Status.DONE)
 
 
 def verdict_of(status: Status) -> str:
-    """What a status is called."""
+    """Return the name of a status."""
     return _NOT_THIS_DIALECT if status is Status.NOT_THIS_DIALECT else VERDICTS.get(status, "broken")
 
 
 def as_object(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> dict[str, Any]:
-    """All that was found, as JSON values."""
+    """Return all results as JSON values."""
     return {
         "streamkit": version("streamkit-llm"),
         "dialect": dialect,
@@ -75,7 +75,7 @@ def _probe_object(judged: Judged) -> dict[str, Any]:
 
 
 def line_of(judged: Judged) -> str:
-    """One answer in a line, without what is wrong with it."""
+    """Return one line about a response, without its faults."""
     return f"{judged.probe.name:<9} {verdict_of(judged.status):<11} {_facts(judged)}"
 
 
@@ -117,7 +117,7 @@ def _count(tokens: int | None) -> str:
 
 
 def found_lines(judged: Sequence[Judged]) -> Iterator[tuple[str, str]]:
-    """What is wrong, the same thing once: a line with the answers that it was found in, and what it means or what to do."""
+    """Yield each fault once: a line with the probes in which it was found, and its meaning or advice."""
     rules: dict[object, list[tuple[str, Found]]] = {}
     findings: dict[object, list[tuple[str, Finding]]] = {}
     for each in judged:
@@ -144,7 +144,7 @@ def _more(group: Sequence[object]) -> str:
 
 
 def as_lines(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> Iterator[str]:
-    """What is behind the lines of the answers: what is wrong, what was left out, and the verdict."""
+    """Yield the lines after those of the responses: faults, omitted probes, and the verdict."""
     for what, meaning in found_lines(judged):
         yield f"  {what}"
         yield f"    {meaning}"
@@ -154,7 +154,7 @@ def as_lines(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> 
 
 
 def as_markdown(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> Iterator[str]:
-    """A report to paste into an issue, in lines. What came over the wire stands in code spans."""
+    """Yield the lines of a report to paste into an issue. Text from the server is in code spans."""
     yield f"### {_code(dialect)}, model {_code(model)}: {verdict_of(status_of(judged))}"
     yield ""
     yield f"`streamkit doctor` {version('streamkit-llm')}, {len(judged)} requests."
@@ -179,5 +179,5 @@ def _cell(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span that no backtick in the text ends (CommonMark §6.1)."""
+    """Return a code span that contains ``text``. No backtick in the text may end the span early (CommonMark §6.1)."""
     return f"`` {text} ``" if "`" in text and "``" not in text else f"`{text.replace('`', chr(39))}`"

@@ -1,1 +1,1 @@
-"""The inspector: a page on a listener of its own that shows streams, bytes beside events, as they pass or from recordings."""
+"""The inspector: a web page that shows streams, live or recorded, with each read's bytes next to its events."""

@@ -1,9 +1,9 @@
-"""The inspector's listener: a page of static files, and a feed for whoever has the token.
+"""The inspector's web server: static files for the page, and a feed of streams for clients that have the token.
 
-What streams say is private, and pages of the web may not have it. So the feed wants the token in ``Authorization``, where no
-link and no form can put it; the page takes it from the URL's fragment, which no browser sends. Whoever asks by another name
-than this machine's is told so (421: DNS rebinding), and a browser that says that another site asks is refused (403). The
-policy of the page (CSP) lets it load nothing from elsewhere, run no inline script and make no markup of a text. No request
+Streams have private content that other web pages must not read. The feed requires the token in the ``Authorization`` header,
+which no link and no form can set. The page takes the token from the URL's fragment, which browsers never send. A request for a
+host name other than this machine's gets status 421 (DNS rebinding), and a browser's request from another site gets 403. The
+page's content security policy (CSP) forbids loading from other origins, inline scripts, and markup made from text. No request
 changes anything.
 
 Source: observe.md O35, O36, O39; Fetch Metadata (Sec-Fetch-Site); RFC 9110 §15.5.20 (421).
@@ -25,13 +25,13 @@ from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.inspector.playback import Feed
 from streamkit.web.hosts import Hosts, guarded
 
-#: Pages that may be open at once.
+#: Most pages that may be open at once.
 WATCHERS: Final = 8
-#: How long a page may take none of what it is sent before its connection is closed.
+#: Seconds after which a connection is closed if the page reads nothing.
 PATIENCE_S: Final = 10.0
-#: What changes within so many seconds is sent together.
+#: Changes within this many seconds are sent together.
 TICK_S: Final = 0.05
-#: Silence after which an empty line is sent, so that a page which left is noticed.
+#: Seconds without changes after which an empty line is sent, which shows whether the page is still connected.
 ALIVE_S: Final = 15.0
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -49,17 +49,17 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {".html": "text/html", ".css": "text/css
 
 
 def new_token() -> str:
-    """A token that nobody can guess: 256 bits."""
+    """Return a random token of 256 bits, which cannot be guessed."""
     return secrets.token_urlsafe(32)
 
 
 def url_with(url: str, token: str) -> str:
-    """The address to open: browsers send no fragment, so that the token reaches no log."""
+    """Return the page's address with the token as its fragment. Browsers do not send it, so no log contains the token."""
     return f"{url}/#{token}"
 
 
 def inspector_app(captures: Captures, token: str, hosts: Hosts | None = None) -> web.Application:
-    """The application; ``hosts`` are the names by which it may be called, by default this machine's own."""
+    """Return the web application. ``hosts`` are the accepted ``Host`` names, by default this machine's names."""
     app = web.Application(middlewares=[guarded(hosts or Hosts(), "inspector", own_page=True)])
     app.on_response_prepare.append(_with_headers)
     for path in sorted(STATIC.iterdir()):
@@ -83,7 +83,7 @@ def _file(path: Path) -> Handler:
 
 
 def _feed(captures: Captures, token: str) -> Handler:
-    """``GET /feed``, with ``?stream=ID`` also of that stream all that came: JSON Lines, without an end."""
+    """Return the handler of ``GET /feed``: endless JSON Lines. ``?stream=ID`` adds everything in that stream."""
     expected = f"Bearer {token}".encode()
 
     async def serve(request: web.Request) -> web.StreamResponse:
@@ -105,14 +105,14 @@ def _feed(captures: Captures, token: str) -> Handler:
 
 
 async def _send(request: web.Request, response: web.StreamResponse, feed: Feed, changed: asyncio.Event) -> None:
-    """Write what the feed has until the page leaves, or takes nothing for too long."""
+    """Write the feed's messages until the page disconnects, or reads nothing for too long."""
     await response.prepare(request)
     try:
         while True:
             changed.clear()
             while data := feed.take():
                 await _write(response, data)
-                await asyncio.sleep(0)  # streams go on in between
+                await asyncio.sleep(0)  # lets the proxied streams continue
             try:
                 async with asyncio.timeout(ALIVE_S):
                     await changed.wait()

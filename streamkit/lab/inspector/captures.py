@@ -1,7 +1,7 @@
-"""What is kept of streams to be looked at: when which bytes were read and written, within bounds.
+"""Keep the last streams for the inspector: their reads and writes with times, within limits.
 
-Nothing is decoded here. A read costs a list entry that refers to the bytes, and a check whether somebody watches; what stands
-in them is found out when somebody looks (``playback.py``). Headers, and bodies of requests, are never given to a capture.
+This module decodes nothing. A read costs one list entry that refers to the bytes, and one check for watchers. The bytes are
+decoded only when a watcher looks at them (``playback.py``). A capture never contains headers or request bodies.
 
 Source: observe.md O39, O40.
 """
@@ -19,19 +19,19 @@ from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.web.output_times import STALL_S
 
-#: Streams that are kept; beyond them the one that ended first goes.
+#: Most streams that are kept. When another one starts, the oldest ended stream is dropped.
 CAPTURES: Final = 100
-#: Bytes that are kept of one stream, and of all. What follows in a longer stream is counted alone.
+#: Most bytes kept of one stream, and of all streams. The rest of a longer stream is only counted.
 CAPTURE_BYTES: Final = MIB
 ALL_BYTES: Final = 32 * MIB
-#: What each read or write counts beside its bytes: the objects that hold it.
+#: Estimated memory of a read or write in addition to its bytes.
 STEP_BYTES: Final = 192
 
 StepKind: TypeAlias = Literal["attempt", "read", "write", "keep-alive"]
 
 
 class CapturedStep(NamedTuple):
-    """Something that happened to a stream. ``at`` is in seconds since its start."""
+    """One step of a stream. ``at`` is in seconds since the stream's start."""
 
     kind: StepKind
     at: float
@@ -40,43 +40,43 @@ class CapturedStep(NamedTuple):
 
 @frozen(kw_only=True)
 class Attempt:
-    """An upstream that was asked, and how its answer is read."""
+    """One request to an upstream, and how its response is read."""
 
     upstream: str
     dialect: str
     options: ReadOptions = DEFAULT_OPTIONS
-    whole: bool = False  #: the answer is a whole response, not a stream
+    whole: bool = False  #: True: the response is one JSON document, not a stream
 
 
 @define(eq=False, kw_only=True)
 class Capture:
-    """One stream. It is a ``Tap`` (``web/tap.py``), and so is told of each read and write."""
+    """One kept stream. It implements ``Tap`` (``web/tap.py``), so the relay calls it at each read and write."""
 
     id: str
-    #: What is known of it: ``model`` and ``route`` as the log has them, or ``file``, and what was ``asked``.
+    #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; ``asked`` is the request's method and path.
     about: Mapping[str, str] = field(factory=dict)
-    client: str | None = None  #: the dialect that is written
-    #: Whether its times say something; of a recording that has none they are bytes instead.
+    client: str | None = None  #: the dialect in which the stream is written to the client
+    #: Whether the steps have times. If the recording has none, positions in bytes replace them.
     timed: bool = True
-    #: Whether what is written has to be made from what was read: nothing else wrote it.
+    #: Whether the playback must encode the output itself, because nothing else wrote it.
     encodes: bool = False
     stall_s: float = STALL_S  #: a longer pause between two outputs is a stall
-    #: Takes keys out of a text, wherever it is shown.
+    #: Removes keys from a text before the page shows it.
     hide: Callable[[str], str] = field(default=str, repr=False)
     began: float = field(factory=time.time)  #: seconds since the epoch
     steps: list[CapturedStep] = field(factory=list, repr=False)
     attempts: list[Attempt] = field(factory=list)
-    size: int = 0  #: what it counts
-    read_bytes: int = 0  #: that are kept of what was read
-    left_out: int = 0  #: bytes that were too many
-    ended: Mapping[str, Any] | None = None  #: what became of it; None while it lives
-    seconds: float = 0.0  #: of its last step
+    size: int = 0  #: estimated memory of the steps, in bytes
+    read_bytes: int = 0  #: bytes read and kept
+    left_out: int = 0  #: bytes not kept because of the limits
+    ended: Mapping[str, Any] | None = None  #: how the stream ended; None while it is open
+    seconds: float = 0.0  #: time of the last step
     version: int = 0  #: grows with each change
-    is_kept: bool = True  #: False once others took its place: nothing is added then
+    is_kept: bool = True  #: False once the stream was dropped: further steps are ignored
     _store: Captures = field(repr=False)
     _clock: Callable[[], float] = field(repr=False)
     _started: float = field(repr=False)
-    _unread: int = 0  # bytes that will be read again
+    _unread: int = 0  # bytes that were put back and will be read a second time
 
     def attempt(self, upstream: str, dialect: str, options: ReadOptions, *, whole: bool = False) -> None:
         self.attempts.append(Attempt(upstream=upstream, dialect=dialect, options=options, whole=whole))
@@ -97,7 +97,7 @@ class Capture:
         self._add("keep-alive" if keep_alive else "write", data)
 
     def end(self, how: Mapping[str, Any]) -> None:
-        """It is over; ``how`` are the facts that a log has of it."""
+        """Note the stream's end. ``how`` has the facts that the log also has."""
         self.ended = how
         self.seconds = self._now()
         self._changed()
@@ -106,7 +106,7 @@ class Capture:
         return self._clock() - self._started
 
     def _add(self, kind: StepKind, data: bytes) -> bool:
-        """Keep a step, unless it is one too many; whether it is kept."""
+        """Keep a step if it fits into the limits. Return whether it was kept."""
         if not self.is_kept:
             return False
         self.seconds = self._now()
@@ -127,9 +127,9 @@ class Capture:
 
 
 class Captures:
-    """The last streams of a process, and who watches them.
+    """The last streams of a process, and their watchers.
 
-    ``captures``, ``capture_bytes`` and ``all_bytes`` bound what is kept; ``clock`` gives seconds.
+    ``captures`` limits the number of streams, ``capture_bytes`` and ``all_bytes`` their memory. ``clock`` returns seconds.
     """
 
     def __init__(
@@ -142,22 +142,22 @@ class Captures:
     ) -> None:
         self.capture_bytes = capture_bytes
         self.clock = clock
-        self.url: str | None = None  #: of the page that shows them, without its token
-        self.watchers: set[asyncio.Event] = set()  #: each is set when something changed
+        self.url: str | None = None  #: of the inspector's page, without the token
+        self.watchers: set[asyncio.Event] = set()  #: each event is set after a change
         self.size = 0
         self._captures = captures
         self._all_bytes = all_bytes
-        self._kept: dict[str, Capture] = {}  # by id, the oldest first
+        self._kept: dict[str, Capture] = {}  # by id, oldest first
 
     def __iter__(self) -> Iterator[Capture]:
         return iter(self._kept.values())
 
     def get(self, capture_id: str) -> Capture | None:
-        """The stream with that id, if it is still kept."""
+        """Return the stream with this id, or None if it is not kept."""
         return self._kept.get(capture_id)
 
     def open(self, capture_id: str, *, clock: Callable[[], float] | None = None, **facts: Any) -> Capture:
-        """A new stream; ``facts`` are members of ``Capture``. ``clock`` gives the seconds since it began, if not now."""
+        """Begin a stream. ``facts`` are attributes of ``Capture``. ``clock`` returns seconds since the stream's start."""
         if (same := self._kept.get(capture_id)) is not None:
             self._drop(same)
         while len(self._kept) >= self._captures:
@@ -170,19 +170,19 @@ class Captures:
         return capture
 
     def grew(self, capture: Capture, size: int) -> None:
-        """A stream takes so many bytes more; where all take too many, others go."""
+        """Count ``size`` more bytes for a stream. Drop other streams while all together exceed the limit."""
         self.size += size
         while self.size > self._all_bytes and len(self._kept) > 1:
             self._drop(self._oldest(but=capture))
 
     def wake(self) -> None:
-        """Tell those who watch that something changed."""
+        """Wake all watchers after a change."""
         if self.watchers:
             for watcher in self.watchers:
                 watcher.set()
 
     def _oldest(self, but: Capture | None = None) -> Capture:
-        """The oldest stream that ended, or else the oldest."""
+        """Return the oldest stream that ended; if none did, the oldest one."""
         others = [capture for capture in self if capture is not but]
         return next((capture for capture in others if capture.ended is not None), others[0])
 

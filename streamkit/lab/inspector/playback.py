@@ -1,7 +1,7 @@
-"""A capture as the page draws it: each read with the events, repairs and losses that came of it, each write beside it.
+"""Turn a capture into messages for the page: each read with its events, repairs and losses, and each write.
 
-A ``Playback`` belongs to one watcher. It goes on where it was, a slice at a time, so that reading a whole stream again holds
-up no other. Long texts are cut for the page: how much is missing stands beside them.
+A ``Playback`` belongs to one watcher. Each call continues where the last one stopped and handles one slice, so that replaying
+a long stream does not block the event loop. Long texts are truncated, and the message says how many bytes are missing.
 
 Source: observe.md O38, O39.
 """
@@ -21,27 +21,27 @@ from streamkit.report import LOSSES, REPAIRS, describe
 from streamkit.text.quoting import shortened
 from streamkit.web.source import Beginning
 
-#: Of one text so many characters are shown, and of a value that is neither text nor number.
+#: Most bytes of a read or characters of a text, and most characters of any value that is neither text nor number.
 TEXT_CHARS: Final = 16 * 1024
 VALUE_CHARS: Final = 1000
-#: Members that are shown though they are 0; and one that has the name of the message's own.
+#: Event members that are shown even if they have the default value. ``type`` is renamed: messages have a ``type`` already.
 LABELS: Final = frozenset({"choice", "call"})
 _NAMES: Final[Mapping[str, str]] = {"type": "error_type"}
-#: Bytes of a stream that are read again before others have their turn, or one read: it takes a few milliseconds.
+#: Bytes that are replayed in one call. A call handles at least one read, and takes a few milliseconds.
 SLICE_BYTES: Final = 4 * 1024
 
 
 class Feed:
-    """What one watcher is sent: the list of streams as it changes, and the one that it follows, from its beginning."""
+    """The messages for one watcher: changes in the list of streams, and all of the one stream that the watcher follows."""
 
     def __init__(self, captures: Captures, followed: str | None = None) -> None:
         self._captures = captures
-        self._sent: dict[str, int] = {}  # of each stream that the watcher knows, its version
+        self._sent: dict[str, int] = {}  # the version of each stream that the watcher has received
         capture = None if followed is None else captures.get(followed)
         self._playback = None if capture is None else Playback(capture)
 
     def take(self) -> bytes:
-        """What changed since, as lines of JSON; empty: nothing did."""
+        """Return the changes since the last call, as JSON Lines. Empty if nothing changed."""
         messages = [*self._list(), *([] if self._playback is None else self._playback.take())]
         return "".join(json.dumps(message, separators=(",", ":")) + "\n" for message in messages).encode()
 
@@ -55,7 +55,7 @@ class Feed:
 
 
 def summary(capture: Capture) -> dict[str, Any]:
-    """A stream in the list. ``ended`` are the members of the log's line, None while it lives."""
+    """Return a stream's entry in the list. ``ended`` has the members of its log line; None while the stream is open."""
     return {
         "id": capture.id,
         "began": capture.began,
@@ -72,18 +72,18 @@ def summary(capture: Capture) -> dict[str, Any]:
 
 
 class Playback:
-    """One capture from its beginning, and on as it grows."""
+    """Messages of one capture from its beginning, including steps that are added later."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._next = 0  # of the steps
+        self._next = 0  # position of the next step
         self._attempt = -1
         self._observer: Observer | None = None
-        self._read = self._written = 0  # bytes, the former of this attempt
+        self._read = self._written = 0  # bytes read in this attempt, and bytes written in all attempts
         self._ended = False
 
     def take(self) -> list[dict[str, Any]]:
-        """The steps that are new, up to a slice of them; at the end of the capture one that says so."""
+        """Return messages for the next slice of steps. After the capture's last step, add a message of type ``ended``."""
         steps, size = self._capture.steps, 0
         messages: list[dict[str, Any]] = []
         while self._next < len(steps) and size < SLICE_BYTES:
@@ -111,7 +111,7 @@ class Playback:
         attempt, client = self._capture.attempts[self._attempt], self._capture.client
         if client is not None and not self._capture.encodes:
             passes = client_named(client)[0] is source_named(attempt.dialect)[0]
-            client = None if passes else client  # what passes byte for byte loses nothing
+            client = None if passes else client  # a stream relayed byte for byte has no losses
         self._observer, self._read = Observer(attempt.dialect, attempt.options, client=client, whole=attempt.whole), 0
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
@@ -133,7 +133,7 @@ class Playback:
         yield from self._written_of(found, step.at)
 
     def _finish(self, at: float) -> Iterator[dict[str, Any]]:
-        """The end of what an upstream said, if it said anything; of what was not kept of it nothing is told."""
+        """Yield the end of an attempt, if it had any read. If bytes were left out, the status is ``not_kept``."""
         if self._observer is None or not self._read:
             return
         observer, self._observer = self._observer, None
@@ -151,7 +151,7 @@ class Playback:
         yield from self._written_of(found, at)
 
     def _written_of(self, found: list[Seen], at: float) -> Iterator[dict[str, Any]]:
-        """What was written of what was read, where nothing else wrote it."""
+        """Yield a write with the encoded bytes of these reads, if the playback encodes the output."""
         written = b"".join(seen.written for seen in found)
         if written and self._capture.encodes:
             yield self._write(at, written)
@@ -160,10 +160,10 @@ class Playback:
         offset, self._written = self._written, self._written + len(data)
         return {"type": kind, "at": round(at, 5), "offset": offset, **self._shown_bytes(data)}
 
-    # -- what is shown of it -----------------------------------------------------------------------------------------
+    # -- values for the page -------------------------------------------------------------------------------------------
 
     def _shown_bytes(self, data: bytes) -> dict[str, Any]:
-        r"""Bytes as text: those that are not UTF-8, and halves of a character that two reads share, as ``\xNN``."""
+        r"""Return bytes as text. Bytes that are not UTF-8 become ``\xNN``, as do characters split between two reads."""
         text = data[:TEXT_CHARS].decode("utf-8", "backslashreplace")
         return {"size": len(data), "text": self._capture.hide(text), "cut": max(0, len(data) - TEXT_CHARS)}
 
@@ -182,7 +182,7 @@ class Playback:
         }
 
     def _members(self, value: Any) -> dict[str, Any]:
-        """Return the members of an event, or of a value in it, that say something; labels always do."""
+        """Return the members of an event, or of a value in it, that differ from their defaults. Always include ``LABELS``."""
         named = {member.name: (getattr(value, member.name), member.default) for member in fields(type(value))}
         return {
             _NAMES.get(name, name): self._value(inner)
@@ -201,7 +201,7 @@ class Playback:
 
 
 def _up_to_fault(found: list[Seen]) -> list[Seen]:
-    """Nothing after a fault is shown."""
+    """Return the results up to and including the first fault."""
     return found[: next((number for number, seen in enumerate(found, 1) if seen.fault is not None), None)]
 
 

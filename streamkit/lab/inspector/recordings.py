@@ -1,4 +1,4 @@
-"""Recordings as captures. Raw bytes of a file have no times: they are shown frame by frame, over bytes.
+"""Play recordings into captures. A file of raw bytes has no times, so it is shown frame by frame, over a scale of bytes.
 
 Source: observe.md O38.
 """
@@ -17,7 +17,7 @@ from streamkit.pipeline import close_each
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status, StreamReport
 
-#: How a stream ended, in a word for the list.
+#: The word for each status in the list of streams.
 ENDINGS: Final[Mapping[Status, str]] = {
     Status.DONE: "whole",
     Status.CUT: "cut",
@@ -36,11 +36,11 @@ async def follow(
     upstream: str = "",
     whole: bool = False,
 ) -> None:
-    """Put all of ``source`` into ``capture``, as it comes; in one that is not timed, each frame for itself.
+    """Put all reads of ``source`` into ``capture`` as they arrive. If the capture has no times, put each frame separately.
 
-    ``upstream`` is who answered, if not the file, and ``whole`` says that it is a whole response.
+    ``upstream`` is the name of the upstream, by default the file. ``whole`` marks one JSON document instead of a stream.
 
-    The source is closed. Raises what it raises, unless the stream was whole before, and UsageError for an unknown name.
+    Closes the source. Raises the source's errors, unless the stream was complete before, and UsageError for an unknown name.
     """
     observer = Observer(dialect, options, whole=whole)
     capture.attempt(upstream or capture.about.get("file", ""), dialect, options, whole=whole)
@@ -63,9 +63,9 @@ async def follow(
 
 
 async def frames(source: AsyncIterable[bytes], dialect: str) -> AsyncGenerator[bytes, None]:
-    """The bytes of each frame of ``dialect``; together they are those of the source. Raises what it raises."""
+    """Yield the bytes of each frame of ``dialect``; joined, they are the source's bytes. Raises the source's errors."""
     parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
-    held, begin = b"", 0  # what is not yielded yet, and with which byte that begins
+    held, begin = b"", 0  # bytes that are not yielded yet, and the offset of their first byte
     failed = None
     try:
         async for chunk in source:

@@ -1,4 +1,4 @@
-"""A scripted provider in any dialect, with a verdict on its client. See docs/how-to/mock-a-provider.md."""
+"""A mock provider that follows a script, in any dialect, and judges its client. See docs/how-to/mock-a-provider.md."""
 
 from streamkit.lab.mock.script import Match, Script, Turn
 from streamkit.lab.mock.server import Mock

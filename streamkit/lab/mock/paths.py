@@ -1,7 +1,7 @@
-"""Where the mock is asked: the paths of each dialect, and the base URLs that its clients take.
+"""The mock's URL paths for each dialect, and the base URLs for its clients.
 
-A dialect whose clients the gateway serves has their paths, any other one those of its servers. Where two dialects share a
-path, the first has it, and the other one stands behind its own name: ``/NAME/v1/…``.
+If the gateway serves clients of a dialect, the mock uses the same paths; for any other dialect, the paths of its servers. If
+two dialects share a path, the first one gets it, and the second one gets its name as a prefix: ``/NAME/v1/…``.
 
 Source: observe.md O31; clients.md §10.1.
 """
@@ -15,25 +15,25 @@ from attrs import evolve, frozen
 
 from streamkit.dialects import dialect_named
 
-#: Stands for a model's name in a URL, where a pattern for it is to stand.
+#: A sample model name for building a URL. It is then replaced by the router's pattern for any name.
 _MODEL: Final = "a-model"
 _MODEL_PATTERN: Final = "{model:.+}"
 
 
 @frozen(kw_only=True)
 class Path:
-    """A path of a dialect, as a pattern of aiohttp's router."""
+    """A path of a dialect, as a pattern for aiohttp's router."""
 
     pattern: str
     dialect: str
-    #: Whether what is asked there streams; None: the request says so.
+    #: Whether requests to this path stream; None: the request decides.
     stream: bool | None = None
-    counts: bool = False  #: tokens are counted there, and nothing is generated
+    counts: bool = False  #: the path counts tokens and generates nothing
 
 
 @frozen(kw_only=True)
 class Place:
-    """Where one dialect is: its base URL behind the server's, and its paths."""
+    """The base URL of one dialect, relative to the server's URL, and its paths."""
 
     dialect: str
     base: str
@@ -41,7 +41,7 @@ class Place:
 
 
 def places(dialects: Iterable[str]) -> Iterator[Place]:
-    """Where each of the dialects is. Raises UsageError for one that is not known."""
+    """Yield the place of each dialect. Raises UsageError for an unknown dialect."""
     taken: set[str] = set()
     for name in dialects:
         paths = list(_paths(name))
@@ -71,9 +71,9 @@ def _pattern(path: str) -> str:
 
 
 def _base(name: str) -> str:
-    """What stands between the server's URL and the path that the dialect's official clients put behind their base URL."""
+    """Return the part of the path between the server's URL and the path that official clients append to their base URL."""
     http, paths = dialect_named(name).http, [path.pattern for path in _paths(name)]
     asked = "" if http.endpoint is None else http.endpoint.url("", _MODEL, True).partition("?")[0]
-    if not asked:  # it is asked at its base URL
+    if not asked:  # requests go to the base URL itself
         return paths[0]
     return next((path.removesuffix(asked) for path in paths if path.endswith(asked)), "")

@@ -1,9 +1,9 @@
-"""Quirks: what a conforming answer becomes where a provider does otherwise, so that a reader has to repair just that.
+"""Quirks: changes that turn a conforming response into one that needs exactly one kind of repair, as real providers do.
 
-There is one for each kind of repair that a stream can need (``STREAM_REPAIRS``), named as the repair. Most change the frames
-of a stream, and stand with their dialect (``dialects/base.py``, ``Dialect.quirks``); those of this module change the form of
-an answer or its end, whatever the dialect. For an answer that lacks what a quirk changes an equal one is returned. Nothing is
-random.
+There is one quirk for each kind of repair that a stream can need (``STREAM_REPAIRS``), and it has the repair's name. Most
+quirks change the frames of a stream, and are defined with their dialect (``dialects/base.py``, ``Dialect.quirks``). Those in
+this module change the form or the end of a response in any dialect. If a response lacks the part that a quirk changes, the
+quirk returns an equal response. Nothing is random.
 
 Source: observe.md O31.
 """
@@ -33,9 +33,9 @@ from streamkit.testing.cuts import cut_at
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.bodies import decode_response, encode_response
 
-#: What an answer may hold. ``call``: one with arguments; ``calls``: at least two. ``no call``: text, and a natural stop.
-#: ``custom call``: a call of a custom tool, as a function of one text ``input``. ``length``: a stop at the limit of tokens.
-#: ``end``: a stop, and no error.
+#: Parts that a response may contain. ``call``: one with arguments; ``calls``: at least two. ``no call``: text, and a natural
+#: stop. ``custom call``: a custom tool's call, as a function whose only argument is the text ``input``. ``length``: a stop at
+#: the token limit. ``end``: a stop, and no error.
 Need: TypeAlias = Literal[
     "stream", "body", "text", "reasoning", "call", "calls", "no call", "custom call", "usage", "length", "error", "end"
 ]
@@ -43,22 +43,22 @@ Need: TypeAlias = Literal[
 
 @frozen
 class Meaning:
-    """What a quirk does, whatever the dialect."""
+    """The description of a quirk, the same for all dialects."""
 
-    what: str  #: what is changed, in a sentence
-    needs: tuple[Need, ...] = ("stream",)  #: an answer that holds all of them is changed
-    #: Other kinds of repair that this one never comes without.
+    what: str  #: the deviation, in a sentence
+    needs: tuple[Need, ...] = ("stream",)  #: a response is changed only if it contains all of these
+    #: Other kinds of repair that always occur together with this one.
     also: tuple[str, ...] = ()
-    #: What of a reader's settings must be so that it repairs this, as a gateway's configuration says it.
+    #: The setting that a reader needs to repair this, as in the gateway's configuration; empty: none.
     reader: str = ""
 
 
 @frozen(kw_only=True)
 class Quirk(Meaning):
-    """One deviation of a provider of one dialect."""
+    """One deviation of a provider in one dialect."""
 
-    kind: str  #: of the repair, a key of ``STREAM_REPAIRS``
-    #: The answer with the deviation; the same answer where it lacks what is needed.
+    kind: str  #: the name of the repair, a key of ``STREAM_REPAIRS``
+    #: Returns the response with the deviation, or the same response if it lacks a needed part.
     apply: Callable[[Answer], Answer] = field(repr=False)
 
 
@@ -160,16 +160,16 @@ KINDS: Final[Mapping[str, Meaning]] = {
 
 
 def quirks_of(dialect: str) -> Mapping[str, Quirk]:
-    """The quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``.
+    """Return the quirks of a dialect by the kind of repair, in the order of ``STREAM_REPAIRS``.
 
-    Raises UsageError for a dialect that there is not, and for one of a plugin that has a quirk for what is no repair.
+    Raises UsageError for an unknown dialect, and for a plugin's dialect with a quirk that no repair is named after.
     """
     named = dialect_named(dialect)
     if unknown := named.quirks.keys() - STREAM_REPAIRS.keys():
         raise UsageError(f"{named.name} has quirks that no repair is named as: {quoted_all(sorted(unknown))}")
     changes = {**_ANSWERS, **{kind: _of_frames(change) for kind, change in named.quirks.items()}}
     if not named.answers_whole or named.frame_end == b"\n":
-        del changes["body_for_stream"]  # one line of JSON is a stream, too
+        del changes["body_for_stream"]  # in NDJSON, a JSON body on one line is also a valid stream
     if not named.answers_whole:
         del changes["stream_for_body"]
     return {
@@ -184,11 +184,11 @@ def _of_frames(change: Change) -> Callable[[Answer], Answer]:
     return apply
 
 
-# -- the form of an answer and its end ---------------------------------------------------------------------------------
+# -- changes of the form of a response and of its end ------------------------------------------------------------------
 
 
 def _as_body(answer: Answer) -> Answer:
-    """The stream as one body that says the same."""
+    """Return a stream as one JSON body with the same content."""
     if not answer.streamed or not (whole := _read(answer)).clean:
         return answer
     body = encode_response(whole, answer.dialect, report=StreamReport())
@@ -196,7 +196,7 @@ def _as_body(answer: Answer) -> Answer:
 
 
 def _as_stream(answer: Answer) -> Answer:
-    """The body as a stream that says the same."""
+    """Return a JSON body as a stream with the same content."""
     if answer.streamed or answer.status != HTTPStatus.OK:
         return answer
     named = dialect_named(answer.dialect)
@@ -211,7 +211,7 @@ def _as_stream(answer: Answer) -> Answer:
 
 
 def _cut_in_text(answer: Answer) -> Answer:
-    """The stream up to its first text, where the connection closes."""
+    """Return the stream up to its first text, where the connection closes."""
     observer = Observer(answer.dialect)
     for number, frame in enumerate(answer.frames if answer.streamed else (), 1):
         if any(isinstance(event, TextDelta) for seen in observer.feed(frame) for event in seen.events):
@@ -220,7 +220,7 @@ def _cut_in_text(answer: Answer) -> Answer:
 
 
 def _reset_behind_end(answer: Answer) -> Answer:
-    """The stream, and behind its end a connection that is reset."""
+    """Return the stream with a connection reset after its end."""
     return evolve(answer, end="reset") if answer.streamed and _read(answer).clean else answer
 
 

@@ -1,7 +1,7 @@
-"""A script: turns of a scripted provider, and which of them answers a request.
+"""Scripts: the turns of a scripted provider, and the choice of the turn that answers a request.
 
-Rule: of the turns that a conversation has not had, the first that fits the request. A conversation is known by what its user
-said first; it begins anew where a request has less of a history than the one before.
+A request gets the first turn that fits it and that its conversation has not had. Requests with the same first user message are
+one conversation. The conversation starts again if a request has a shorter history than the request before it.
 
 Source: observe.md O31.
 """
@@ -27,13 +27,13 @@ def _counts_from_one(_match: Any, _attribute: Attribute[Any], turn: int | None) 
 
 @frozen(kw_only=True)
 class Match:
-    """What a request must be for a turn to answer it; all that is given must hold."""
+    """Conditions that a request must meet for a turn to answer it. All given conditions must hold."""
 
-    #: Stands in the text of the user's last message.
+    #: A part of the text of the user's last message.
     text: str = ""
-    #: The name of a tool that is offered.
+    #: The name of an offered tool.
     tool: str = ""
-    #: How often the model is asked for the first time (1), with one answer of it in the history (2), and so on.
+    #: The number of model responses in the history, plus 1: the first request is 1.
     turn: int | None = field(default=None, validator=_counts_from_one)
 
     def fits(self, request: Request) -> bool:
@@ -45,7 +45,7 @@ class Match:
 
 
 def _is_possible(_turn: Any, _attribute: Attribute[Any], steps: tuple[Step, ...]) -> None:
-    """Raise UsageError for steps that can't be one answer."""
+    """Raise UsageError if the steps cannot form one response."""
     if not steps:
         raise UsageError("steps: at least one is needed")
     for number, (before, step) in enumerate(pairwise(steps), 1):
@@ -71,7 +71,7 @@ def _steps(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 @frozen
 class Turn:
-    """One answer, and which requests it is for; None: any."""
+    """One response, and the requests that it answers; None: any request."""
 
     steps: tuple[Step, ...] = field(converter=_steps, validator=_is_possible)
     match: Match | None = None
@@ -92,10 +92,10 @@ def _turns(given: Iterable[Turn | Step]) -> tuple[Turn, ...]:
 
 @frozen
 class Script:
-    """The turns of a provider; steps instead are the only one. ``Script([Say("Hello")])``.
+    """The turns of a provider, or the steps of its only turn: ``Script([Say("Hello")])``.
 
-    ``repeat``: a conversation that has had all turns that fit gets them again. Raises UsageError for steps that can't be an
-    answer, and without any turn.
+    With ``repeat``, a conversation that has had all fitting turns gets them again. Raises UsageError for steps that cannot
+    form a response, and if there is no turn.
     """
 
     turns: tuple[Turn, ...] = field(converter=_turns)
@@ -106,7 +106,7 @@ class Script:
             raise UsageError("turns: at least one is needed")
 
     def next(self, request: Request, had: set[int]) -> int | None:
-        """The number of the turn that answers a request of a conversation that had those; None: there is none."""
+        """Return the number of the turn that answers a request; None: none. ``had`` are the conversation's earlier turns."""
         fitting = [number for number, turn in enumerate(self.turns) if turn.match is None or turn.match.fits(request)]
         left = [number for number in fitting if number not in had]
         if not left and self.repeat:
@@ -116,22 +116,22 @@ class Script:
 
 
 def last_said(request: Request) -> str:
-    """The text of the user's last message that has any; results of tools are none."""
+    """Return the text of the user's last message that has text. Tool results do not count as text."""
     texts = (text_of(turn) for turn in reversed(request.turns) if turn.role == "user")
     return next((text for text in texts if text), "")
 
 
 def first_said(request: Request) -> str:
-    """The text of the user's first message."""
+    """Return the text of the user's first message."""
     return next((text_of(turn) for turn in request.turns if turn.role == "user"), "")
 
 
 def answers_in(request: Request) -> list[list[Message]]:
-    """The answers of a model in the history of a request: some dialects tell one in several messages, one after the other."""
+    """Return the model's responses in the history. Consecutive assistant messages are one response: some dialects split it."""
     spoken = groupby(request.turns, lambda turn: turn.role == "assistant")
     return [list(turns) for is_answer, turns in spoken if is_answer]
 
 
 def text_of(turn: Message) -> str:
-    """All text of a message."""
+    """Return all text of a message."""
     return "".join(part.text for part in turn.parts if isinstance(part, Text))

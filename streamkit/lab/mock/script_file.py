@@ -1,6 +1,6 @@
-"""A script in TOML: a text to a ``Script``, or to every fault in it with its line.
+"""Parse a TOML script into a ``Script``, or report every fault with its line.
 
-``[[turn]]`` has ``steps`` and perhaps ``match``; ``repeat`` stands above the turns. Needs cattrs (the extra ``gateway``).
+``[[turn]]`` has ``steps`` and optionally ``match``; ``repeat`` must be above the turns. Needs cattrs (the extra ``gateway``).
 
 Source: observe.md O31.
 """
@@ -26,13 +26,13 @@ KEYS: Final = ("turn", "repeat")
 
 
 def load_script(path: str | Path) -> Script:
-    """The script in a file. Raises ConfigError with every fault of it."""
+    """Return the script in a file. Raises ConfigError with every fault in it."""
     path = Path(path)
     return parse_script(read_toml(path), name=str(path))
 
 
 def parse_script(text: str, *, name: str = "the script") -> Script:
-    """The script that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
+    """Return the script in a TOML text. ``name`` is the file's name in messages. Raises ConfigError with every fault."""
     document = parse_toml(text, name)
     values = document.values
     faults: list[tuple[KeyPath, str]] = [
@@ -49,7 +49,7 @@ def parse_script(text: str, *, name: str = "the script") -> Script:
     for number, table in enumerate(tables):
         try:
             turns.append(made.structure(table, Turn))
-        except Exception as error:  # noqa: BLE001 - faults_of raises what is none of its kinds
+        except Exception as error:  # noqa: BLE001 - faults_of raises errors of other kinds again
             faults += [(("turn", number, *path), reason) for path, reason in faults_of(error)]
     if faults:
         raise ConfigError(document.finding(*fault) for fault in faults)
@@ -84,7 +84,7 @@ def _step(made: Converter, value: Any) -> Step:
         raise Refusal(f"true is needed, not {described(fields)}", at=(name,))
     try:
         step: Step = made.structure(table, kind)
-    except Exception as error:  # noqa: BLE001 - faults_of raises what is none of its kinds
+    except Exception as error:  # noqa: BLE001 - faults_of raises errors of other kinds again
         path, reason = next(iter(faults_of(error)))
         raise Refusal(reason, at=(name, *(path if is_table else path[1:]))) from None
     return step

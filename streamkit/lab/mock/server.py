@@ -1,9 +1,9 @@
-"""The mock as an aiohttp application: a scripted provider of one dialect or of all, which watches its client.
+"""The mock as an aiohttp application: a scripted provider of one dialect or of all dialects, which judges its client.
 
-A request is read as the gateway reads a client's, a turn of the script is written for it (``writing.py``), and is sent as it
-stands in the value. Quirks change what was written, and the verdict goes by what it was before; ``GET /verdict`` gives it.
-Without a script the gateway's demo model answers. Keys are not looked at. Ids and pace depend on the seed, the request, and
-how often its conversation had it. Other names than this machine's are refused (421), and pages of the web (403).
+The mock reads a request as the gateway does, writes a turn of the script as a response (``writing.py``), applies the quirks,
+and sends the result. The verdict uses the response without quirks; ``GET /verdict`` returns the verdict. Without a script the
+demo model answers. API keys are ignored. Ids and pace depend on the seed, the request, and how often its conversation repeated
+the request. Requests for host names other than this machine's are refused (421), and so are those of other web pages (403).
 
 Source: observe.md O31, O32.
 """
@@ -48,21 +48,21 @@ from streamkit.web.inventory import add_inventory
 from streamkit.web.refusals import bad_request, error_response
 
 log = logging.getLogger("streamkit.mock")
-#: As the gateway takes them.
+#: The largest request body; the gateway has the same limit.
 REQUEST_BYTES: Final = 32 * 1024 * 1024
-#: The model that is listed; a request may name any.
+#: The model in the list of models. A request may name any model.
 MODEL: Final = "mock"
-#: The name of all dialects at once.
+#: The name that selects all dialects.
 ANY: Final = "any"
-#: Makes a close a reset.
+#: The value of SO_LINGER that turns a close into a reset.
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 class Mock:
-    """A scripted provider. ``app`` gives the application that serves it, ``verdict`` what was seen of its client.
+    """A scripted provider. ``app`` returns its web application, and ``verdict`` has the faults of its client.
 
-    ``dialect`` is the name of one, or ``any``. ``quirks`` are kinds of ``lab/mock/quirks.py``, each for every answer of the
-    dialects that have it, in that order. Raises UsageError for a dialect or a quirk that there is not.
+    ``dialect`` is a dialect's name or ``any``. ``quirks`` are kinds from ``lab/mock/quirks.py``. They are applied in this
+    order to every response in a dialect that has them. Raises UsageError for an unknown dialect or quirk.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Mock:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         names = tuple(DIALECTS) if dialect == ANY else (dialect_named(dialect).name,)
-        self.places: tuple[Place, ...] = tuple(places(names))  #: where each dialect is
+        self.places: tuple[Place, ...] = tuple(places(names))  #: the base URL and paths of each dialect
         self._quirks = {name: _chosen(name, quirks) for name in names}
         _refuse_unknown(quirks, names)
         self._script, self._timing, self._seed = script, timing, seed
@@ -84,15 +84,15 @@ class Mock:
 
     @property
     def verdict(self) -> ClientVerdict:
-        """What was seen of the client so far."""
+        """The verdict on the client so far."""
         return self._watch.verdict
 
     def urls(self, root: str) -> dict[str, str]:
-        """The base URL of each dialect where the server's is ``root``, as its official clients take it."""
+        """Return the base URL of each dialect for its official clients. ``root`` is the server's URL."""
         return {place.dialect: root + place.base for place in self.places}
 
     def app(self) -> web.Application:
-        """The application: the paths of its dialects, the list of one model, and ``/verdict``."""
+        """Return the web application: the paths of its dialects, a list of one model, and ``/verdict``."""
         app = web.Application(client_max_size=REQUEST_BYTES, middlewares=[guarded(Hosts(), "mock"), refuse_in_dialect])
         app.router.add_get("/verdict", self._show_verdict)
         for path in (path for place in self.places for path in place.paths):
@@ -131,7 +131,7 @@ class Mock:
     def _written(self, asked: Request, as_array: bool, conversation: Conversation, exchange: Exchange) -> Written:
         times = sum(each.digest == exchange.digest for each in conversation.exchanges)
         seed = f"{self._seed}/{exchange.digest.hex()}/{times}"
-        source = random.Random(seed)  # noqa: S311 - no secret: the same seed gives the same bytes
+        source = random.Random(seed)  # noqa: S311 - not a secret: the same seed must give the same bytes
         writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, timing=self._timing, source=source)
         if self._script is None:
             try:
@@ -147,7 +147,7 @@ class Mock:
         return writer.steps(self._script.turns[number].steps)
 
     def _quirky(self, exchange: Exchange, answer: Answer) -> Answer:
-        """The answer with the quirks of its dialect. One of raw bytes may be no stream of the dialect: it stays as it is."""
+        """Return the response with its dialect's quirks. A quirk that fails on the script's raw bytes changes nothing."""
         for quirk in self._quirks[answer.dialect] if answer.frames else ():
             try:
                 changed = quirk.apply(answer)
@@ -162,7 +162,7 @@ class Mock:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     async def _sent(self, request: web.Request, written: Written, exchange: Exchange) -> web.StreamResponse:
-        """Send the answer as it stands. The handler is cancelled where the client leaves."""
+        """Send the response. aiohttp cancels this handler when the client leaves."""
         answer = written.answer
         response = _response(answer)
         for number, frame in enumerate(answer.frames):
@@ -190,13 +190,13 @@ class Mock:
         if bound_s is None:
             bound_s = LEAVE_S if is_over else READ_TIMEOUT_S
         await sleep(bound_s)
-        if request.transport is not None and not request.transport.is_closing():  # a runner may not cancel handlers
+        if request.transport is not None and not request.transport.is_closing():  # the runner may not cancel handlers
             self._watch.stayed(exchange, bound_s)
             _reset(request)
 
 
 def _chosen(dialect: str, kinds: Sequence[str]) -> list[Quirk]:
-    """The quirks of these kinds that a dialect has."""
+    """Return the quirks of these kinds that the dialect has."""
     quirks = quirks_of(dialect)
     return [quirks[kind] for kind in kinds if kind in quirks]
 
@@ -210,7 +210,7 @@ def _refuse_unknown(kinds: Sequence[str], dialects: Sequence[str]) -> None:
 
 
 def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]:
-    """What is asked, and whether the stream is to be one JSON array. Raises BadRequest."""
+    """Return the request, and whether its stream must be one JSON array. Raises BadRequest."""
     asked = decode_request(raw, path.dialect)
     surface = dialect_named(path.dialect).http.surface
     if surface is not None:
@@ -248,7 +248,7 @@ def _response(answer: Answer) -> web.StreamResponse:
 
 
 async def _begin(request: web.Request, response: web.StreamResponse) -> None:
-    """Send the headers with the first bytes."""
+    """Send the headers if they are not sent yet, so that they leave together with the first bytes."""
     if not response.prepared:
         await response.prepare(request)
 

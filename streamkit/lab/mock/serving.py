@@ -1,4 +1,4 @@
-"""A mock that answers from a thread of its own, for tests: what the fixture ``streamkit_mock`` gives.
+"""Serve a mock from a thread, for tests and the pytest fixture ``streamkit_mock``.
 
 Source: observe.md O31, O32.
 """
@@ -20,31 +20,31 @@ from streamkit.lab.mock.verdict import ClientVerdict
 from streamkit.lab.mock.writing import AT_ONCE, Timing
 from streamkit.testing.serving import served
 
-#: A script, its turns, the steps of its only turn, or the path of a file in TOML; None: the demo model answers.
+#: A script, its turns, the steps of its only turn, or the path of a TOML file. None: the demo model answers.
 ScriptLike: TypeAlias = Script | Iterable[Turn | Step] | str | PathLike[str] | None
 
 
 @frozen
 class ServedMock:
-    """A mock that is being served."""
+    """A mock and the server that serves it."""
 
     mock: Mock
     root: str  #: the server's URL
 
     @property
     def urls(self) -> Mapping[str, str]:
-        """The base URL of each dialect, as its official clients take it."""
+        """The base URL of each dialect, for its official clients."""
         return self.mock.urls(self.root)
 
     @property
     def url(self) -> str:
-        """The base URL of its one dialect; of several, the server's."""
+        """The base URL of the mock's only dialect; the server's URL if there are several."""
         urls = list(self.urls.values())
         return urls[0] if len(urls) == 1 else self.root
 
     @property
     def verdict(self) -> ClientVerdict:
-        """What was seen of the client so far."""
+        """The verdict on the client so far."""
         return self.mock.verdict
 
 
@@ -57,10 +57,10 @@ def served_mock(
     timing: Timing = AT_ONCE,
     seed: int = 0,
 ) -> Iterator[ServedMock]:
-    """Serve a mock on a free port of loopback while the block runs.
+    """Serve a mock on a free loopback port while the block runs.
 
-    ``quirk`` is one kind, or several (``streamkit mock --list-quirks``). Raises UsageError for a dialect, a quirk or a script
-    that can't be; a script in a file needs the extra ``gateway``.
+    ``quirk`` is one kind or several (``streamkit mock --list-quirks``). Raises UsageError for an unknown dialect or quirk, or
+    an impossible script. A script in a file needs the extra ``gateway``.
     """
     quirks = (quirk,) if isinstance(quirk, str) else tuple(quirk)
     mock = Mock(script_of(script), dialect=dialect, quirks=quirks, timing=timing, seed=seed)
@@ -69,7 +69,7 @@ def served_mock(
 
 
 def script_of(script: ScriptLike) -> Script | None:
-    """The script that is meant. Raises UsageError for one that can't be, ConfigError for a file with faults."""
+    """Return the script. Raises UsageError for an impossible one, and ConfigError for a file with faults."""
     if script is None or isinstance(script, Script):
         return script
     if isinstance(script, str | PathLike):

@@ -1,7 +1,7 @@
-"""The steps of a script: what a scripted provider does in one answer, in order.
+"""The steps of a script: the actions of a scripted provider in one response, in order.
 
-Each is a value. In a script of TOML a step is a table with one key, its name in ``STEPS``; the value is a table of the step's
-fields, or its first field alone (``{ wait = 0.2 }``), or ``true`` where all fields have defaults (``{ stall = true }``).
+Each step is a value. In a TOML script a step is a table with one key, its name in ``STEPS``. The key's value is a table of the
+step's fields, or only its first field (``{ wait = 0.2 }``), or ``true`` if all fields have defaults (``{ stall = true }``).
 
 Source: observe.md O31.
 """
@@ -19,13 +19,13 @@ from streamkit.errors import UsageError
 from streamkit.events import ErrorType, StopReason
 from streamkit.http_errors import RETRY_AFTER_MAX_S
 
-#: A JSON object, or the text of the arguments as it is to be written, well formed or not.
+#: A JSON object, or the exact text of the arguments, valid JSON or not.
 Arguments: TypeAlias = Mapping[str, Any] | str
 
 
 def not_negative(_instance: Any, attribute: Attribute[Any], value: float | None) -> None:
-    """Raise UsageError for a number below 0: a validator."""
-    if value is not None and not value >= 0:  # not of NaN either
+    """Raise UsageError for a number below 0. Used as a validator."""
+    if value is not None and not value >= 0:  # NaN is refused as well
         raise UsageError(f"{attribute.name}: 0 or more is needed, not {value:g}")
 
 
@@ -44,7 +44,7 @@ def _can_be_json(_instance: Any, attribute: Attribute[Any], value: Arguments) ->
 
 @frozen
 class Say:
-    """Text of the answer, sent word by word."""
+    """Text of the response, sent word by word."""
 
     text: str
 
@@ -58,10 +58,10 @@ class Think:
 
 @frozen
 class Call:
-    """A call of a tool. Steps ``call`` of one turn are calls that run in parallel.
+    """A tool call. Several ``call`` steps in one turn are parallel calls.
 
-    Not ``finished``: half of the argument text is sent and the call stays open; a ``cut``, ``reset``, ``stall`` or ``error``
-    follows. ``id``: empty: one is made.
+    If not ``finished``, half of the argument text is sent and the call stays open; the next step must be ``cut``, ``reset``,
+    ``stall`` or ``error``. An empty ``id`` is replaced by a generated one.
     """
 
     name: str
@@ -71,23 +71,23 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The argument text that is sent."""
+        """The argument text to send."""
         text = self.arguments if isinstance(self.arguments, str) else orjson.dumps(self.arguments).decode()
         return text if self.finished else text[: len(text) // 2]
 
 
 @frozen
 class Wait:
-    """Silence before what follows, in seconds; in front of the first bytes the status line is waited for, too."""
+    """Seconds of silence before the next bytes. Before the first bytes, the status line is delayed too."""
 
     seconds: float = field(validator=not_negative)
 
 
 @frozen
 class Usage:
-    """Token counts. ``input`` includes what was ``cached`` and written to the cache, ``output`` the ``reasoning``.
+    """Token counts. ``input`` includes ``cached`` and ``cache_write``, and ``output`` includes ``reasoning``.
 
-    A turn without this step counts words.
+    In a turn without this step, words are counted as tokens.
     """
 
     input: int | None = field(default=None, validator=not_negative)
@@ -99,9 +99,9 @@ class Usage:
 
 @frozen
 class Stop:
-    """The end of the answer, with its stop reason and the dialect's terminator.
+    """The end of the response, with its stop reason and the dialect's terminator.
 
-    A turn without this step ends so where nothing else ends it, with ``tool_calls`` if it has calls, else ``stop``.
+    A turn that no other step ends gets this step, with ``tool_calls`` if it has calls, else with ``stop``.
     """
 
     reason: StopReason = "stop"
@@ -109,7 +109,7 @@ class Stop:
 
 @frozen
 class Error:
-    """An error inside the stream, which ends it. A whole answer is an HTTP error instead."""
+    """An error in the stream, which ends it. A response that is not streamed becomes an HTTP error instead."""
 
     kind: ErrorType = "server"
     message: str = "the script says so"
@@ -122,9 +122,9 @@ def _status_known(_instance: Any, _attribute: Attribute[Any], value: int) -> Non
 
 @frozen
 class Status:
-    """An HTTP error instead of an answer, the only step of its turn but ``wait``.
+    """An HTTP error instead of a response. Its turn may contain only this step and ``wait``.
 
-    ``kind``: None: what the status usually means. ``retry_after`` is in seconds.
+    ``kind`` None means the usual kind for the status. ``retry_after`` is in seconds.
     """
 
     status: int = field(default=500, validator=_status_known)
@@ -146,8 +146,8 @@ class Status:
 class Stall:
     """Silence until the client leaves.
 
-    ``bound_s``: a client that is there so many seconds later is a fault of the verdict, and its connection is reset. None:
-    ``verdict.READ_TIMEOUT_S``, or behind the end of the stream ``verdict.LEAVE_S``.
+    If the client is still connected after ``bound_s`` seconds, the verdict counts a fault and the connection is reset. None
+    means ``verdict.READ_TIMEOUT_S``, or ``verdict.LEAVE_S`` after the end of the stream.
     """
 
     bound_s: float | None = field(default=None, validator=not_negative)
@@ -155,10 +155,10 @@ class Stall:
 
 @frozen
 class Cut:
-    """The answer breaks off without an end of its own.
+    """The response is interrupted without its end.
 
-    ``connection``: closed inside the body. ``body``: the body ends as HTTP says, as it does behind a proxy that gave up.
-    Half of a whole answer's body is sent.
+    ``connection``: the connection closes inside the body. ``body``: the body ends as HTTP requires, as after a proxy that gave
+    up. Of a response that is not streamed, half of the body is sent.
     """
 
     how: Literal["connection", "body"] = "connection"
@@ -166,14 +166,14 @@ class Cut:
 
 @frozen
 class Reset:
-    """The answer breaks off because the connection is reset (TCP RST)."""
+    """The response is interrupted by a connection reset (TCP RST)."""
 
 
 @frozen
 class Raw:
-    """Bytes between two frames as they are, a text in UTF-8. TOML has ``{ raw = "…" }`` and ``{ raw = { b64 = "…" } }``.
+    """Raw bytes, or a text in UTF-8, between two frames. In TOML: ``{ raw = "…" }`` or ``{ raw = { b64 = "…" } }``.
 
-    A turn of raw bytes alone is nothing but these, without the start and the end of an answer.
+    If all steps of a turn are raw bytes, only these bytes are sent, without the start and the end of a response.
     """
 
     data: bytes = field(converter=_bytes)
@@ -181,9 +181,9 @@ class Raw:
 
 @frozen
 class Comment:
-    """An SSE comment; without a text, and in other framings, the dialect's own keep-alive, if it has one.
+    """An SSE comment. Without a text, and in other framings, the dialect's keep-alive is sent instead, if it has one.
 
-    A whole answer has no place for it.
+    A response that is not streamed omits the comment.
     """
 
     text: str = ""
@@ -196,14 +196,14 @@ class Comment:
 Step: TypeAlias = Say | Think | Call | Wait | Usage | Stop | Error | Status | Stall | Cut | Reset | Raw | Comment
 #: The steps by their names in TOML.
 STEPS: Final[Mapping[str, type[Step]]] = {kind.__name__.lower(): kind for kind in get_args(Step)}
-#: Nothing follows these.
+#: Steps that end a turn: no step may follow.
 ENDINGS: Final = (Error, Stall, Cut, Reset)
-#: What may follow ``stop``.
+#: Steps that may follow ``stop``.
 BEHIND_THE_END: Final = (Wait, Raw, Comment, Stall, Cut, Reset)
-#: What makes an answer, and not bytes alone.
+#: Steps that produce the events of a response, rather than only bytes.
 SPOKEN: Final = (Say, Think, Call, Usage, Stop, Error)
 
 
 def name_of(step: Step) -> str:
-    """The name of a step in TOML."""
+    """Return the name of a step in TOML."""
     return type(step).__name__.lower()

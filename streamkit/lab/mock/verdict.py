@@ -1,9 +1,9 @@
-"""What the mock says of its client: which faults it saw, each with the request that shows it.
+"""The mock's verdict on its client: the faults that the mock saw, each with the request that shows it.
 
-Theory: a server sees requests, how long a connection stays, and nothing else. So each fault is something that a later request
-says or a connection that stays; a client that ends without another request can't be judged. ``FAULTS`` defines them.
+A server sees only requests, and how long connections stay open. So each fault shows in a later request, or in a connection
+that stays open too long. A client that sends no further request cannot be judged. ``FAULTS`` defines the faults.
 
-Requests belong together by their conversation: the dialect and what its user said first.
+Requests belong to the same conversation if they have the same dialect and the same first user message.
 
 Source: observe.md O32, facts 46 and 51.
 """
@@ -46,21 +46,21 @@ NOTES: Final[Mapping[NoteKind, str]] = {
     "not_retried": "an error that may pass (429, 503 …) was followed by no other request of the conversation",
     "out_of_turns": "a request came for which the script has no turn left, and got an error",
 }
-#: Seconds of a stall that a client may take before it leaves, where the script says nothing else.
+#: Seconds of a stall after which a client must have left, unless the script sets a bound.
 READ_TIMEOUT_S: Final = 60.0
-#: The same behind the end of a stream.
+#: The same limit for the time after the end of a stream.
 LEAVE_S: Final = 5.0
-#: Clocks and timers are not exact: asking so many seconds early is no fault.
+#: Tolerance in seconds: clocks and timers are not exact, so a retry this much too early is no fault.
 EARLY_S: Final = 0.05
-#: Conversations that are watched, and requests of each; older ones are forgotten.
+#: Most conversations watched, and most requests kept of each. Older ones are forgotten.
 CONVERSATIONS, EXCHANGES = 1000, 100
-#: Faults that are kept, and as many notes; older ones are forgotten.
+#: Most faults kept, and most notes kept. Older ones are forgotten.
 FINDINGS: Final = 1000
 
 
 @frozen
 class Finding:
-    """A fault of the client, or a note, and the request that shows it (the first is 1)."""
+    """A fault of the client, or a note, with the number of the request that shows it (the first request is 1)."""
 
     kind: FaultKind | NoteKind
     request: int
@@ -72,7 +72,7 @@ class Finding:
 
 @frozen(kw_only=True)
 class ClientVerdict:
-    """What was seen of the client so far. ``notes`` are no faults."""
+    """The verdict on the client so far. ``notes`` are observations that are no faults."""
 
     requests: int
     faults: tuple[Finding, ...] = ()
@@ -80,11 +80,11 @@ class ClientVerdict:
 
     @property
     def clean(self) -> bool:
-        """Whether no fault was seen."""
+        """True if no fault was seen."""
         return not self.faults
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as JSON values, as ``GET /verdict`` gives it."""
+        """Return the verdict as JSON values, as ``GET /verdict`` does."""
         found = {
             name: [{"kind": each.kind, "request": each.request, "message": each.message} for each in findings]
             for name, findings in (("faults", self.faults), ("notes", self.notes))
@@ -99,17 +99,17 @@ class ClientVerdict:
 
 @frozen
 class ReadCall:
-    """A call that a client saw, and whether it saw its end."""
+    """A tool call that a client could read, and whether it was finished."""
 
     id: str
     name: str
     finished: bool
-    id_made: bool = False  #: the wire gave no id
+    id_made: bool = False  #: the stream had no id, so one was generated
 
 
 @frozen(kw_only=True)
 class ReadAnswer:
-    """What a client can read of an answer, and whether that is all of one."""
+    """The content that a client can read in a response, and whether the response is complete."""
 
     text: str
     calls: tuple[ReadCall, ...]
@@ -117,7 +117,7 @@ class ReadAnswer:
 
 
 def read_answer(answer: Answer) -> ReadAnswer | None:
-    """What an answer says, by the machines that read any provider; None for a body that can't be read."""
+    """Return a response's content, read like any provider's response; None for a body that cannot be read."""
     observer = Observer(answer.dialect, whole=not answer.streamed)
     events = [event for seen in (*observer.feed(answer.body), *observer.finish()) for event in seen.events]
     if not answer.streamed and observer.fault is not None:
@@ -136,30 +136,30 @@ def read_answer(answer: Answer) -> ReadAnswer | None:
 
 @define(kw_only=True)
 class Exchange:
-    """A request, and what of its answer matters to later ones."""
+    """A request, and the facts about its response that are needed to judge later requests."""
 
     number: int
-    depth: int  #: how many answers of the model its history has
+    depth: int  #: number of model responses in the request's history
     digest: bytes = field(repr=False)
     failed: ProviderFailed | None = None
     read: ReadAnswer | None = None
-    sent_at: float | None = None  #: when the latest bytes of its answer were sent, by the watch's clock
-    followed: bool = False  #: whether the conversation went on
-    judged: bool = False  #: whether a fault was found of what the client made of its answer
+    sent_at: float | None = None  #: when the latest bytes of the response were sent, by the watch's clock
+    followed: bool = False  #: True once the conversation had a later request
+    judged: bool = False  #: whether a fault was found in the client's use of the response
 
 
 @define
 class Conversation:
-    """What is known of one conversation."""
+    """The state of one conversation."""
 
     exchanges: deque[Exchange] = field(factory=lambda: deque(maxlen=EXCHANGES))
-    #: The numbers of the turns that it had.
+    #: The numbers of the turns that it has had.
     had: set[int] = field(factory=set)
-    depth: int = 0  #: of its latest request
+    depth: int = 0  #: ``Exchange.depth`` of its latest request
 
 
 class Watch:
-    """Watches one client, or many. ``clock`` gives seconds, and is called at each request and at the end of each answer."""
+    """Watches one or more clients. ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -174,7 +174,7 @@ class Watch:
         return ClientVerdict(requests=self._requests, faults=tuple(self._faults), notes=tuple(notes))
 
     def ask(self, request: Request, digest: bytes) -> tuple[Conversation, Exchange]:
-        """Judge a request by what its conversation had before, and give its place there. ``digest`` tells equal requests."""
+        """Judge a request by its conversation, and add it there. Repeated requests have the same ``digest``."""
         self._requests += 1
         exchange = Exchange(number=self._requests, depth=len(answers_in(request)), digest=digest)
         key = (request.dialect, first_said(request))
@@ -193,14 +193,14 @@ class Watch:
         return conversation, exchange
 
     def answer(self, exchange: Exchange, written: Written) -> None:
-        """An answer is about to be sent."""
+        """Note the response that is about to be sent."""
         exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:
         self._notes.append(Finding("out_of_turns", exchange.number, "the script has no turn left for it"))
 
     def stayed(self, exchange: Exchange, seconds: float) -> None:
-        """The client is still there, and nothing came for so long."""
+        """Add the fault that the client is still connected after ``seconds`` of silence."""
         if exchange.read is not None and exchange.read.whole:
             message = f"still connected {seconds:g} s after the end of the stream"
             self._faults.append(Finding("left_late", exchange.number, message))
@@ -208,7 +208,7 @@ class Watch:
             message = f"still connected after {seconds:g} s of silence"
             self._faults.append(Finding("no_read_timeout", exchange.number, message))
 
-    # -- what a request says of the answers before it ------------------------------------------------------------------
+    # -- what a request shows about earlier responses ------------------------------------------------------------------
 
     def _judge_repetition(self, earlier: Exchange, now: Exchange) -> None:
         failed, sent_at = earlier.failed, earlier.sent_at
@@ -230,7 +230,7 @@ class Watch:
         if read is None or read.whole or earlier.judged or now.depth <= earlier.depth:
             return
         if request.turns[-1].role == "assistant" and now.depth == earlier.depth + 1:
-            return  # the client asks to go on with what it has
+            return  # the client asks the model to continue the incomplete response
         history = answers_in(request)[earlier.depth]
         instead = [
             each.read
@@ -271,12 +271,12 @@ def _calls(turns: list[Message]) -> list[ToolCall]:
 
 
 def _is_call(part: ToolCall, call: ReadCall) -> bool:
-    """Whether a call of the history is that one; without an id on the wire it is known by its name."""
+    """Return whether a call in the history is this call. If the stream had no id, the names decide."""
     return part.id == call.id or ((part.id_made or call.id_made) and part.name == call.name)
 
 
 def _says(turns: list[Message], read: ReadAnswer) -> bool:
-    """Whether an answer in a history is the one that was read: its text, or one of its calls."""
+    """Return whether a response in the history is the one that was read: its text or one of its calls is the same."""
     text = "".join(text_of(turn) for turn in turns).strip()
     if text and text == read.text.strip():
         return True

@@ -1,10 +1,11 @@
-"""Steps to the bytes of one answer, by the encoders that write to clients of the gateway.
+"""Turn the steps of a script into the bytes of one response, with the encoders that the gateway uses for its clients.
 
-The steps become events, which go through the machines that read any provider. Time is data: seconds of silence before a
-frame. Ids and jitter come from one seeded source, and the clock stands still: the same seed and request give the same bytes.
+The steps become events, which pass through the same machines as events of real providers. Waits are data: seconds of silence
+before a frame. Ids and jitter come from one seeded random source, and the clock stands still, so the same seed and request
+give the same bytes.
 
-A whole answer waits as long as its steps do together. Raw bytes in front of what is said stand in front of the body, others
-behind it, and of what breaks off half of the body is sent.
+A response that is not streamed waits once, for the sum of its steps' waits. Raw bytes before the first content go before the
+body, and later raw bytes after it. If such a response is interrupted, half of its body is sent.
 
 Source: observe.md O31.
 """
@@ -65,15 +66,15 @@ from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.translation.bodies import encode_response
 from streamkit.web.refusals import with_status
 
-#: The time of every answer: 2026-01-01T00:00:00Z.
+#: The creation time of every response: 2026-01-01T00:00:00Z.
 CREATED: Final = 1_767_225_600
-#: Argument text comes in fragments of so many characters.
+#: Length of a fragment of argument text.
 FRAGMENT_CHARS: Final = 8
-#: Two tokens are between so many times the mean apart.
+#: The range of the random time between two tokens, as factors of the mean.
 JITTER: Final = (0.5, 1.5)
-#: Characters of a made id, behind its prefix.
+#: Characters of a generated id after its prefix.
 ID_CHARS: Final = 22
-#: Words, each with the blanks before it.
+#: Matches a word with the whitespace before it, or whitespace at the end.
 _WORD: Final = re.compile(r"\s*\S+|\s+\Z")
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -81,13 +82,13 @@ _JSON: Final = "application/json"
 
 @frozen(kw_only=True)
 class Timing:
-    """How fast the mock speaks. Tokens are words, and fragments of arguments."""
+    """The pace of the mock's output. A token is a word, or a fragment of arguments."""
 
     #: Seconds before the first token.
     first_token_s: float = field(default=0.0, validator=not_negative)
-    #: Tokens a second behind it; 0: as fast as possible.
+    #: Tokens per second after the first one; 0: as fast as possible.
     tokens_per_s: float = field(default=0.0, validator=not_negative)
-    #: A factor for these and every ``wait``: 2 is twice as fast, 0 never waits.
+    #: Speed-up of all waits, including each ``wait`` step: 2 is twice as fast, 0 never waits.
     speed: float = field(default=1.0, validator=not_negative)
 
 
@@ -96,19 +97,19 @@ AT_ONCE: Final = Timing()
 
 @frozen(kw_only=True)
 class Written:
-    """An answer, and what the verdict on its client is to know of it."""
+    """A response, and the facts about it that the verdict on the client needs."""
 
     answer: Answer
-    #: The HTTP error that it is; None: it is none.
+    #: The error, if the response is an HTTP error; else None.
     failed: ProviderFailed | None = None
-    #: The silence at its end, if it stalls.
+    #: The ``stall`` step at its end, if any.
     stall: Stall | None = None
-    #: What the dialect could not carry, by kind.
+    #: Losses: content that the dialect cannot express, by kind.
     losses: Counter[str] = field(factory=Counter)
 
 
 class Writer:
-    """Writes one answer to ``request``. Raises UsageError for a dialect that is not known."""
+    """Writes one response to ``request``. Raises UsageError for an unknown dialect."""
 
     def __init__(
         self,
@@ -133,9 +134,9 @@ class Writer:
         self._frames: list[bytes] = []
         self._waits: dict[int, float] = {}
         self._tokens: Counter[type] = Counter()
-        self._kind: type | None = None  # of the block that is being written
+        self._kind: type | None = None  # type of the block that is being written
         self._block = self._calls = 0
-        self._raw_before: int | None = None  # of a whole answer: how many raw pieces stand in front of the body
+        self._raw_before: int | None = None  # if not streamed: number of raw pieces before the body
         self._started = self._has_usage = self._over = False
 
     def _how_to_write(self) -> Encoding:
@@ -149,20 +150,20 @@ class Writer:
         return Encoding(profile=profile, make_id=self.make_id, clock=lambda: CREATED)
 
     def make_id(self, prefix: str) -> str:
-        """An id that the seed makes."""
+        """Return an id made from the seeded random source."""
         return prefix + "".join(self._source.choices(BASE62, k=ID_CHARS))
 
-    # -- the two ways to an answer -------------------------------------------------------------------------------------
+    # -- the two ways to write a response ------------------------------------------------------------------------------
 
     def events(self, events: Iterable[WireEvent]) -> Written:
-        """The answer that says these events, up to its terminator."""
+        """Return a response with these events, up to its terminator."""
         for event in events:
             self._paced(event)
         self._end()
         return self._written("whole")
 
     def steps(self, steps: Sequence[Step]) -> Written:
-        """The answer that takes these steps (``Turn`` checks that they can be one)."""
+        """Return a response with these steps. ``Turn`` has checked that they can form one."""
         end: AnswerEnd = "whole"
         stall: Stall | None = None
         is_spoken = any(isinstance(step, SPOKEN) for step in steps)
@@ -211,7 +212,7 @@ class Writer:
         return Written(answer=answer, stall=stall, losses=self._report.losses)
 
     def refused(self, failed: ProviderFailed) -> Written:
-        """An HTTP error, after what was waited for."""
+        """Return an HTTP error, delayed by the sum of the waits before it."""
         status, headers, body = encode_error(failed, self._dialect.name)
         content_type = headers.pop("content-type")
         answer = Answer(
@@ -225,10 +226,10 @@ class Writer:
         )
         return Written(answer=answer, failed=evolve(failed, http_status=status))
 
-    # -- what is said --------------------------------------------------------------------------------------------------
+    # -- from steps to events ------------------------------------------------------------------------------------------
 
     def _start(self, usage: Usage | None) -> None:
-        """What was read is known from the start: dialects that have a place for it there tell it."""
+        """Start the response with the count of input tokens, which some dialects report at the start."""
         read = UsageReported(input_total=self._read_words() if usage is None else usage.input)
         self._started = True
         self._feed([ResponseStarted(None, self._request.model, CREATED, usage=read), ChoiceStarted()])
@@ -262,7 +263,7 @@ class Writer:
                 self._end()
 
     def _begin(self, kind: type) -> None:
-        """A text, reasoning or call begins a block of its own, unless it goes on with the same kind."""
+        """Start a new block, unless the last step wrote a block of the same kind."""
         if self._kind is not None and kind is not self._kind:
             self._block += 1
         self._kind = kind
@@ -287,10 +288,10 @@ class Writer:
     def _read_words(self) -> int:
         return sum(len(text.split()) for text in texts(self._request))
 
-    # -- where it goes -------------------------------------------------------------------------------------------------
+    # -- from events to frames -----------------------------------------------------------------------------------------
 
     def _paced(self, event: WireEvent) -> None:
-        """Write an event, a token of it at the pace of tokens."""
+        """Write an event. If the event is a token, wait first, according to ``Timing``."""
         if isinstance(event, DELTAS):
             gap = self._timing.first_token_s
             if self._tokens:
@@ -328,7 +329,7 @@ class Writer:
             raise self._encoder.fault
 
     def _put_stream(self, chunk: bytes) -> None:
-        """Whole frames, as the encoder wrote them, one by one."""
+        """Split the encoder's bytes into frames and add each one."""
         frames = self._dialect.parser(DEFAULT_LIMITS, StreamReport()).feed(chunk)
         for frame in cut_at(chunk, [frame.offset for frame in frames[1:]]):
             self._put(frame if self._array is None else self._array.feed(frame))
@@ -345,7 +346,7 @@ class Writer:
         return b"" if self._array is not None else keep_alive(self._dialect.name)
 
     def _put_body(self, *, breaks_off: bool) -> None:
-        """The body where it belongs among the raw bytes, and one wait in front of it all."""
+        """Replace the raw pieces by one frame with the body in its place, and all waits by one before the frame."""
         body = b""
         if self._over:
             body = encode_response(

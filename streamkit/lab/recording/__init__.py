@@ -1,7 +1,7 @@
-"""Recordings of exchanges with a provider: what was asked, what came of it, read by read at its time, and how it ended.
+"""Recordings of exchanges with a provider: the request, each read of the response with its time, and how it ended.
 
-A file ``*.stream.jsonl`` has one exchange, as lines of JSON. ``read_recording`` reads one, ``lines`` has what writes one;
-``load`` (``loading.py``) reads other forms, too.
+A file ``*.stream.jsonl`` has one exchange, as lines of JSON. ``read_recording`` reads such a file, ``lines`` has the functions
+that write one, and ``load`` (``loading.py``) also reads the formats of other tools.
 
 Source: observe.md §D, "Proposed form".
 """

@@ -1,11 +1,12 @@
-"""Fixtures of aimock as recordings: what a model is to say, and at which pace.
+"""Read fixtures of aimock as recordings.
 
-A fixture has the meaning of an answer and none of its bytes, which this package's own encoder writes here in the dialect that
-is asked: the recording is not exact. It has no request, since a fixture says only which requests it answers (``match``).
+A fixture has the content of a response and none of its bytes. This module writes the bytes with streamkit's encoder, in the
+dialect that the caller names, so the recording is marked as not exact. The recording has no request, since a fixture only has
+a rule for the requests that it answers (``match``).
 
-Times are those that aimock recorded, or its ``streamingProfile`` without the jitter, or its ``latency``, in milliseconds;
-each is the delay of one piece of the encoder's. Chaos, which is drawn by lot, is left out. What is no answer of a chat
-(embeddings, images, sounds) is refused, with its place in the file.
+Times, in milliseconds, are the recorded times of the fixture, or its ``streamingProfile`` without the jitter, or its
+``latency``. Each is the delay before one piece that the encoder writes. Chaos settings are left out, since they are random.
+A fixture that is no chat response (embeddings, images, sounds) is refused, with its place in the file.
 
 Source: observe.md F45, F46, O30; the types and the documentation in @copilotkit/aimock 1.43.
 """
@@ -36,13 +37,13 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted_all
 from streamkit.tool_calls.check import check_json
 
-#: Characters of a piece of text or arguments, where the fixture does not say.
+#: Characters in one piece of text or arguments, if the fixture sets no ``chunkSize``.
 CHUNK_CHARS: Final = 20
-#: How a failure without a status is answered.
+#: The status of an error response for which the fixture sets no status.
 STATUS: Final = 500
-#: With this one comes a time to wait, of a second if nothing else is said.
+#: For this status, a response gets ``retry-after: 1`` if the fixture sets no ``retryAfter``.
 RATE_LIMITED: Final = 429
-#: What the counts of tokens are called there, each by its providers' names.
+#: The names that a fixture may use for each count of tokens; they are the names of different providers.
 _INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _TOTAL: Final = ("total_tokens", "totalTokenCount")
@@ -50,7 +51,7 @@ _SAID: Final = frozenset({"content", "toolCalls", "blocks"})
 
 
 def is_aimock(content: bytes) -> bool:
-    """Whether a file has fixtures: an object with a list of that name."""
+    """Return whether the file is a JSON object with a list ``fixtures``."""
     if not content.lstrip().startswith(b"{"):
         return False
     try:
@@ -61,9 +62,9 @@ def is_aimock(content: bytes) -> bool:
 
 
 def parse_aimock(content: bytes, *, name: str, dialect: str) -> list[Recording]:
-    """The fixtures of a file as answers in ``dialect``; ``name`` is what messages call the file.
+    """Return the fixtures of a file as recordings in ``dialect``. ``name`` is the file's name in error messages.
 
-    Raises BadRecording with the place in the file, and UsageError for an unknown dialect, or none.
+    Raises BadRecording with the place in the file, and UsageError if ``dialect`` is empty or unknown.
     """
     if not dialect:
         raise UsageError(
@@ -103,7 +104,7 @@ def _recording(entry: dict[str, Any], dialect: Dialect) -> Recording:
 
 
 def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
-    """An error instead of an answer, as the dialect's providers say it."""
+    """Return a recording of an error response, in the format of the dialect's providers."""
     status = int(response.get("status") or STATUS)
     wait = response.get("retryAfter", 1 if status == RATE_LIMITED else None)
     headers = {} if wait is None else {"retry-after": str(wait)}
@@ -121,7 +122,7 @@ def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
     )
 
 
-# -- what it means -----------------------------------------------------------------------------------------------------
+# -- the content of a response -----------------------------------------------------------------------------------------
 
 
 def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
@@ -160,7 +161,7 @@ def _call(call: dict[str, Any], before: list[Part]) -> ToolCall:
 
 
 def _text(value: Any) -> str:
-    """A text, or a value as the text of its JSON."""
+    """Return a string as it is, and any other value as compact JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -175,11 +176,11 @@ def _usage(usage: dict[str, Any] | None) -> UsageReported | None:
     return UsageReported(input_total, output_total=output_total, total=total)
 
 
-# -- how it comes ------------------------------------------------------------------------------------------------------
+# -- pieces and their times --------------------------------------------------------------------------------------------
 
 
 def _pieces(response: Response, dialect: Dialect, chunk_chars: int) -> list[bytes]:
-    """What the encoder writes of each event, with texts in pieces. Made ids are numbers, the same each time."""
+    """Return the encoder's bytes for each event, with texts split. Generated ids are numbers, the same in each run."""
     numbers = count(1)
     encoding = Encoding(make_id=lambda prefix: f"{prefix}{next(numbers)}", clock=lambda: 0.0)
     report = StreamReport()
@@ -201,7 +202,7 @@ def _cut_up(event: Event, chars: int) -> Iterator[Event]:
 
 
 def _delays(entry: dict[str, Any]) -> Iterator[float]:
-    """The seconds before each piece."""
+    """Yield the delay before each piece, in seconds."""
     profile, recorded = entry.get("streamingProfile") or {}, entry.get("recordedTimings")
     latency = _seconds(entry.get("latency"))
     if profile:
@@ -224,7 +225,7 @@ def _seconds(milliseconds: Any) -> float:
 
 
 def _cut(reads: list[Read], entry: dict[str, Any]) -> tuple[list[Read], End]:
-    """The reads that come, and how it ends: a fixture may have a stream break off behind a piece, or at a time."""
+    """Return the reads to keep, and the end: a fixture may interrupt the stream after some pieces or some time."""
     pieces, milliseconds = entry.get("truncateAfterChunks"), entry.get("disconnectAfterMs")
     kept = reads if pieces is None else reads[: int(pieces)]
     if milliseconds is not None:

@@ -1,7 +1,7 @@
-"""The directory of recordings: new files in it, within what all of them may take, and what could not be written.
+"""The directory of recordings. It makes the files, enforces the limits on their number and size, and counts failures.
 
-Files are this user's alone. A name is made of the time, random digits and the dialect, and nothing of it is a client's word.
-Several processes may write into one directory: what the others wrote is counted from time to time.
+Only this user can read the files. A file's name consists of the time, random digits and the dialect, and never contains text
+from a client. Several processes may write into one directory, so its files are counted again every ``COUNT_S`` seconds.
 
 Source: observe.md O25.
 """
@@ -25,41 +25,41 @@ from streamkit.lab.recording.recording import SUFFIX
 from streamkit.limits import MIB
 from streamkit.text.quoting import quoted
 
-#: Why an exchange, or the rest of one, is in no file.
+#: The reasons why an exchange, or the rest of one, was not written.
 Unrecorded: TypeAlias = Literal["directory_full", "disk_error", "slow_disk", "fault"]
-#: How often it is counted what is in the directory, in seconds.
+#: The interval at which the files in the directory are counted, in seconds.
 COUNT_S: Final = 10.0
 
 
 @frozen(kw_only=True)
 class RecorderLimits:
-    """What recordings may take."""
+    """The limits of recordings on disk and in memory."""
 
-    #: Bytes of one file, beyond which its recording ends. An answer of 10,000 events has 2 MiB; a request may have 32 MiB.
+    #: Largest file, in bytes; then its recording ends. A response of 10,000 events has 2 MiB; a request may have 32 MiB.
     file_bytes: int = field(default=64 * MIB, validator=ge(4096))
-    #: Recordings in the directory, whoever wrote them, beyond which no other is begun.
+    #: Most recordings in the directory, of all processes. At this number no new recording begins.
     files: int = field(default=10_000, validator=ge(1))
-    #: Bytes of all recordings in the directory, beyond which none is begun, and those under way end.
+    #: Most bytes of all recordings in the directory. At this size no recording begins, and open ones end.
     all_bytes: int = field(default=4096 * MIB, validator=ge(1))
-    #: Bytes that wait for the disk, beyond which reads are dropped. A request that does not fit in is not recorded.
+    #: Most bytes that wait to be written. Reads beyond it are dropped, and requests beyond it are not recorded.
     queue_bytes: int = field(default=64 * MIB, validator=ge(1))
 
 
 class DirectoryFullError(Exception):
-    """The directory has as much as it may."""
+    """The directory has reached its limit of files or bytes."""
 
 
 class Directory:
-    """One directory, which is made if it is not there. Raises UsageError where it can't be, or can't be written.
+    """One directory, made if it does not exist. Raises UsageError if it cannot be made or written.
 
-    ``warn`` is told of what can't be written, once for each reason. It is for one thread, but for
-    ``failed``.
+    ``warn`` is called with a message the first time that each reason stops a recording. Only one thread may use this
+    class; ``failed`` alone may be called by any thread.
     """
 
     def __init__(self, path: str | Path, limits: RecorderLimits, warn: Callable[[str], None]) -> None:
         self.limits = limits
-        self.files = 0  #: begun here
-        self.bytes = 0  #: written here
+        self.files = 0  #: files that this object made
+        self.bytes = 0  #: bytes that this process wrote
         self.unrecorded: Counter[Unrecorded] = Counter()
         self._path = usable_directory(path)
         self._warn = warn
@@ -68,9 +68,9 @@ class Directory:
         self._counted_at: float | None = None
 
     def make(self, began: datetime, dialect: str) -> tuple[Path, int]:
-        """A new file and its descriptor; names are in the order in which exchanges began, which is told in UTC.
+        """Make a file and return its path and descriptor. Names sort by ``began``, the UTC time when the exchange began.
 
-        Raises OSError, and DirectoryFullError.
+        Raises OSError if the file cannot be made, and DirectoryFullError if the directory is full.
         """
         self._count()
         if self._all_files >= self.limits.files or not self.has_room(0):
@@ -83,7 +83,7 @@ class Directory:
         return path, descriptor
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more may be written."""
+        """Return whether ``size`` more bytes fit into the directory's limit."""
         return self._all_bytes + size < self.limits.all_bytes
 
     def wrote(self, size: int) -> None:
@@ -91,7 +91,7 @@ class Directory:
         self._all_bytes += size
 
     def failed(self, why: Unrecorded, error: Exception | None = None) -> None:
-        """An exchange is not recorded, or not to its end. Of an error that is none of the system's only the kind is told."""
+        """Count an exchange that is not recorded, or not to its end. Warn with a system error's text, or the error's type."""
         self.unrecorded[why] += 1
         if error is None:
             reason = _REASONS[why].format(self.limits)
@@ -117,7 +117,7 @@ _REASONS: Final = {
 
 
 def _sizes(path: Path) -> list[int]:
-    """Of every recording in a directory; of one that is gone meanwhile, or can't be looked at, nothing."""
+    """Return the size of each recording in a directory. Leave out files that were deleted meanwhile."""
     sizes = []
     with os.scandir(path) as entries:
         for entry in entries:
@@ -130,14 +130,14 @@ def _sizes(path: Path) -> list[int]:
 
 
 def usable_directory(name: str | Path) -> Path:
-    """A directory for recordings, which is made for this user alone if it is not there.
+    """Return a directory for recordings. If it does not exist, make it readable by this user alone.
 
-    Raises UsageError where it can't be made, or can't be written.
+    Raises UsageError if it cannot be made or written.
     """
     path = Path(name)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # a name with U+0000
+    except (OSError, ValueError) as error:  # ValueError: the name contains U+0000
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"the directory {quoted(str(path))} for recordings can't be made: {reason}") from error
     if not os.access(path, os.W_OK | os.X_OK):

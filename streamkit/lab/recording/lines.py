@@ -1,4 +1,4 @@
-"""The lines of a recording, each with its line end. Every line is whole JSON by itself.
+"""Write the lines of a recording. Each is a complete JSON value with a line end.
 
 Source: observe.md §D, O25.
 """
@@ -15,20 +15,20 @@ import orjson
 
 from streamkit.lab.recording.recording import MARK, VERSION, End, Read, RecordedRequest, RecordedResponse, Recording
 
-#: Ten microseconds: finer than any read.
+#: Digits after the point of a time in seconds: ten microseconds are finer than the times of reads need.
 TIME_DIGITS: Final = 5
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 def head_line(recording: Recording) -> bytes:
-    """Return the first line: what is known of an exchange before its request."""
+    """Return the first line: the facts about an exchange that are known before its request."""
     names = ("id", "at", "streamkit", "dialect", "provider", "side", "exact")
     members = {name: getattr(recording, name) for name in names}
     return _line({MARK: VERSION, **members, "removed": list(recording.removed)})
 
 
 def request_line(request: RecordedRequest) -> bytes:
-    """What was asked. A body that is JSON stands there as it is, but for line ends between its tokens."""
+    """Return the request's line. A JSON body is written unchanged, except that line ends between tokens become blanks."""
     members: dict[str, Any] = {"method": request.method, "path": request.path, "headers": dict(request.headers)}
     body = request.body
     if body is not None:
@@ -40,14 +40,14 @@ def request_line(request: RecordedRequest) -> bytes:
 
 
 def response_line(response: RecordedResponse, *, removed: Sequence[str] = ()) -> bytes:
-    """The status and the headers of an answer; ``removed`` is what was left out of it, beside what the first line says."""
+    """Return the line of a response's status and headers. ``removed`` adds to the omissions that the first line lists."""
     members = {"status": response.status, "headers": dict(response.headers)}
     also = {"removed": list(removed)} if removed else {}
     return _line({"t": round(response.t, TIME_DIGITS), "response": members, **also})
 
 
 def read_line(read: Read) -> bytes:
-    """One read: as text where it is whole UTF-8, else as base64."""
+    """Return the line of one read: as text if its bytes are whole UTF-8, else as base64."""
     data: str | dict[str, str]
     try:
         data = read.data.decode()
@@ -57,7 +57,7 @@ def read_line(read: Read) -> bytes:
 
 
 def end_line(end: End) -> bytes:
-    """How it ended."""
+    """Return the last line: how the exchange ended."""
     members: dict[str, Any] = {"t": round(end.t, TIME_DIGITS), "end": end.kind, "reads": end.reads, "bytes": end.bytes}
     if end.dropped:
         members["dropped"] = end.dropped
@@ -65,7 +65,7 @@ def end_line(end: End) -> bytes:
 
 
 def lines_of(recording: Recording) -> list[bytes]:
-    """All lines of a recording; ``parse_recording`` reads their join as it again."""
+    """Return all lines of a recording. ``parse_recording`` reads their concatenation as an equal recording."""
     lines = [head_line(recording)]
     if recording.request is not None:
         lines.append(request_line(recording.request))
@@ -78,7 +78,7 @@ def lines_of(recording: Recording) -> list[bytes]:
 
 
 def sha256_of(data: bytes) -> str:
-    """In hexadecimal digits."""
+    """Return the SHA-256 hash in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -89,15 +89,15 @@ def _body(body: bytes) -> Mapping[str, Any]:
         return {"body_b64": base64.b64encode(body).decode()}
     if not _is_json(body, text):
         return {"body_text": text}
-    # no string of JSON holds a line end, so that those there are stand between tokens
+    # a JSON string cannot contain a line end, so every line end in the body is between two tokens
     return {"body": orjson.Fragment(body.translate(_LINE_ENDS).strip())}
 
 
 def _is_json(body: bytes, text: str) -> bool:
-    """Whether a body is JSON. Who asks holds the interpreter: orjson for a fifth of the time, 2 ms for 1.4 MiB."""
+    """Return whether a body is JSON. orjson holds the interpreter a fifth as long as ``json``: 2 ms for 1.4 MiB."""
     try:
         orjson.loads(body)
-    except orjson.JSONDecodeError:  # half of a surrogate pair, too, which JSON allows
+    except orjson.JSONDecodeError:  # orjson also refuses half of a surrogate pair, which JSON allows
         try:
             json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):

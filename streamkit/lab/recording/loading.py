@@ -1,6 +1,7 @@
-"""Recordings from a file of any form that is read: ours, raw bytes of a stream, and those of two other tools.
+"""Load recordings from a file in any known format: streamkit's, the raw bytes of a stream, and those of two other tools.
 
-What is not ours is marked as not exact, and has the times that its file has, or none. Which form it is, its content says.
+The content decides the format. A recording from another format is marked as not exact, and has the times that its file has, if
+any.
 
 Source: observe.md O30.
 """
@@ -28,18 +29,18 @@ from streamkit.lab.recording.reel import is_reel, parse_reel
 
 
 def load(path: str | Path, *, dialect: str = "") -> list[Recording]:
-    """The recordings in a file: one of ours, or of the raw bytes of a stream; of other tools' files as many as they have.
+    """Return the recordings in a file: one from streamkit's format or from raw bytes, all of another tool's file.
 
-    ``dialect`` is that of the answers (a provider's name will do) where the file does not say it: of raw bytes it is found out
-    by default; in it the answers of aimock's fixtures are written, which say what is meant and in no dialect. Raises
-    BadRecording, UsageError for an unknown name and where one is needed, and OSError where the file can't be read.
+    ``dialect`` is the dialect of the responses, or a provider's name, if the file does not state it. The default detects the
+    dialect of raw bytes. A fixture of aimock states no dialect, so ``dialect`` is required there: its responses are written in
+    it. Raises BadRecording, UsageError if ``dialect`` is unknown or missing, and OSError if the file cannot be read.
     """
     path = Path(path)
     return parse_any(path.read_bytes(), name=str(path), dialect=dialect)
 
 
 def parse_any(content: bytes, *, name: str = "the recording", dialect: str = "") -> list[Recording]:
-    """As ``load``, of the content of a file; ``name`` is what messages call it."""
+    """Return the recordings in a file's content, as ``load`` does. ``name`` is the file's name in error messages."""
     if is_recording(content):
         return [parse_recording(content, name=name)]
     if is_reel(content):
@@ -50,7 +51,7 @@ def parse_any(content: bytes, *, name: str = "the recording", dialect: str = "")
 
 
 def raw_recording(body: bytes, *, name: str = "the recording", dialect: str = "") -> Recording:
-    """The bytes of a stream as a recording: one read, without a time. Raises BadRecording where it is none of any dialect."""
+    """Return a stream's bytes as a recording of one read at time 0. Raises BadRecording if no dialect is detected."""
     dialect = source_named(dialect)[0].name if dialect else _dialect_of(body, name)
     headers = {"content-type": source_named(dialect)[0].media_type}
     return Recording(

@@ -1,11 +1,11 @@
-"""Which recordings answer a request, and where the nearest one differs from a request that none answers.
+"""Find the recordings that match a request, or the first difference to the nearest recording.
 
-A request matches exactly by method, path and the bytes of its body, and canonically where both bodies are JSON that says the
-same: the order of members and blanks mean nothing, numbers are compared by their text (``1.0`` is not ``1``), and ignored
-paths are passed over. A recorded path may then begin with that of the provider's base URL. Keys in a query are passed over
-either way. A body that was not kept is compared by its sum, and one of which nothing is known matches an empty one.
+An exact match needs the same method, path and body bytes. A canonical match needs two JSON bodies with the same content:
+neither the order of members nor whitespace counts, numbers are compared as text (``1.0`` differs from ``1``), and ignored
+paths are skipped. In a canonical match the recorded path may also begin with the path of the provider's base URL. Both kinds
+ignore keys in the query. A body that was not kept is compared by its SHA-256 hash. Without a hash it matches an empty body.
 
-The nearest recording is the one with the fewest differences, of several the first.
+The nearest recording is the one with the fewest differences, and of several the first.
 
 Source: observe.md O28.
 """
@@ -26,21 +26,21 @@ from streamkit.lab.recording.lines import sha256_of
 from streamkit.lab.recording.recording import RecordedRequest
 from streamkit.text.quoting import QUOTED_CHARS, quoted, quoted_all, steps
 
-#: Where a value stands in JSON: names of members, and positions from 0.
+#: The place of a value in JSON: member names, and positions from 0.
 Path: TypeAlias = tuple[str | int, ...]
-#: The same as a pattern: None stands for any position.
+#: A ``Path`` as a pattern, in which None matches any position.
 Pattern: TypeAlias = tuple[str | int | None, ...]
 
 _PATTERN: Final = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[(?:[0-9]{1,9}|\*)\])*+")
 _STEP: Final = re.compile(r"\[(\*|[0-9]+)\]|([^.\[\]]+)")
-#: Behind so many characters that two texts share, both are shown from shortly before the place where they differ.
+#: If two texts share at least this many characters, show both from ``_CONTEXT_CHARS`` before their first difference.
 _SHARED_CHARS: Final = QUOTED_CHARS // 2
 _CONTEXT_CHARS: Final = 10
 _ABSENT: Final = object()
 
 
 def pattern_in(text: str) -> Pattern:
-    """The pattern that ``metadata.user_id`` or ``messages[*].id`` says. Raises UsageError for what is none."""
+    """Return the pattern of a text like ``metadata.user_id`` or ``messages[*].id``. Raises UsageError for other text."""
     if _PATTERN.fullmatch(text) is None:
         raise UsageError(f"no path in a JSON body: {quoted(text)}; metadata.user_id and messages[*].id are some")
     found = (step.groups() for step in _STEP.finditer(text))
@@ -48,14 +48,14 @@ def pattern_in(text: str) -> Pattern:
 
 
 class Difference(NamedTuple):
-    """Where two bodies differ."""
+    """A place at which two bodies differ."""
 
     path: Path
-    asked: Any  #: ``_ABSENT`` where there is nothing
+    asked: Any  #: the requested value; ``_ABSENT`` if there is none
     recorded: Any
 
     def __str__(self) -> str:
-        """A line: ``messages[2].content: 'a' is asked, 'b' was recorded``."""
+        """Return one line: ``messages[2].content: 'a' is asked, 'b' was recorded``."""
         asked, recorded = self.asked, self.recorded
         if isinstance(asked, str) and isinstance(recorded, str):
             asked, recorded = _from_where_they_differ(asked, recorded)
@@ -63,14 +63,14 @@ class Difference(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """Why no recording answers a request."""
+    """The reason why no recording matches a request."""
 
     reason: str
-    nearest: int | None = None  #: the recording that the reason is about, by its position
+    nearest: int | None = None  #: position of the recording that the reason describes
 
 
 class RequestMatcher:
-    """Recorded requests, among which those are found that a request matches."""
+    """The recorded requests, searchable for those that match a request."""
 
     def __init__(
         self, requests: Sequence[RecordedRequest], *, exact: bool = False, ignored: Iterable[Pattern] = ()
@@ -79,12 +79,12 @@ class RequestMatcher:
         self._recorded = [_Comparable.of(request) for request in requests]
 
     def matches(self, request: RecordedRequest) -> list[int]:
-        """The positions of the requests that this one matches."""
+        """Return the positions of the recorded requests that match this request."""
         asked = _Comparable.of(request)
         return [number for number, recorded in self._alike(asked) if self._is_match(asked, recorded)]
 
     def explain(self, request: RecordedRequest) -> Miss:
-        """Why a request matches none."""
+        """Return why this request matches no recorded request."""
         asked = _Comparable.of(request)
         alike = list(self._alike(asked))
         if not alike:
@@ -127,7 +127,7 @@ class RequestMatcher:
 
 
 def differences(asked: Any, recorded: Any, ignored: Sequence[Pattern] = ()) -> Iterator[Difference]:
-    """Where two JSON values differ, in the order of the first; of a value that only one of them has, the place alone."""
+    """Yield the places where two JSON values differ, in the order of the first. Do not go into a value with no partner."""
     waiting: list[Difference] = [Difference((), asked, recorded)]
     while waiting:
         path, one, other = found = waiting.pop()
@@ -147,13 +147,13 @@ def differences(asked: Any, recorded: Any, ignored: Sequence[Pattern] = ()) -> I
 
 @frozen
 class _Comparable:
-    """A request with what is compared of it."""
+    """A request, with the values that are compared."""
 
     method: str
     path: str
     body: bytes | None
     sha256: str
-    value: Any  #: of a JSON body; ``_ABSENT`` of any other
+    value: Any  #: the parsed JSON body; ``_ABSENT`` if the body is not JSON
 
     @classmethod
     def of(cls, request: RecordedRequest) -> _Comparable:
@@ -164,7 +164,7 @@ class _Comparable:
 
 @frozen(repr=False)
 class _Number:
-    """A number of JSON, which is its text."""
+    """A JSON number, kept as its text."""
 
     text: str
 
@@ -177,12 +177,12 @@ def _value(body: bytes | None) -> Any:
         return _ABSENT
     try:
         return json.loads(body, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
-    except (ValueError, RecursionError):  # what is no JSON, or nested too deep to be read, is compared by its bytes
+    except (ValueError, RecursionError):  # a body that is not JSON, or is nested too deep, is compared by its bytes
         return _ABSENT
 
 
 def _without_keys(target: str) -> str:
-    """A path with its query, in which the order of names means nothing."""
+    """Return the path and query without keys, with the query sorted so that its order does not count."""
     path, mark, query = kept_target(target)[0].partition("?")
     return f"{path}{mark}{'&'.join(sorted(query.split('&')))}"
 

@@ -1,9 +1,10 @@
-"""Recording the exchanges of a process: told of on the event loop, written by one thread.
+"""Record the exchanges of a process: the event loop puts them into a queue, and one thread writes them.
 
-On the loop a read is a comparison and an item of a queue. The thread takes what is there fifty times a second, while an
-exchange is open, and writes the lines of each file at once, so that a file can be read however its process ends. Nothing waits
-for it, and nothing that fails there reaches the loop: where the disk is so slow that the queue is full, reads are left out,
-which the file's last line says; where nothing can be written, that is said once, and counted.
+On the event loop, recording a read costs one comparison and one queue item. While an exchange is open, the thread empties the
+queue fifty times a second and writes the lines of each file at once, so that a file is readable even if the process is killed.
+The event loop never waits for the thread, and an error in the thread never reaches the loop. If the disk is so slow that the
+queue is full, reads are dropped, and the file's last line has their number. If nothing can be written, the recorder warns once
+for each reason and counts the exchanges.
 
 Source: observe.md O24, O26, F49.
 """
@@ -23,24 +24,24 @@ from streamkit.lab.recording.request_bodies import Bodies
 from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordedStep, RecordingWriter
 from streamkit.text.known_keys import KnownKeys
 
-#: How often what came is written, in seconds.
+#: The interval at which the thread writes, in seconds.
 WRITE_S: Final = 0.02
-#: How long is written in one turn, and the pause behind it, in seconds: the loop waits for as long as the interpreter is held.
+#: Longest turn of the thread and the pause after it, in seconds. The event loop waits while the thread holds the interpreter.
 TURN_S: Final = 0.0003
 PAUSE_S: Final = 0.0002
-#: What an item of the queue takes beside its bytes.
+#: Estimated size of a queue item without its data, in bytes.
 ITEM_BYTES: Final = 200
-#: How long the end of a recorder waits for what is still to be written, in seconds.
+#: How long closing a recorder waits for unwritten data, in seconds.
 CLOSE_S: Final = 5.0
-#: Is told where an exchange was recorded, None: nowhere, and the end that stands in the file; in the thread that writes.
+#: Called in the writing thread with the file (None: not recorded) and the end that is written in the file.
 Saved: TypeAlias = Callable[[Path | None, str], None]
 
 
 class Recorder:
-    """What records the exchanges of a process into a directory; to be closed. Its methods are for one thread.
+    """Record the exchanges of a process into a directory. Close it at the end. Use it from one thread only.
 
-    ``keys`` are kept off the disk; those under 8 characters can't be. ``warn`` is told, in the thread that writes, of what
-    can't be written, once for each reason. Raises UsageError for a directory that can't be made or written.
+    ``keys`` are never written to disk, except keys under 8 characters, which may be ordinary words. ``warn`` is called in the
+    writing thread with each reason why something cannot be written, once. Raises UsageError for an unusable directory.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class Recorder:
         warn: Callable[[str], None],
     ) -> None:
         self.limits = limits or RecorderLimits()
-        self.dropped = 0  #: reads that are in no file, since the disk was too slow
+        self.dropped = 0  #: reads that were not recorded because the disk was too slow
         self.queue: deque[tuple[OpenRecording, float, RecordedStep]] = deque()
-        self.queued_bytes = 0  #: of all items ever
-        self.taken_bytes = 0  #: of those that were taken
+        self.queued_bytes = 0  #: bytes of all items that were ever queued
+        self.taken_bytes = 0  #: bytes of the items that the thread has taken
         self._directory = Directory(directory, self.limits, warn)
         self._keys, self._bodies = KnownKeys(keys), bodies
-        self._open = 0  # exchanges of which the thread has not seen the end
+        self._open = 0  # exchanges whose end the thread has not reached
         self._wake = threading.Event()
         self._is_idle = self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="streamkit-recorder", daemon=True)
@@ -67,46 +68,46 @@ class Recorder:
 
     @property
     def files(self) -> int:
-        """Files that were begun."""
+        """Number of files begun."""
         return self._directory.files
 
     @property
     def bytes(self) -> int:
-        """Bytes that were written."""
+        """Number of bytes written."""
         return self._directory.bytes
 
     @property
     def unrecorded(self) -> Counter[Unrecorded]:
-        """How many exchanges are in no file, or not to their end, by reason."""
+        """Number of exchanges without a file or without their end, by reason."""
         return self._directory.unrecorded
 
     def open(
         self, *, dialect: str | None = "", provider: str = "", exact: bool = True, saved: Saved | None = None
     ) -> OpenRecording:
-        """Begin an exchange. ``dialect`` is that of its answer; "": nobody knows it; None: the answer's bytes are to tell.
+        """Begin an exchange. ``dialect`` is that of its response; "": unknown; None: detect it from the response's bytes.
 
-        ``saved`` is told, once the file is closed, where the exchange was recorded.
+        ``saved`` is called with the file's path and end once the file is closed.
         """
         writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
         return OpenRecording(self, writer, saved)
 
     def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
-        """Hand over what happened, ``at`` seconds behind the request; ``size`` is what it takes beside the item."""
+        """Queue ``step``, which happened ``at`` seconds after the request. ``size`` is the number of bytes of its data."""
         self.queued_bytes += size + ITEM_BYTES
         self.queue.append((recording, at, step))
         if self._is_idle:
             self._wake.set()
 
     def has_room(self, size: int) -> bool:
-        """Whether the queue takes so many bytes more."""
+        """Return whether the queue has room for ``size`` more bytes."""
         return self.queued_bytes - self.taken_bytes + size <= self.limits.queue_bytes
 
     def refused(self) -> None:
-        """An exchange is not recorded, since the queue is full."""
+        """Count an exchange that is not recorded because the queue is full."""
         self._directory.failed("slow_disk")
 
     def close(self, within_s: float = CLOSE_S) -> bool:
-        """Write what is left and end the thread, within so many seconds; whether it could. It blocks meanwhile."""
+        """Write what is queued and end the thread. Block for up to ``within_s`` seconds; return whether the thread ended."""
         self._is_closing = True
         self._wake.set()
         self._thread.join(within_s)
@@ -123,13 +124,13 @@ class Recorder:
                 time.sleep(WRITE_S)
                 continue
             self._wake.clear()
-            self._is_idle = True  # who hands something over behind this wakes the thread
+            self._is_idle = True  # from here on, `put` wakes the thread
             if not self.queue and not self._is_closing:
                 self._wake.wait()
             self._is_idle = False
 
     def _write(self) -> None:
-        """Write what there is of each exchange."""
+        """Write all queued steps of each exchange."""
         written: dict[OpenRecording, None] = {}
         turn_ends = time.monotonic() + TURN_S
         for _ in range(len(self.queue)):
@@ -155,21 +156,21 @@ class Recorder:
 
 
 class OpenRecording:
-    """One exchange, for who takes part in it: its request, perhaps an answer with its reads, and its end."""
+    """The recording of one exchange: its request, perhaps a response with its reads, and its end."""
 
     __slots__ = ("_again", "_recorder", "_started", "dropped", "dropped_bytes", "ending", "is_over", "saved", "writer")
 
     def __init__(self, recorder: Recorder, writer: RecordingWriter, saved: Saved | None = None) -> None:
-        self.writer, self.saved = writer, saved  #: for the thread
-        self.ending = ""  #: how it ended, in a word of ``End.kind``
+        self.writer, self.saved = writer, saved  #: used by the writing thread
+        self.ending = ""  #: how the exchange ended, as a value of ``End.kind``; empty: still open
         self.dropped = self.dropped_bytes = 0
-        self.is_over = False  #: no read is taken any more
+        self.is_over = False  #: True: further reads are ignored
         self._recorder = recorder
         self._started: float | None = None
-        self._again = 0  # bytes that will be read again
+        self._again = 0  # bytes that were put back and will be read a second time
 
     def request(self, method: str, target: str, headers: Headers, body: bytes | None) -> None:
-        """The request is sent: times count from here. ``target`` is its path and query, percent-encoded as they are sent."""
+        """Record that a request is sent. Times count from now. ``target`` is path and query, percent-encoded as sent."""
         size = len(body or b"")
         if not self._recorder.has_room(size):
             self._recorder.refused()
@@ -178,7 +179,7 @@ class OpenRecording:
         self._recorder.put(self, 0.0, Asked(method, target, tuple(headers), body), size)
 
     def response(self, status: int, headers: Headers) -> None:
-        """The headers of the answer are there."""
+        """Record that the response's headers have arrived."""
         if self._started is not None and not self.is_over:
             self._recorder.put(self, time.monotonic() - self._started, Answered(status, tuple(headers)))
 
@@ -195,15 +196,15 @@ class OpenRecording:
             recorder.dropped += 1
             return
         recorder.queued_bytes += size
-        # the thread looks by itself as long as an exchange is open
+        # no wake-up is needed: while an exchange is open, the thread checks the queue by itself
         recorder.queue.append((self, time.monotonic() - self._started, data))
 
     def unread(self, data: bytes) -> None:
-        """These bytes were put back, and will be read again."""
+        """Note that these bytes were put back, so that they are not recorded twice when they are read again."""
         self._again += len(data)
 
     def end(self, kind: str) -> None:
-        """It is over: ``kind`` is a word of ``End.kind``. The first one counts."""
+        """Record the end. ``kind`` is a value of ``End.kind``. Only the first call counts."""
         if self.ending:
             return
         self.ending, self.is_over = kind, True

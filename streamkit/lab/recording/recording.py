@@ -1,11 +1,11 @@
-"""A recording as a value, and its file read.
+"""The recording as a value, and the parser of its file.
 
-Each line is whole when it is written: of a recorder that was killed the last may be half, which is dropped, and the recording
-has no end. The first line says that it is a recording; then come the request, the headers of the answer, its reads in order,
-and the end. Unknown members are passed over, so that later versions may add some. The body of a request that is JSON is in
-the file as it was, but for its line ends, which are blanks there: ``1.0`` and 2^64 stay what they were.
+The first line marks the file as a recording. The request, the response's headers, its reads in order, and the end follow. If
+the recorder was killed, the last line may be incomplete: that line is dropped, and the recording has no end. Unknown members
+are ignored, so that later versions may add members. A JSON request body is in the file byte for byte, except that its line
+ends are blanks, so numbers such as ``1.0`` and 2^64 keep their spelling.
 
-What is no recording is refused, and so is a line in the middle that can't be read, with its number.
+Raises BadRecording for a file that is not a recording, and, with its number, for a line in the middle that cannot be read.
 
 Source: observe.md §D, O25, O29.
 """
@@ -27,15 +27,15 @@ from streamkit.errors import SourceFailed
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import value_text
 
-#: What files of recordings are called.
+#: The suffix of a recording's file name.
 SUFFIX: Final = ".stream.jsonl"
-#: The version of the form that is read and written.
+#: The only version of the format that is read and written.
 VERSION: Final = 1
-#: The member that the first line begins with.
+#: The first member of the first line.
 MARK: Final = "streamkit_recording"
 _BEGINNING: Final = b'{"streamkit_recording"'
 
-#: Errors that a value of another type, size or depth raises in the code that reads it.
+#: Errors that reading code raises for a value of an unexpected type, size or depth.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 Side = Literal["upstream", "client"]
@@ -43,7 +43,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class BadRecording(SourceFailed):
-    """A file is no recording, or a line of it can't be read."""
+    """The file is not a recording, or one of its lines cannot be read."""
 
     def __init__(self, name: str, line: int | None, reason: str) -> None:
         place = name if line is None else f"{name}:{line}"
@@ -52,7 +52,7 @@ class BadRecording(SourceFailed):
 
 @contextmanager
 def readable(name: str, line: int | None, what: str) -> Iterator[None]:
-    """Read ``what`` of a file: any fault of a value in it is raised as BadRecording, with its reason."""
+    """Raise errors about a value in the file as BadRecording. ``what`` is the place or problem named in the message."""
     try:
         yield
     except _UNREADABLE as error:
@@ -61,7 +61,7 @@ def readable(name: str, line: int | None, what: str) -> Iterator[None]:
 
 
 def _is_text(_recording: Any, attribute: Attribute[str], value: str) -> None:
-    """Refuse half of a surrogate pair, which JSON can name and no file, header or terminal can hold."""
+    """Refuse half of a surrogate pair. JSON can contain it, but a file, a header or a terminal cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -69,7 +69,7 @@ def _is_text(_recording: Any, attribute: Attribute[str], value: str) -> None:
 
 
 def _are_headers(_recording: Any, _attribute: Attribute[Mapping[str, str]], headers: Mapping[str, str]) -> None:
-    """Refuse a line end or another control character: a server that replays it would write another header."""
+    """Refuse line ends and other control characters: a server that replays them would write an additional header."""
     for name, value in headers.items():
         if not (name + value).isprintable():
             raise ValueError(f"the header {quoted(name)} has a character that no header may have: {quoted(value)}")
@@ -85,12 +85,12 @@ def _in(allowed: Container[Any], what: str) -> Callable[[Any, Attribute[Any], An
     return check
 
 
-#: Whole numbers that every reader of JSON has exactly.
+#: Counts below 2^53, which every JSON reader represents exactly.
 _COUNT: Final = _in(range(1 << 53), "a count")
 
 
 class Read(NamedTuple):
-    """One read of an answer: what came at once."""
+    """The bytes of a response that one read returned."""
 
     t: float  #: seconds since the request was sent
     data: bytes
@@ -98,24 +98,24 @@ class Read(NamedTuple):
 
 @frozen(kw_only=True)
 class RecordedRequest:
-    """What was asked."""
+    """The request of an exchange."""
 
     method: str = field(default="POST", validator=_is_text)
-    path: str = field(validator=_is_text)  #: with its query, of which keys were taken out
-    #: Those of the allow-list (``headers.py``).
+    path: str = field(validator=_is_text)  #: with its query, without keys
+    #: Only headers of the allow-list (``headers.py``).
     headers: Mapping[str, str] = field(default=_NO_HEADERS, validator=_are_headers)
     body: bytes | None = field(default=None, repr=False)  #: None: not kept
-    #: Of the body as it was sent, hexadecimal; None where nobody counted it.
+    #: Hash of the body as sent, in hexadecimal; None if unknown.
     body_sha256: str | None = field(default=None, validator=optional(_is_text))
 
 
 @frozen(kw_only=True)
 class RecordedResponse:
-    """The beginning of an answer."""
+    """The status and headers of a response."""
 
     t: float  #: seconds since the request was sent
     status: int = field(validator=_in(range(200, 1000), "200 to 999"))
-    #: Those of the allow-list (``headers.py``).
+    #: Only headers of the allow-list (``headers.py``).
     headers: Mapping[str, str] = field(default=_NO_HEADERS, validator=_are_headers)
 
 
@@ -124,69 +124,69 @@ class End:
     """How an exchange ended."""
 
     t: float  #: seconds since the request was sent
-    #: ``whole`` (as HTTP says), ``cut`` (closed inside the body), ``reset``, ``client_left``, ``timeout:`` and which one,
-    #: ``shut_down``, ``unreachable`` (there was no answer), ``truncated_by_recorder`` (the file would have been too large),
-    #: ``withheld`` (a key that the recorder knows came next). The last two are the recorder's own: the answer went on.
+    #: ``whole`` (complete according to HTTP), ``cut`` (closed inside the body), ``reset``, ``client_left``, ``timeout:`` and
+    #: which one, ``shut_down``, ``unreachable`` (no response), ``truncated_by_recorder`` (the file would be too large),
+    #: ``withheld`` (a key that the recorder knows came next). For the last two the response went on.
     kind: str = field(validator=_is_text)
-    reads: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
-    bytes: int = field(default=0, validator=_COUNT)  #: that came until then, kept or not
-    #: Of all these bytes, hexadecimal; empty where reads were dropped.
+    reads: int = field(default=0, validator=_COUNT)  #: number of reads up to the end, including those not in the file
+    bytes: int = field(default=0, validator=_COUNT)  #: number of bytes up to the end, including those not in the file
+    #: Hash of all these bytes, in hexadecimal; empty if reads were dropped.
     sha256: str = field(default="", validator=_is_text)
-    dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file, since the disk was too slow
+    dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file because the disk was too slow
 
 
 @frozen(kw_only=True)
 class Recording:
-    """One exchange."""
+    """One recorded exchange."""
 
     id: str = field(validator=_is_text)
-    at: str = field(default="", validator=_is_text)  #: when it began: ISO 8601, UTC
-    streamkit: str = field(default="", validator=_is_text)  #: the version that recorded it
-    dialect: str = field(default="", validator=_is_text)  #: of the answer; empty: not known
+    at: str = field(default="", validator=_is_text)  #: when the exchange began: ISO 8601, UTC
+    streamkit: str = field(default="", validator=_is_text)  #: the streamkit version that recorded the exchange
+    dialect: str = field(default="", validator=_is_text)  #: of the response; empty: unknown
     provider: str = field(default="", validator=_is_text)
-    #: Whether the provider's bytes are recorded, or those that the gateway's client got.
+    #: ``upstream``: the bytes are those of the provider. ``client``: the bytes are those that the gateway sent to its client.
     side: Side = field(default="upstream", validator=_in(("upstream", "client"), "upstream or client"))
-    #: Whether the reads are what came, byte for byte at its time.
+    #: Whether the reads have the received bytes and times, unchanged and complete.
     exact: bool = True
-    #: What was left out: ``request.headers``.
+    #: Names of the parts that were left out, such as ``request.headers``.
     removed: Sequence[str] = field(default=(), validator=deep_iterable(_is_text))
     request: RecordedRequest | None = None
     response: RecordedResponse | None = None
     reads: Sequence[Read] = field(default=(), repr=False)
-    end: End | None = None  #: None: the recorder died
+    end: End | None = None  #: None: the recorder was killed
 
     @property
     def body(self) -> bytes:
-        """All bytes of the answer."""
+        """All recorded bytes of the response body."""
         return b"".join(read.data for read in self.reads)
 
     @property
     def ending(self) -> str:
-        """How it ended, in a word of ``End.kind``; one without an end counts as cut."""
+        """How the exchange ended, as a value of ``End.kind``. A recording without an end counts as ``cut``."""
         return "cut" if self.end is None else self.end.kind
 
 
 def is_recording(beginning: bytes) -> bool:
-    """Whether a file that begins so is a recording: at least 22 bytes of it are needed."""
+    """Return whether a file with this beginning is a recording. ``beginning`` needs at least 22 bytes."""
     return beginning.startswith(_BEGINNING)
 
 
 def may_be_recording(beginning: bytes) -> bool:
-    """Whether more bytes behind these, of which ``is_recording`` is not true, could make it so."""
+    """Return whether ``beginning`` is too short to decide, but could be the start of a recording."""
     return len(beginning) < len(_BEGINNING) and _BEGINNING.startswith(beginning)
 
 
 def read_recording(path: str | Path) -> Recording:
-    """The recording in a file. Raises BadRecording, and OSError where it can't be read."""
+    """Return the recording in a file. Raises BadRecording, and OSError if the file cannot be read."""
     return parse_recording(Path(path).read_bytes(), name=str(path))
 
 
 def parse_recording(content: bytes, *, name: str = "the recording") -> Recording:
-    """The recording that a file's bytes are; ``name`` is what messages call it. Raises BadRecording."""
+    """Return the recording in a file's bytes. ``name`` is the file's name in error messages. Raises BadRecording."""
     if not is_recording(content):
         raise BadRecording(name, None, "this is no recording: its first line does not say so")
     lines = content.split(b"\n")
-    last = lines.pop()  # behind the last line end: nothing, or a line that was not written to its end
+    last = lines.pop()  # the text after the last line end: empty, or an incomplete line
     parsed = _Parsed()
     for number, line in enumerate(lines, 1):
         with readable(name, number, "the line can't be read"):
@@ -197,7 +197,7 @@ def parse_recording(content: bytes, *, name: str = "the recording") -> Recording
 
 
 class _Parsed:
-    """The lines so far."""
+    """The content of the lines that were parsed so far."""
 
     def __init__(self) -> None:
         self.head: Recording | None = None

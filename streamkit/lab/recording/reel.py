@@ -1,8 +1,8 @@
-"""Cassettes of reel-vcr as recordings: a line of JSON an exchange, in which each event of a stream has a time.
+"""Read cassettes of reel-vcr as recordings. A cassette has one JSON line for each exchange, and a time for each event.
 
-The form has the events' names and payloads, as values: comments, ids, how the bytes were cut and how values were spelled are
-not in it, and neither are streams that were cut. So each event is a read, written anew, and the recording is not exact. Times
-begin with the answer's headers there.
+The format has the names and payloads of events, as JSON values. It lacks comments, ids, the boundaries of the reads, the
+original spelling of values, and interrupted streams. So this module writes each event anew as one read, and the recording is
+marked as not exact. Times count from the arrival of the response's headers.
 
 Source: observe.md F45, F47, O30; reel-vcr 0.1.0, form 1.
 """
@@ -30,17 +30,17 @@ from streamkit.lab.recording.recording import (
 from streamkit.text.quoting import quoted
 
 VERSION: Final = 1
-#: In the first line, which need not be there: settings for the whole file.
+#: Marks the optional first line, which has settings for the whole file.
 _META: Final = "_meta"
-#: Instead of a body that is no JSON.
+#: The member that holds a body in base64 if the body is not JSON.
 _RAW: Final = "__reel_raw_base64__"
-#: Of an answer's headers, those that say what it is, and not whose.
+#: The response headers that are kept. They describe the response and do not identify an account.
 _HEADERS: Final = frozenset({"content-type", "retry-after", "retry-after-ms"})
 _MEMBERS: Final = frozenset({"schema_version", "request", "response"})
 
 
 def is_reel(content: bytes) -> bool:
-    """Whether a file is a cassette: its first line says so."""
+    """Return whether the first line of a file is that of a cassette."""
     try:
         first = json.loads(content.lstrip().partition(b"\n")[0])
     except (ValueError, RecursionError):
@@ -49,10 +49,10 @@ def is_reel(content: bytes) -> bool:
 
 
 def parse_reel(content: bytes, *, name: str, dialect: str = "") -> list[Recording]:
-    """The exchanges of a cassette; ``name`` is what messages call it.
+    """Return the exchanges of a cassette. ``name`` is the file's name in error messages.
 
-    The dialect of each stream is found out unless one is named; that of a whole answer is then not known. Raises BadRecording
-    with the line, and UsageError for an unknown dialect.
+    ``dialect`` is the dialect of all responses. By default the dialect of each stream is detected, and that of a response that
+    is not a stream is unknown. Raises BadRecording with the line's number, and UsageError for an unknown dialect.
     """
     dialect = source_named(dialect)[0].name if dialect else ""
     recordings = []
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
 
 
 def _dialect_of(body: bytes) -> str:
-    """Empty where it is not known."""
+    """Return the dialect of a stream; empty if unknown."""
     try:
         return dialect_of(body)
     except NotThisDialect:

@@ -1,4 +1,4 @@
-"""What a recording keeps of a request's body: all of it, its shape, or nothing.
+"""Decide how much of a request's body a recording keeps: all, its shape, or nothing.
 
 Source: observe.md O25.
 """
@@ -10,14 +10,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 import orjson
 
-#: All, the shape (``shape_of``), or nothing.
+#: ``full``: the whole body. ``shape``: only member names and types (``shape_of``). ``none``: nothing.
 Bodies: TypeAlias = Literal["full", "shape", "none"]
-#: Levels of a body whose shape is kept.
+#: The deepest nesting of a body whose shape is kept.
 DEPTH: Final = 100
 
 
 def kept_body(body: bytes, bodies: Bodies) -> bytes | None:
-    """What is kept of a body; None: nothing, as of the shape of one that is no JSON, or has more than ``DEPTH`` levels."""
+    """Return the body or its shape. Return None if ``bodies`` is none, or the shape needs JSON of ``DEPTH`` levels at most."""
     if bodies == "full":
         return body
     try:
@@ -27,9 +27,9 @@ def kept_body(body: bytes, bodies: Bodies) -> bytes | None:
 
 
 def shape_of(value: Any, depth: int = DEPTH) -> Any:
-    """A JSON value with the names of types in place of texts, numbers and booleans; members keep their names.
+    """Return a JSON value with each text, number and boolean replaced by the name of its type. Keep member names.
 
-    Raises RecursionError for one of more levels than ``depth``.
+    Raises RecursionError for a value with more than ``depth`` levels.
     """
     if value is None:
         return None

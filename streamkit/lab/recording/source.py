@@ -1,7 +1,7 @@
-"""A recording as a source: its reads as they were cut, then what ended it.
+"""Play a recording as a source: the same reads, then the same end.
 
-What broke the answer when it was recorded breaks the source, in the words of a live one, so that whoever reads it reports what
-they would have then. Nothing is waited for: ``now`` says when the read that was taken last had come.
+If the recorded response was interrupted, the source raises the error that a live source would have raised, so that a reader
+reports the same. The source never waits; ``now`` is the recorded time of the last read.
 
 Source: observe.md O29.
 """
@@ -25,7 +25,7 @@ from streamkit.lab.recording.recording import Recording
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: The only status that an answer of a model has; any other is an error.
+#: The only status of a model's response. Any other status is an error.
 OK: Final = 200
 _BROKE: Final = "the connection to the upstream broke"
 _FAILURES: Final = {
@@ -45,15 +45,15 @@ _TIMEOUTS: Final[dict[str, type[TimedOut]]] = {
 
 
 class RecordedSource:
-    """An async iterator over the reads of a recording. Raises ``failure`` behind the last one, if there is any.
+    """An async iterator over the reads of a recording. After the last read it raises ``failure``, if there is one.
 
-    Where a client left behind the terminator, which the ``report`` of the pipe tells, it had all of the answer. Of a recording
-    that lacks reads none is given: the rest is an answer that nobody gave.
+    If the client left after the stream's terminator (``report.terminated``), the stream is complete and nothing is raised.
+    If reads were dropped, the iterator yields no read: the remaining ones would be a response that no provider sent.
     """
 
     def __init__(self, recording: Recording, report: StreamReport | None = None) -> None:
-        self.now = 0.0  #: when the last read that was taken had come, in seconds since the request was sent
-        self.ended_at: float | None = None  #: the same of the end, once it was reached
+        self.now = 0.0  #: time of the last read that was taken, in seconds since the request was sent
+        self.ended_at: float | None = None  #: time of the end, in the same seconds; None until the end is reached
         self._recording = recording
         self._report = report
         self._reads = iter(() if recording.end is not None and recording.end.dropped else recording.reads)
@@ -73,11 +73,11 @@ class RecordedSource:
         raise failed
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def failure(recording: Recording) -> SourceFailed | None:
-    """What ended an answer that is not whole, as a live source raises it: one of the timeouts, or SourceFailed."""
+    """Return the error that a live source would raise for this end: a timeout or SourceFailed. None for a whole response."""
     end = recording.end
     if end is None:
         return SourceFailed("the recording has no end: its recorder was stopped")
@@ -95,7 +95,7 @@ def failure(recording: Recording) -> SourceFailed | None:
 
 
 def refusal(recording: Recording, dialect: str) -> ProviderFailed | None:
-    """The error that stands instead of an answer, where the status is not 200. Raises UsageError for an unknown dialect."""
+    """Return the error in a response whose status is not 200, else None. Raises UsageError for an unknown dialect."""
     response = recording.response
     if response is None or response.status == OK:
         return None

@@ -1,11 +1,11 @@
-"""The file of one exchange, written as it is told of: what may stand in it, and where it ends.
+"""Write the file of one exchange, step by step: remove keys, and end the file at its limits.
 
-Headers are written by a list of names (``headers.py``). What the process knows to be a key, those of the request itself
-included, is cut out of paths and bodies of requests. An answer is never changed: where a known key comes in one, its recording
-ends before that (``withheld``). The end of a read that may be the beginning of a key waits for the next. A key that comes in
-pieces with something between them, as in deltas of a stream, is not found.
+Headers are written only if they are in an allow-list (``headers.py``). Known keys, including those of the request itself, are
+removed from the paths and bodies of requests. Bytes of a response are never changed: if a known key occurs in them, the
+recording ends before the key (``withheld``). If a read ends with the possible beginning of a key, it is held until the next
+read. A key that is split by other bytes, as in the deltas of a stream, is not found.
 
-Everything here is for the thread that writes.
+Only the writing thread may use this module.
 
 Source: observe.md O25.
 """
@@ -33,27 +33,27 @@ from streamkit.limits import MIB
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
 
-#: Left free in a file for its first line, and for its last.
+#: Bytes reserved in a file for its first line and for its last line.
 HEAD_BYTES: Final = 512
 END_BYTES: Final = 512
-#: So much is written at once.
+#: More pending bytes than this are written immediately.
 PENDING_BYTES: Final = MIB
 _VERSION: Final = version("streamkit-llm")
 
 
 @frozen
 class Asked:
-    """A request is sent."""
+    """A request was sent."""
 
     method: str
-    target: str  #: path and query as they are sent
+    target: str  #: path and query as sent
     headers: Headers = field(repr=False)
     body: bytes | None = field(repr=False)
 
 
 @frozen
 class Answered:
-    """The headers of its answer are there."""
+    """The headers of the response arrived."""
 
     status: int
     headers: Headers = field(repr=False)
@@ -61,48 +61,48 @@ class Answered:
 
 @frozen
 class Ended:
-    """It is over."""
+    """The exchange ended."""
 
     kind: str
 
 
-#: What an exchange consists of; bytes are a read.
+#: One step of an exchange. Bytes are one read.
 RecordedStep: TypeAlias = bytes | Asked | Answered | Ended
 
 
 @define(eq=False)
 class RecordingWriter:
-    """Writes one exchange into a new file. What fails is counted by the directory, and nothing is raised."""
+    """Write one exchange into a new file. Errors are counted by ``directory`` and never raised."""
 
     directory: Directory
     keys: KnownKeys = field(repr=False)
     bodies: Bodies
-    dialect: str | None  #: "": nobody knows it; None: the bytes of the answer are to tell
+    dialect: str | None  #: "": unknown; None: detect it from the bytes of the response
     provider: str
     is_exact: bool
-    dropped: int = 0  #: reads so far that are not told of
+    dropped: int = 0  #: number of reads so far that were dropped
     dropped_bytes: int = 0
-    is_over: bool = False  #: nothing more is written
-    path: Path | None = None  #: of the file, once there is one
-    ending: str = ""  #: the end that stands in it
+    is_over: bool = False  #: True: nothing more is written
+    path: Path | None = None  #: the file's path; None until the file exists
+    ending: str = ""  #: the kind of end that is written in the file
     _began: datetime = field(init=False, factory=lambda: datetime.now(UTC))
     _id: str = field(init=False, factory=lambda: random_id("rec_"))
-    _request: bytes | None = field(init=False, default=None)  # its line, as long as there is no file
+    _request: bytes | None = field(init=False, default=None)  # the request's line, until the file exists
     _removed: list[str] = field(init=False, factory=list)
     _descriptor: int | None = field(init=False, default=None)
     _detector: Detector | None = field(init=False, default=None)
-    _lines: list[bytes] = field(init=False, factory=list)  # that are still to be written
-    _pending: int = field(init=False, default=0)  # bytes of these
-    _size: int = field(init=False, default=0)  # bytes of the file, the pending ones included
-    _written: int = field(init=False, default=0)  # bytes of the file
-    _held: list[Read] = field(init=False, factory=list)  # whose end may be the beginning of a key
-    _tail: bytes = field(init=False, default=b"")  # of what came before them
+    _lines: list[bytes] = field(init=False, factory=list)  # lines that are not written yet
+    _pending: int = field(init=False, default=0)  # bytes of ``_lines``
+    _size: int = field(init=False, default=0)  # bytes of the file, including pending lines
+    _written: int = field(init=False, default=0)  # bytes of the file that are written
+    _held: list[Read] = field(init=False, factory=list)  # reads that may end with the beginning of a key
+    _tail: bytes = field(init=False, default=b"")  # the last bytes before ``_held``
     _reads: int = field(init=False, default=0)
     _bytes: int = field(init=False, default=0)
     _sha256: hashlib._Hash = field(init=False, factory=hashlib.sha256)
 
     def take(self, at: float, step: RecordedStep) -> None:
-        """Something happened ``at`` seconds behind the request."""
+        """Record a step that happened ``at`` seconds after the request."""
         if self.is_over:
             return
         try:
@@ -143,8 +143,8 @@ class RecordingWriter:
         self.directory.wrote(size)
 
     def _take_back(self, descriptor: int) -> None:
-        """Leave no half line behind, and no file that has none."""
-        with suppress(OSError):  # the disk failed already, which is counted; half a line is passed over by readers
+        """Remove an incomplete line from the file, and delete the file if it has no line."""
+        with suppress(OSError):  # the disk error is already counted; readers drop an incomplete last line
             os.ftruncate(descriptor, self._written)
             if not self._written and self.path is not None:
                 self.path.unlink()
@@ -184,7 +184,7 @@ class RecordingWriter:
             self._open(self.dialect)
 
     def _open(self, dialect: str) -> None:
-        """Make the file, once its dialect is known; what came before is still to be written."""
+        """Make the file once the dialect is known, and queue its first two lines before those that wait."""
         self._detector = None
         if self._request is None:
             return
@@ -236,7 +236,7 @@ class RecordingWriter:
             self._detect(self._detector, data)
 
     def _release(self, until: int) -> None:
-        """Add the held reads that end before that byte of them."""
+        """Add the held reads that end at or before byte ``until`` of the held bytes."""
         end = 0
         while self._held and not self.is_over:
             end += len(self._held[0].data)
@@ -266,7 +266,7 @@ class RecordingWriter:
         self._finish(at, kind)
 
     def _finish(self, at: float, kind: str) -> None:
-        """Write the last line, unless there is one."""
+        """Write the last line, unless the recording is over."""
         if self._request is not None:
             self._open("")
         if self.is_over:
@@ -302,7 +302,7 @@ class RecordingWriter:
             descriptor, self._descriptor = self._descriptor, None
             try:
                 os.close(descriptor)
-            except OSError as error:  # a network's file system tells of a full disk here
+            except OSError as error:  # a network file system may report a full disk only here
                 self.directory.failed("disk_error", error)
 
     def _without_keys(self, headers: dict[str, str]) -> dict[str, str]:

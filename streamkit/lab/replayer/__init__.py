@@ -1,4 +1,4 @@
-"""Recordings served again: the same status, headers and reads at their times, and the same end. Nothing asks the network.
+"""Serve recordings: the same status, headers and reads at their recorded times, and the same end, without any network.
 
 Source: observe.md O27, O28.
 """

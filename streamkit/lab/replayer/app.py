@@ -1,12 +1,12 @@
-"""Recordings as a server: what was asked is answered as it was, and what was not with an error in the client's dialect.
+"""A server that answers recorded requests with their recordings, and other requests with an error in the client's dialect.
 
-Of several recordings that a request matches each is given once, in the order of their times, and then the last one again, or
-the request is a miss (``once``). A recording without a request answers each POST that matches no other one. A miss has the
-status 404 and says not to be tried again. Nothing is asked of the network, unless the server was made with somebody else to
-answer (``otherwise``).
+If several recordings match a request, each is given once, in the order of their times. Then the last one is repeated, or, with
+``once``, the request is a miss. A recording without a request answers each POST that no other recording matches. A miss
+has status 404 and a header that tells clients not to retry. The server uses the network only if it was made with a handler for
+misses (``otherwise``).
 
-Recordings hold what people said: a name that is not this machine's is refused (421), and so is a page of another site (403).
-Bodies are compared as they were sent, so the server is not to decompress them.
+Recordings have private content: a request for a host name other than this machine's is refused (421), and so is a request from
+another site's page (403). Bodies are compared as sent, so the server must not decompress them.
 
 Source: observe.md O27, O28; limits.md T15.
 """
@@ -33,24 +33,24 @@ from streamkit.web.hosts import Hosts, guarded
 from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.surfaces import read_body
 
-#: The gateway takes requests up to this.
+#: The largest request body; the gateway has the same limit.
 REQUEST_BYTES: Final = 32 * MIB
-#: As the official clients of OpenAI and Anthropic read it; the others go by the status.
+#: The official clients of OpenAI and Anthropic do not retry a response with this header; others decide by the status.
 FINAL: Final = {"x-should-retry": "false"}
-#: Answers a request that no recording answers, with this body, if it has one; may raise Refused.
+#: Handles a request that no recording answers, with its body (None: empty). May raise Refused.
 Otherwise: TypeAlias = Callable[[web.Request, bytes | None], Awaitable[web.StreamResponse]]
 
 
 @frozen(kw_only=True)
 class ReplayOptions:
-    """How recordings are replayed. Raises UsageError for what they can't be."""
+    """How recordings are replayed. Raises UsageError for invalid options."""
 
-    speed: float = field(default=1.0)  #: 2 is twice as fast; 0 is at once
+    speed: float = field(default=1.0)  #: 2 is twice as fast; 0 waits for nothing
     cut: Cut = field(factory=Cut)
-    exact: bool = False  #: bodies must be the same bytes
+    exact: bool = False  #: bodies must have the same bytes
     ignored: Sequence[Pattern] = ()  #: paths in JSON bodies that are not compared
-    once: bool = False  #: each recording answers one request
-    silence_s: float = field(default=600.0)  #: how long a recorded time-out is silent
+    once: bool = False  #: each recording answers one request only
+    silence_s: float = field(default=600.0)  #: seconds of silence in place of a recorded timeout
 
     @speed.validator
     @silence_s.validator
@@ -64,16 +64,16 @@ class ReplayOptions:
 
 
 class Outcome(NamedTuple):
-    """What became of a request."""
+    """The result of one request."""
 
     method: str
     path: str  #: without its query, in which keys are sent
-    name: str  #: of the recording that answers it; empty: none does
-    reason: str  #: why none does, the name of the nearest one included
+    name: str  #: the recording that answers it; empty: none does
+    reason: str  #: why no recording answers it, with the name of the nearest one
 
 
 class Replay:
-    """Recordings, and what was asked of them."""
+    """Recordings to serve, and the results of the requests for them."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class Replay:
 
     @property
     def unasked(self) -> list[str]:
-        """The names of the recordings that answered no request."""
+        """The names of the recordings that have answered no request."""
         return [each.name for number, each in enumerate(self._recordings) if number not in self._given]
 
     def app(self, hosts: Hosts | None = None) -> web.Application:
-        """The server; ``hosts`` are the names by which it may be called (None: any)."""
+        """Return the web application. ``hosts`` are the accepted ``Host`` names (None: any)."""
         app = web.Application(client_max_size=REQUEST_BYTES)
         app.on_startup.append(keep_recorded_headers)
         app.router.add_route("*", "/{path:.*}", self._answer)
@@ -134,7 +134,7 @@ class Replay:
         raise Refused(evolve(failed, code="not_recorded"), FINAL)
 
     def _next(self, asked: RecordedRequest) -> tuple[int | None, str]:
-        """The recording that answers a request, by its position; None, and why none does."""
+        """Return the position of the recording that answers a request; or None and the reason why there is none."""
         found = [self._requested[number] for number in self._matcher.matches(asked)]
         if not found and asked.method == hdrs.METH_POST:
             found = self._unrequested

@@ -1,6 +1,6 @@
-"""The bytes of a recorded answer in other reads than they came in. A piece comes when its last byte came.
+"""Split the bytes of a recorded response into other reads. A piece gets the recorded time of its last byte.
 
-Where events are wanted of an answer that is of no dialect, a list of models say, its reads stay as they were.
+If a response has no dialect, such as a list of models, it cannot be split into events, and its reads stay as recorded.
 
 Source: observe.md O27.
 """
@@ -25,7 +25,7 @@ from streamkit.testing.cuts import cut_at
 from streamkit.text.quoting import quoted
 
 Kind: TypeAlias = Literal["reads", "events", "bytes", "random"]
-#: The longest piece of a random cut, in bytes.
+#: The longest piece of a random split, in bytes.
 RANDOM_BYTES: Final = 64
 _NUMBERED: Final = re.compile(r"(bytes|random)=([0-9]{1,9})")
 _LINE: Final = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
@@ -33,14 +33,14 @@ _LINE: Final = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
 
 @frozen
 class Cut:
-    """Where an answer is cut: where its reads ended, behind each event, into pieces of so many bytes, or at random."""
+    """How to split a response: into its recorded reads, after each event, into pieces of some bytes, or at random."""
 
     kind: Kind = "reads"
-    number: int = 0  #: bytes of a piece; the seed of a random cut
+    number: int = 0  #: bytes of a piece, or the seed of a random split
 
 
 def cut_in(text: str) -> Cut:
-    """What ``reads``, ``events``, ``bytes=N`` or ``random=SEED`` says. Raises UsageError for anything else."""
+    """Parse ``reads``, ``events``, ``bytes=N`` or ``random=SEED``. Raises UsageError for other text."""
     if text in {"reads", "events"}:
         return Cut("events" if text == "events" else "reads")
     found = _NUMBERED.fullmatch(text)
@@ -50,7 +50,7 @@ def cut_in(text: str) -> Cut:
 
 
 def cut_reads(recording: Recording, cut: Cut) -> list[Read]:
-    """The reads of a recording, or its bytes cut otherwise; none is empty."""
+    """Return the reads of a recording, or its bytes split as ``cut`` says. Omit empty reads."""
     reads = [read for read in recording.reads if read.data]
     if cut.kind == "reads" or not reads:
         return reads
@@ -83,7 +83,7 @@ def _places(size: int, cut: Cut) -> list[int]:
 
 
 def _event_ends(body: bytes, dialect: str) -> list[int]:
-    """Behind each frame and each comment, blank lines included; what the parser can't read stays in one piece."""
+    """Return the offsets after each frame and comment with its blank lines. Do not split after a parser's fault."""
     parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
     places: set[int] = set()
     for line in _LINE.findall(body):

@@ -1,7 +1,7 @@
-"""What the pytest fixture ``streamkit_replay`` is: replays of recordings beside a test, and what is wrong at its end.
+"""The pytest fixture ``streamkit_replay``: serve recordings during a test, and report at its end what went wrong.
 
-Each replay is a server on loopback in a thread of its own, so that tests with and without an event loop use it alike. Nothing
-here needs pytest. What records in place of a miss is given to it: this room knows no network.
+Each replay is a server on loopback in a thread, so tests with and without an event loop use it alike. This module needs no
+pytest. It does not use the network either: the handler that records misses is passed in.
 
 Source: observe.md O27, O28.
 """
@@ -26,18 +26,18 @@ from streamkit.testing.serving import served
 from streamkit.text.quoting import quoted
 from streamkit.web.hosts import Hosts
 
-#: Where recordings are looked for, beside the test.
+#: The folder of the recordings, next to the test's file.
 FOLDER: Final = "recordings"
 MATCHES: Final = ("exact", "canonical")
-#: Misses that a message names.
+#: Most misses that a message lists.
 SHOWN: Final = 5
-#: Makes, as a part of an application, what asks the provider at a URL and records its answers in a folder; what could not be
-#: recorded is told, from whichever thread.
+#: Adds to the application a handler that requests a provider's URL and records the responses in a folder. The handler passes
+#: messages about failed recordings to the callback, from any thread.
 Record: TypeAlias = Callable[[web.Application, str, Path, Callable[[str], None]], Otherwise]
 
 
 class ReplayFixture:
-    """Serves recordings for one test, which stands in ``folder``. ``record`` is given where misses are to be recorded."""
+    """Serve recordings for one test in ``folder``. If ``record`` is given, misses are recorded with it."""
 
     def __init__(self, folder: Path, *, record: Record | None = None) -> None:
         self._folder, self._record = folder, record
@@ -59,13 +59,13 @@ class ReplayFixture:
         fail_on_miss: bool = True,
         all_asked: bool = False,
     ) -> str:
-        """Serve recordings and give the URL of the server, ``http://127.0.0.1:40123``.
+        """Serve recordings and return the URL of the server, ``http://127.0.0.1:40123``.
 
-        ``name`` is that of ``recordings/NAME.stream.jsonl``, of a folder ``recordings/NAME`` with several, or a path from the
-        test's folder. ``speed``, ``cut``, ``match``, ``ignore``, ``once`` and ``silence_s`` are those of ``streamkit replay``,
-        but everything comes at once unless a speed is given. ``to`` is the provider's URL without the path of the endpoint,
-        asked where a run records. The test fails at its end if a request missed, unless ``fail_on_miss`` is False, and with
-        ``all_asked`` if a recording was not asked for. Raises UsageError, BadRecording.
+        ``name`` is the NAME of ``recordings/NAME.stream.jsonl``, or of a folder ``recordings/NAME`` with several, or a path
+        from the test's folder. ``speed``, ``cut``, ``match``, ``ignore``, ``once`` and ``silence_s`` mean the same as for
+        ``streamkit replay``, but the default speed waits for nothing. ``to`` is the provider's URL without the endpoint's
+        path, used if the run records. The test fails at its end if a request missed, unless ``fail_on_miss`` is False, and
+        with ``all_asked`` if a recording was not requested. Raises UsageError, BadRecording.
         """
         if match not in MATCHES:
             raise UsageError(f"a match is {' or '.join(MATCHES)}, not {quoted(match)}")
@@ -98,12 +98,12 @@ class ReplayFixture:
         return url
 
     def finish(self) -> list[str]:
-        """Stop the servers; what is wrong with what was asked of them, a paragraph each."""
+        """Stop the servers. Return the problems of the test's requests, one paragraph each."""
         self._servers.close()
         return [*self._unrecorded, *(fault for opened in self._opened for fault in opened.faults())]
 
     def _find(self, named: Path, path: Path) -> list[Path]:
-        """The files and folders with recordings that a name leads to; only where there are none, the path."""
+        """Return the file and folder of a name in ``recordings``. If neither has recordings, return the path."""
         found = [each for each in (named.with_name(named.name + SUFFIX), named) if _has_recordings(each)]
         return found or ([path] if _has_recordings(path) else [])
 
@@ -113,7 +113,7 @@ def _has_recordings(path: Path) -> bool:
 
 
 class _Opened(NamedTuple):
-    """A replay, and what is wanted of it."""
+    """A replay, and the conditions that it must meet."""
 
     replay: Replay
     fail_on_miss: bool

@@ -1,9 +1,9 @@
-"""Recordings of files and folders, in the order in which they were made.
+"""Load recordings from files and folders, in the order in which they began.
 
-A file may have the bytes of a stream, or be a cassette of reel-vcr, too (``recording/loading.py``).
+A file may also have the raw bytes of a stream, or be a cassette of reel-vcr (``recording/loading.py``).
 
-Refuses what can't be replayed: a recording that says neither what was answered nor how it ended; and one of which reads are
-missing, since what is left is an answer that nobody gave.
+Recordings that cannot be replayed are refused: those that have neither a response nor an end without one, and those that lack
+reads, since the remaining reads are a response that no provider sent.
 
 Source: observe.md O27, O30.
 """
@@ -22,18 +22,18 @@ from streamkit.lab.recording.loading import load as recordings_in
 
 @frozen
 class Loaded:
-    """A recording that can be replayed, and what messages call it."""
+    """A recording that can be replayed, and its name in messages."""
 
     name: str
     recording: Recording
-    #: That it answers; None: any that no other recording answers.
+    #: The request that it answers; None: any request that no other recording answers.
     request: RecordedRequest | None
 
 
 def load(paths: Iterable[str | Path]) -> list[Loaded]:
-    """The recordings in files, and in all ``*.stream.jsonl`` below folders, by the time when they began.
+    """Return the recordings in files and in all ``*.stream.jsonl`` below folders, sorted by the time when they began.
 
-    Raises UsageError for a folder without any, BadRecording for a file that can't be replayed, OSError.
+    Raises UsageError for a folder without recordings, BadRecording for a file that cannot be replayed, and OSError.
     """
     loaded = [loaded for path in paths for file in _files(Path(path)) for loaded in _loaded_of(file)]
     return sorted(loaded, key=lambda each: (each.recording.at, each.name))
@@ -53,7 +53,7 @@ def _loaded(name: str, recording: Recording) -> Loaded:
         raise BadRecording(name, None, f"{recording.end.dropped:,} reads are missing in it")
     request = recording.request
     if request is not None and "request.body" in recording.removed:
-        request = evolve(request, body=None)  # its shape, or without a key: what was sent is known by its sum
+        request = evolve(request, body=None)  # the kept body is not the sent one, so compare the hash instead
     return Loaded(name, recording, request)
 
 

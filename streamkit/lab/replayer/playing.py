@@ -1,12 +1,12 @@
-"""One recorded answer, written to a client as it came.
+"""Write one recorded response to a client, with the recorded reads and times.
 
-Everything has a deadline from when the request was there, ``start + t / speed``: sleeping the gaps instead drifts, 90 ms in
+Each write has a deadline that counts from the request, ``start + t / speed``. Sleeping between reads would drift: by 90 ms in
 400 reads. Reads that are due together are written 0.1 ms apart, since the client's kernel would join them otherwise. Each
-write waits until the kernel has it.
+write waits until the kernel has taken the bytes.
 
-The end is what it was. A body that was cut ends with the connection: inside its chunks, or short of its length. Where a
-time-out was recorded there is silence, until the client leaves. An end of the recorder's own (it left, it was shut down, the
-file was full) is played as a cut.
+The end is as recorded. If a body was cut, the connection closes inside a chunked body, or before the stated length. For a
+recorded timeout nothing is sent until the client leaves. An end that the recorder caused is played like a cut: the recording
+client left, the recorder was shut down, or the file was full.
 
 Source: observe.md O27, F45, F50; RFC 9110 §7.6.1 (hop by hop); RFC 9112 §6.
 """
@@ -23,22 +23,22 @@ from aiohttp import hdrs, web
 
 from streamkit.lab.recording import Read, RecordedResponse, Recording
 
-#: Between two reads: written closer together, 72 of 300 boundaries were lost over loopback.
+#: Seconds between two reads. With less, 72 of 300 boundaries between reads were lost over loopback.
 APART_S: Final = 0.000_1
-#: What belongs to a connection, and what aiohttp writes in an answer where nobody did.
+#: Headers of one connection, and headers that aiohttp adds to a response that lacks them.
 HOP_BY_HOP: Final = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
 ADDED: Final = (hdrs.CONTENT_TYPE, hdrs.DATE, hdrs.SERVER)
-#: The headers of a recorded answer, names in lower case.
+#: The headers of the recorded response, with names in lower case.
 RECORDED: Final = web.ResponseKey("streamkit-recorded-headers", dict[str, str])
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
 async def keep_recorded_headers(app: web.Application) -> None:
-    """Let replayed answers have the headers that were recorded and no others: a handler of ``on_startup``.
+    """Give replayed responses the recorded headers and no others. A handler for ``on_startup``.
 
-    By then whoever serves the application has added its own handlers, which this one comes behind.
+    It must run at startup: only then is its response handler after those that the application's server added.
     """
     app.on_response_prepare.append(_as_recorded)
 
@@ -52,7 +52,7 @@ async def _as_recorded(_request: web.Request, response: web.StreamResponse) -> N
 
 
 class Schedule:
-    """When what is due. ``start`` is on the event loop's clock, in seconds; a speed of 0 waits for nothing."""
+    """Deadlines of one response. ``start`` is in seconds on the event loop's clock. At speed 0 nothing waits."""
 
     def __init__(self, start: float, speed: float) -> None:
         self._start, self._speed = start, speed
@@ -60,11 +60,11 @@ class Schedule:
         self._wrote = 0.0
 
     async def until(self, t: float) -> None:
-        """Wait until what came ``t`` seconds after the request is due, and apart from what was written last."""
+        """Wait until a read recorded ``t`` seconds after the request is due, and ``APART_S`` after the last write."""
         wait = self._start + t / self._speed - self._time() if self._speed else 0.0
         if wait > 0:
             await asyncio.sleep(wait)
-        while self._time() < self._wrote + APART_S:  # noqa: ASYNC110 - a timer of asyncio's takes a whole millisecond
+        while self._time() < self._wrote + APART_S:  # noqa: ASYNC110 - an asyncio timer would wait a whole millisecond
             await asyncio.sleep(0)
 
     def wrote(self) -> None:
@@ -74,7 +74,7 @@ class Schedule:
 async def play(
     request: web.Request, recording: Recording, reads: Sequence[Read], schedule: Schedule, silence_s: float
 ) -> web.StreamResponse:
-    """Answer a request with a recording, in these reads of it. A silence lasts ``silence_s`` seconds at most."""
+    """Answer a request with a recording, split into ``reads``. A recorded timeout is silent for ``silence_s`` at most."""
     transport = request.transport
     response: web.StreamResponse = web.Response()
     if transport is None:  # the client left
@@ -90,11 +90,11 @@ async def play(
                 schedule.wrote()
         if recording.end is not None:
             await schedule.until(recording.end.t)
-    except ConnectionError:  # it left meanwhile
+    except ConnectionError:  # the client left during the response
         return response
     kind, _, _ = recording.ending.partition(":")
     if kind == "whole":
-        return response  # aiohttp writes its end
+        return response  # aiohttp writes the end of the body
     if kind == "timeout":
         await asyncio.sleep(silence_s)
     if kind == "reset":
@@ -119,7 +119,7 @@ async def _begin(
 
 
 def _length_is_true(recording: Recording, length: str | None) -> bool:
-    """Whether the body ends as a recorded length says: at it, or short of it where the recorded one was cut."""
+    """Return whether a recorded ``Content-Length`` fits: equal to the body's size, or larger if the body was cut."""
     if length is None or not length.isdecimal():
         return False
     size = sum(len(read.data) for read in recording.reads)
