@@ -14,7 +14,6 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     ReasoningDelta,
     ReasoningSignature,
-    ResponseFinished,
     StreamEnded,
     TextDelta,
     ToolCallFinished,
@@ -184,28 +183,6 @@ def test_chunks_of_chat_say_the_same_here():
             chat.clean,
         )
         assert [(c.name, c.arguments) for c in here.calls] == [(c.name, c.arguments) for c in chat.calls], stream.name
-
-
-#: By neutral reason the word that is written; with a star where it is another's.
-WORDS = {
-    "stop": "stop",
-    "stop_sequence": "stop*",
-    "length": "length",
-    "context_full": "model_length",
-    "content_filter": "length*",
-    "refusal": "stop*",
-    "pause": "length*",
-    "compaction": "length*",
-    "malformed_tool": "stop*",
-    "other": "stop*",
-}
-
-
-@pytest.mark.parametrize("reason", WORDS)
-def test_every_stop_reason_has_its_word(reason):
-    machine = encoder()
-    *_, last = chunks_in(machine.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)]))
-    assert last["choices"][0]["finish_reason"] + "*" * machine.report.losses["stop_reason"] == WORDS[reason]
 
 
 @pytest.mark.parametrize(
