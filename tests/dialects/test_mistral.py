@@ -24,8 +24,7 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import nine_characters
 from tests.corpora import recordings
 from tests.laws.running import read, translate
-from tests.vectors.mistral import DONE, HEALTHY, ROLE, calls, finish, said, thinking
-from tests.vectors.mistral import call as entry
+from tests.vectors.mistral import DONE, HEALTHY, ROLE, finish, said, thinking
 from tests.vectors.openai_chat import CALLED, STOP, call
 from tests.vectors.openai_chat import ROLE as CHAT_ROLE
 from tests.vectors.openai_chat import calls as chat_calls
@@ -155,14 +154,6 @@ def test_ids_of_foreign_calls_are_the_same_in_every_stream():
     ids = {entries_in(encoder().feed(started))[0]["id"] for _ in range(2)}
     assert ids == {nine_characters("call_a")}
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", ids.pop())
-
-
-def test_an_id_seen_before_goes_on_with_its_call_and_a_new_one_begins_another():
-    stream = sse(
-        ROLE, calls(entry("aaaaaaaa1", "f", '{"x"')), calls(entry("aaaaaaaa1", "f", ":1}")), calls(entry("bbbbbbbb2", "f", "{}")),
-        finish("tool_calls"), DONE,
-    )  # fmt: skip
-    assert [c.arguments for c in read("mistral", [stream]).calls] == ['{"x":1}', "{}"]
 
 
 def test_a_signature_closes_its_thinking():
