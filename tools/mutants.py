@@ -23,14 +23,7 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 ROOT = Path(__file__).resolve().parents[1]
 ACCUMULATED = [
     f"tests/tool_calls/test_{name}.py"
-    for name in (
-        "accumulate",
-        "accumulate_again",
-        "accumulate_rules",
-        "accumulate_without_events",
-        "joining",
-        "perturbed",
-    )
+    for name in ("accumulate", "accumulate_rules", "accumulate_without_events", "joining", "perturbed")
 ]
 ENCODERS = [
     f"tests/dialects/test_{name}.py" for name in ("encoded_bytes", "encoder_bookkeeping", "one_choice", "payloads")

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Encoding
-from streamkit.events import Aside, ResponseFinished, StreamEnded, TextDelta
+from streamkit.events import Aside
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from tests.laws.running import OURS, read, translate
@@ -105,30 +103,6 @@ def test_an_unknown_event_is_copied_only_under_a_name_that_can_stand_in_a_line()
 def test_a_list_of_several_calls_is_not_taken_for_one():
     body = named(START, event("tool-call-start", 0, tool_calls=[{"id": "a"}, {"id": "b"}]), delta(0, "Hi"), finish())
     assert read("cohere", [body]).report.repairs["field_invalid"] == 1
-
-
-#: By neutral reason the word that is written; with a star where it is another's.
-WORDS = {
-    "stop": "COMPLETE",
-    "stop_sequence": "STOP_SEQUENCE",
-    "length": "MAX_TOKENS",
-    "context_full": "MAX_TOKENS*",
-    "content_filter": "MAX_TOKENS*",
-    "refusal": "COMPLETE*",
-    "pause": "MAX_TOKENS*",
-    "compaction": "MAX_TOKENS*",
-    "malformed_tool": "COMPLETE*",
-    "other": "COMPLETE*",
-}
-
-
-@pytest.mark.parametrize("reason", WORDS)
-def test_every_stop_reason_has_its_word(reason):
-    report = StreamReport()
-    encoder = DIALECTS["cohere"].encoder(Encoding(), report)
-    output = encoder.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)])
-    end = json.loads(output.rstrip().rpartition(b"data: ")[2])
-    assert end["delta"]["finish_reason"] + "*" * report.losses["stop_reason"] == WORDS[reason]
 
 
 def test_what_stands_beside_a_start_that_is_said_again_is_kept():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import field, frozen
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.openai_chat.providers import ChatClient
@@ -39,11 +40,39 @@ SHORT = {
     "NULLS": '"output_tokens_details":null,"server_tool_use":null',
     "REST": '"cache_creation":null,"inference_geo":null,"service_tier":null',
     "STOPS": '"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"container":null,',
+    # what follows has the short forms above in it
+    "FIRST": (
+        '{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
+        'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
+        '"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'
+    ),
+    "UNKNOWN": (
+        '"usage":{"input_tokens":0,'
+        '"output_tokens":0,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,NULLS'
+    ),
+    "DETAILS": '"stop_details":null,"container":null}',
+    "DELTA ": '{HEAD"choices":[{"index":0,"delta":',
+    "TIER ": '{HEAD"tier":"x","choices":[{"index":',
+    " OPEN": ',"finish_reason":null}]}',
+    "BEGIN ": '{"type":"content_block_start","index":',
+    "PART ": '{"type":"content_block_delta","index":',
+    "CLOSE ": '{"type":"content_block_stop","index":',
 }
 
 
 def finish(reason: Any = "stop", **rest: Any) -> list[Event]:
     return [ResponseFinished(reason, **rest), StreamEnded(clean=True)]
+
+
+@frozen
+class Row:
+    """The payloads that are written for events, what is counted, and the calls that are withheld."""
+
+    events: list[Event]
+    written: list[str]
+    profile: dict[str, Any] = field(factory=dict, kw_only=True)
+    losses: dict[str, int] = field(factory=dict, kw_only=True)
+    withheld: list[tuple[str, str | None, str]] = field(factory=list, kw_only=True)
 
 
 def encoded(dialect: str, events: list[Event], profile: dict[str, Any]) -> tuple[str, StreamReport]:
@@ -54,309 +83,239 @@ def encoded(dialect: str, events: list[Event], profile: dict[str, Any]) -> tuple
     return b"".join([*(encoder.feed([event]) for event in events), encoder.finish()]).decode(), report
 
 
-CHAT: dict[str, Any] = {
-    "nothing but an end": (
+CHAT: dict[str, Row] = {
+    "nothing but an end": Row(
         [*finish()],
-        {},
         [
-            r'{MADE"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
+            r'{MADE"choices":[{"index":0,"delta":{"role":"assistant","content":""} OPEN',
             r'{MADE"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {},
-        [],
     ),
-    "no start": (
+    "no start": Row(
         [TextDelta("a"), *finish()],
-        {"model":"mine"},
         [
-            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine",'
-             r'"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}'),
-            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine",'
-             r'"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}'),
-            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine",'
-             r'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'),
+            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine","choices":[{"index":0,'
+             r'"delta":{"role":"assistant","content":""} OPEN'),
+            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine","choices":[{"index":0,'
+             r'"delta":{"content":"a"} OPEN'),
+            (r'{"id":"chatcmpl-made","object":"chat.completion.chunk","created":7,"model":"mine","choices":[{"index":0,'
+             r'"delta":{},"finish_reason":"stop"}]}'),
             r"[DONE]",
         ],
-        {},
-        [],
+        profile={"model": "mine"},
     ),
-    "asides": (
+    "asides": Row(
         [
-            START,
-            Aside(V, "logprobs", "logprobs", {"content":[]}, 1),
-            Aside(V, "audio", "audio", {"id":"a"}),
-            Aside(V, "citation", "annotations", {"url":"u"}),
-            Aside(V, "metadata", "delta.own", 1),
-            Aside(V, "metadata", "choices.own", 2),
-            Aside(V, "metadata", "own", {"a":1}),
-            Aside(V, "server_tool", "odd", {}),
-            Aside("anthropic", "metadata", "own", 1),
-            *finish(),
+            START, Aside(V, "logprobs", "logprobs", {"content":[]}, 1), Aside(V, "audio", "audio", {"id":"a"}),
+            Aside(V, "citation", "annotations", {"url":"u"}), Aside(V, "metadata", "delta.own", 1),
+            Aside(V, "metadata", "choices.own", 2), Aside(V, "metadata", "own", {"a":1}),
+            Aside(V, "server_tool", "odd", {}), Aside("anthropic", "metadata", "own", 1), *finish(),
         ],
-        {},
         [
-            r'{HEAD"choices":[{"index":1,"delta":{},"logprobs":{"content":[]},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"audio":{"id":"a"}},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"annotations":[{"url":"u"}]},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"own":1},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"own":2,"finish_reason":null}]}',
+            r'{HEAD"choices":[{"index":1,"delta":{},"logprobs":{"content":[]} OPEN',
+            r'DELTA {"role":"assistant","content":null} OPEN',
+            r'DELTA {"audio":{"id":"a"}} OPEN',
+            r'DELTA {"annotations":[{"url":"u"}]} OPEN',
+            r'DELTA {"own":1} OPEN',
+            r'DELTA {},"own":2 OPEN',
             r'{HEAD"choices":[],"own":{"a":1}}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {"server_tool": 1, "metadata": 1},
-        [],
+        losses={"server_tool": 1, "metadata": 1},
     ),
-    "reasoning": (
+    "reasoning": Row(
         [
-            START,
-            ReasoningDelta("r", block=0),
-            ReasoningSignature("s1", "v", block=0),
-            ReasoningSignature("s2", "v", block=0),
-            ReasoningOpaque("o", "v", block=1),
-            ReasoningDelta("q", block=2),
-            ReasoningSignature("s3", "v", block=2),
-            TextDelta("t", block=3),
-            ReasoningSignature("s4", "v", block=4, on="text"),
-            ReasoningDelta("z", block=5),
-            ReasoningSignature("s5", "v", block=6),
-            *finish(),
+            START, ReasoningDelta("r", block=0), ReasoningSignature("s1", "v", block=0),
+            ReasoningSignature("s2", "v", block=0), ReasoningOpaque("o", "v", block=1), ReasoningDelta("q", block=2),
+            ReasoningSignature("s3", "v", block=2), TextDelta("t", block=3),
+            ReasoningSignature("s4", "v", block=4, on="text"), ReasoningDelta("z", block=5),
+            ReasoningSignature("s5", "v", block=6), *finish(),
         ],
-        {"reasoning_details":True,"reasoning_fields":("reasoning","reasoning_content")},
         [
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"r","reasoning_content":"r"},"finish_reason":null}]}',
-            (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":0,"type":"reasoning.text",'
-             r'"signature":"s1","format":"v-v1"}]},"finish_reason":null}]}'),
-            (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":0,"type":"reasoning.text",'
-             r'"signature":"s2"}]},"finish_reason":null}]}'),
-            (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":1,"type":"reasoning.encrypted",'
-             r'"data":"o","format":"v-v1"}]},"finish_reason":null}]}'),
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"\n\n","reasoning_content":"\n\n"},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"q","reasoning_content":"q"},"finish_reason":null}]}',
-            (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":2,"type":"reasoning.text",'
-             r'"signature":"s3","format":"v-v1"}]},"finish_reason":null}]}'),
-            r'{HEAD"choices":[{"index":0,"delta":{"content":"t"},"finish_reason":null}]}',
-            (r'{HEAD"choices":[{"index":0,"delta":{"extra_content":{"v":{"thought_signature":"s4"}}},'
-             r'"finish_reason":null}]}'),
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"\n\n","reasoning_content":"\n\n"},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning":"z","reasoning_content":"z"},"finish_reason":null}]}',
-            (r'{HEAD"choices":[{"index":0,"delta":{"reasoning_details":[{"index":4,"type":"reasoning.text",'
-             r'"signature":"s5","format":"v-v1"}]},"finish_reason":null}]}'),
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {"role":"assistant","content":null} OPEN',
+            r'DELTA {"reasoning":"r","reasoning_content":"r"} OPEN',
+            r'DELTA {"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s1","format":"v-v1"}]} OPEN',
+            r'DELTA {"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s2"}]} OPEN',
+            r'DELTA {"reasoning_details":[{"index":1,"type":"reasoning.encrypted","data":"o","format":"v-v1"}]} OPEN',
+            r'DELTA {"reasoning":"\n\n","reasoning_content":"\n\n"} OPEN',
+            r'DELTA {"reasoning":"q","reasoning_content":"q"} OPEN',
+            r'DELTA {"reasoning_details":[{"index":2,"type":"reasoning.text","signature":"s3","format":"v-v1"}]} OPEN',
+            r'DELTA {"content":"t"} OPEN',
+            r'DELTA {"extra_content":{"v":{"thought_signature":"s4"}}} OPEN',
+            r'DELTA {"reasoning":"\n\n","reasoning_content":"\n\n"} OPEN',
+            r'DELTA {"reasoning":"z","reasoning_content":"z"} OPEN',
+            r'DELTA {"reasoning_details":[{"index":4,"type":"reasoning.text","signature":"s5","format":"v-v1"}]} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {"block_boundary": 1, "block_order": 1},
-        [],
+        profile={"reasoning_details": True, "reasoning_fields": ("reasoning", "reasoning_content")}, losses={"block_boundary": 1, "block_order": 1},
     ),
-    "no details": (
+    "no details": Row(
         [START, ReasoningDelta("r"), ReasoningSignature("s","v"), ReasoningOpaque("o","v"), *finish()],
-        {"reasoning_details":False},
         [
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"reasoning_content":"r"},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {"role":"assistant","content":null} OPEN',
+            r'DELTA {"reasoning_content":"r"} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {"reasoning_signature": 1, "reasoning_opaque": 1},
-        [],
+        profile={"reasoning_details": False}, losses={"reasoning_signature": 1, "reasoning_opaque": 1},
     ),
-    "calls": (
+    "calls": Row(
         [
             ResponseStarted("id", "m", 5, vendor=V, extras={"tier":"x"}),
-            ToolCallStarted(0, "c0", "f", extras={"own":1}, signature=Opaque("v", "b")),
-            ToolCallArguments(0, '{"a"'), ToolCallFinished(0, "c0", "f", '{"a"'), ToolCallStarted(1, "c1", "g", kind="custom"), ToolCallArguments(1, "x"), ToolCallFinished(1, "c1", "g", "x", kind="custom"), ToolCallStarted(2, "c2", "h", kind="custom"), ToolCallFinished(2, "c2", "h", "y", kind="custom", ended=False), ToolCallStarted(3, "c3", ""), ToolCallFinished(3, "c3", "", "z"), ToolCallStarted(4, "c4", "k", cut=True), ToolCallFinished(4, "c4", "k", "", ended=False), ToolCallStarted(5, "c5", "l"), ToolCallFinished(5, "c5", "l", " "), RefusalDelta("no", choice=1), TextDelta("late"), *[ResponseFinished("tool_calls"), ResponseFinished("stop", choice=1, stop_sequence="x"), StreamEnded(clean=True)],
+            ToolCallStarted(0, "c0", "f", extras={"own":1}, signature=Opaque("v", "b")), ToolCallArguments(0, '{"a"'),
+            ToolCallFinished(0, "c0", "f", '{"a"'), ToolCallStarted(1, "c1", "g", kind="custom"),
+            ToolCallArguments(1, "x"), ToolCallFinished(1, "c1", "g", "x", kind="custom"),
+            ToolCallStarted(2, "c2", "h", kind="custom"),
+            ToolCallFinished(2, "c2", "h", "y", kind="custom", ended=False), ToolCallStarted(3, "c3", ""),
+            ToolCallFinished(3, "c3", "", "z"), ToolCallStarted(4, "c4", "k", cut=True),
+            ToolCallFinished(4, "c4", "k", "", ended=False), ToolCallStarted(5, "c5", "l"),
+            ToolCallFinished(5, "c5", "l", " "), RefusalDelta("no", choice=1), TextDelta("late"),
+            *[ResponseFinished("tool_calls"), ResponseFinished("stop", choice=1, stop_sequence="x"), StreamEnded(clean=True)],
         ],
-        {},
         [
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"role":"assistant","content":null},'
-             r'"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c0","type":"function",'
-             r'"function":{"name":"f","arguments":""},"own":1,"extra_content":{"v":{"thought_signature":"b"}}}]},'
-             r'"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,'
-             r'"function":{"arguments":"{\"a\""}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"c1","type":"function",'
-             r'"function":{"name":"g","arguments":""}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,'
-             r'"function":{"arguments":"{\"input\":\"x\"}"}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":2,"id":"c2","type":"function",'
-             r'"function":{"name":"h","arguments":""}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":3,"id":"c5","type":"function",'
-             r'"function":{"name":"l","arguments":""}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":3,'
-             r'"function":{"arguments":"{}"}}]},"finish_reason":null}]}'),
-            (r'{HEAD"tier":"x","choices":[{"index":1,"delta":{"role":"assistant","content":null},'
-             r'"finish_reason":null}]}'),
-            r'{HEAD"tier":"x","choices":[{"index":1,"delta":{"refusal":"no"},"finish_reason":null}]}',
-            r'{HEAD"tier":"x","choices":[{"index":0,"delta":{"content":"late"},"finish_reason":null}]}',
-            r'{HEAD"tier":"x","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
-            r'{HEAD"tier":"x","choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}',
+            r'TIER 0,"delta":{"role":"assistant","content":null} OPEN',
+            (r'TIER 0,"delta":{"tool_calls":[{"index":0,"id":"c0","type":"function","function":{"name":"f",'
+             r'"arguments":""},"own":1,"extra_content":{"v":{"thought_signature":"b"}}}]} OPEN'),
+            r'TIER 0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]} OPEN',
+            (r'TIER 0,"delta":{"tool_calls":[{"index":1,"id":"c1","type":"function","function":{"name":"g",'
+             r'"arguments":""}}]} OPEN'),
+            r'TIER 0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{\"input\":\"x\"}"}}]} OPEN',
+            (r'TIER 0,"delta":{"tool_calls":[{"index":2,"id":"c2","type":"function","function":{"name":"h",'
+             r'"arguments":""}}]} OPEN'),
+            (r'TIER 0,"delta":{"tool_calls":[{"index":3,"id":"c5","type":"function","function":{"name":"l",'
+             r'"arguments":""}}]} OPEN'),
+            r'TIER 0,"delta":{"tool_calls":[{"index":3,"function":{"arguments":"{}"}}]} OPEN',
+            r'TIER 1,"delta":{"role":"assistant","content":null} OPEN',
+            r'TIER 1,"delta":{"refusal":"no"} OPEN',
+            r'TIER 0,"delta":{"content":"late"} OPEN',
+            r'TIER 0,"delta":{},"finish_reason":"tool_calls"}]}',
+            r'TIER 1,"delta":{},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {"custom_tool_wrapped": 1, "call_withheld": 3, "block_order": 1, "stop_sequence": 1},
-        [("c2", "h", "y"), ("c3", None, "z"), ("c4", "k", "")],
+        losses={"custom_tool_wrapped": 1, "call_withheld": 3, "block_order": 1, "stop_sequence": 1},
+        withheld=[("c2", "h", "y"), ("c3", None, "z"), ("c4", "k", "")],
     ),
-    "usage": (
+    "usage": Row(
         [START, UsageReported(1,2,None,3,4,4,raw={"x":1},vendor="other"), *finish()],
-        {"include_usage":True},
         [
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {"role":"assistant","content":""} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
             (r'{HEAD"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":3,"total_tokens":4,'
              r'"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":4}}}'),
             r"[DONE]",
         ],
-        {"usage_detail": 1},
-        [],
+        profile={"include_usage": True}, losses={"usage_detail": 1},
     ),
-    "usage with stop": (
+    "usage with stop": Row(
         [
-            START,
-            TextDelta("a"),
-            UsageReported(1, None, None, 3, None, 4),
-            ResponseFinished("stop"),
-            ResponseFinished("length", choice=1),
-            StreamEnded(clean=True),
+            START, TextDelta("a"), UsageReported(1, None, None, 3, None, 4), ResponseFinished("stop"),
+            ResponseFinished("length", choice=1), StreamEnded(clean=True),
         ],
-        {"include_usage":True,"usage_with_stop":True},
         [
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":1,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {"role":"assistant","content":""} OPEN',
+            r'DELTA {"content":"a"} OPEN',
+            r'{HEAD"choices":[{"index":1,"delta":{"role":"assistant","content":""} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
             (r'{HEAD"choices":[{"index":1,"delta":{},"finish_reason":"length"}],"usage":{"prompt_tokens":1,'
              r'"completion_tokens":3,"total_tokens":4}}'),
             r"[DONE]",
         ],
-        {},
-        [],
+        profile={"include_usage": True, "usage_with_stop": True},
     ),
-    "stop held, no usage": (
+    "stop held, no usage": Row(
         [START, TextDelta("a"), *finish()],
-        {"usage_with_stop":True},
         [
-            r'{HEAD"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}',
-            r'{HEAD"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+            r'DELTA {"role":"assistant","content":""} OPEN',
+            r'DELTA {"content":"a"} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
             r"[DONE]",
         ],
-        {},
-        [],
+        profile={"usage_with_stop": True},
     ),
-    "error": (
+    "error": Row(
         [
             START,
             ProviderFailed("server", "broken", "x", "y", 500, raw={"message":"broken", "own":1}, vendor="openai"),
             StreamEnded(clean=False),
         ],
-        {},
         [
             r'{"error":{"message":"broken","own":1}}',
         ],
-        {},
-        [],
     ),
-    "foreign fields": (
+    "foreign fields": Row(
         [
             ResponseStarted(None, None, None, vendor="google", extras={"own":1}),
-            ToolCallStarted(0, "c", "f", extras={"own":1}),
-            ToolCallFinished(0, "c", "f", "{}"),
+            ToolCallStarted(0, "c", "f", extras={"own":1}), ToolCallFinished(0, "c", "f", "{}"),
             *finish("tool_calls"),
         ],
-        {},
         [
-            r'{MADE"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}',
+            r'{MADE"choices":[{"index":0,"delta":{"role":"assistant","content":null} OPEN',
             (r'{MADE"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function",'
-             r'"function":{"name":"f","arguments":""}}]},"finish_reason":null}]}'),
+             r'"function":{"name":"f","arguments":""}}]} OPEN'),
             r'{MADE"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
             r"[DONE]",
         ],
-        {"response_fields": 1, "metadata": 1},
-        [],
+        losses={"response_fields": 1, "metadata": 1},
     ),
 }  # fmt: skip
 
-ANTHROPIC: dict[str, Any] = {
-    "nothing but an end": (
+ANTHROPIC: dict[str, Row] = {
+    "nothing but an end": Row(
         [*finish()],
-        {},
         [
             (r'{"type":"message_start","message":{"id":"msg_made","type":"message","role":"assistant","model":"",'
-             r'STOPS"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS,REST}}}'),
-            (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS}}'),
+             r'STOPSUNKNOWN,REST}}}'),
+            r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,DETAILS,UNKNOWN}}',
             r'{"type":"message_stop"}',
         ],
-        {"usage_unknown": 1},
-        [],
+        losses={"usage_unknown": 1},
     ),
-    "text and citations": (
+    "text and citations": Row(
         [
-            ASTART,
-            TextDelta("a"),
-            Aside(A, "citation", "citations_delta", {"n":1}),
-            Aside(A, "citation", "citations_delta", {"n":2}, block=1),
-            TextDelta("b", block=1),
-            Aside(A, "citation", "citations_delta", {"n":3}, block=2),
-            UsageReported(3, 1, None, 5, None, 8),
+            ASTART, TextDelta("a"), Aside(A, "citation", "citations_delta", {"n":1}),
+            Aside(A, "citation", "citations_delta", {"n":2}, block=1), TextDelta("b", block=1),
+            Aside(A, "citation", "citations_delta", {"n":3}, block=2), UsageReported(3, 1, None, 5, None, 8),
             *finish("stop", stop_sequence="x"),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
-            r'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}',
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"n":1}}}',
-            r'{"type":"content_block_stop","index":0}',
-            r'{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}',
-            r'{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"n":2}}}',
-            r'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"b"}}',
-            r'{"type":"content_block_stop","index":1}',
-            (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":"x","stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":2,"output_tokens":5,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS}}'),
+            r"FIRST",
+            r'BEGIN 0,"content_block":{"type":"text","text":""}}',
+            r'PART 0,"delta":{"type":"text_delta","text":"a"}}',
+            r'PART 0,"delta":{"type":"citations_delta","citation":{"n":1}}}',
+            r"CLOSE 0}",
+            r'BEGIN 1,"content_block":{"type":"text","text":""}}',
+            r'PART 1,"delta":{"type":"citations_delta","citation":{"n":2}}}',
+            r'PART 1,"delta":{"type":"text_delta","text":"b"}}',
+            r"CLOSE 1}",
+            (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":"x",DETAILS,'
+             r'"usage":{"input_tokens":2,"output_tokens":5,"cache_read_input_tokens":1,"cache_creation_input_tokens":null,NULLS}}'),
             r'{"type":"message_stop"}',
         ],
-        {"citation": 1},
-        [],
+        losses={"citation": 1},
     ),
-    "beside": (
+    "beside": Row(
         [
-            ASTART,
-            Aside(A, "metadata", "message_delta.own", {"a":1}),
-            Aside(A, "metadata", "beside_delta.own", 2),
-            Aside(A, "metadata", "beside_delta.type", 2),
-            Aside(A, "metadata", "beside_delta.delta", 2),
+            ASTART, Aside(A, "metadata", "message_delta.own", {"a":1}), Aside(A, "metadata", "beside_delta.own", 2),
+            Aside(A, "metadata", "beside_delta.type", 2), Aside(A, "metadata", "beside_delta.delta", 2),
             Aside(A, "metadata", "beside_delta.usage", 2),
             Aside(A, "unknown_event", "event.odd", {"type":"odd", "x":1}),
             Aside(A, "unknown_event", "event.odd", {"type":"other"}),
-            Aside(A, "unknown_event", "a b", {"type":"a b"}),
-            Aside(A, "unknown_event", "event.odd", ["odd"]),
-            Aside("x", "metadata", "odd", {}),
-            *finish(),
+            Aside(A, "unknown_event", "a b", {"type":"a b"}), Aside(A, "unknown_event", "event.odd", ["odd"]),
+            Aside("x", "metadata", "odd", {}), *finish(),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
+            r"FIRST",
             r'{"type":"odd","x":1}',
             (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,'
-             r'"container":null,"own":{"a":1}},"usage":{"input_tokens":0,"output_tokens":0,'
-             r'"cache_creation_input_tokens":null,"cache_read_input_tokens":null,NULLS},"own":2}'),
+             r'"container":null,"own":{"a":1}},UNKNOWN},"own":2}'),
             r'{"type":"message_stop"}',
         ],
-        {"unknown_event": 3, "metadata": 1, "usage_unknown": 1},
-        [],
+        losses={"unknown_event": 3, "metadata": 1, "usage_unknown": 1},
     ),
-    "raw blocks": (
+    "raw blocks": Row(
         [
             ASTART,
             Aside(A, "server_tool", "content_block_start", {"type":"content_block_start", "index":0, "content_block":{"type":"server_tool_use", "id":"s"}, "beside":1}, block=7),
@@ -369,158 +328,112 @@ ANTHROPIC: dict[str, Any] = {
             Aside(A, "server_tool", "content_block_start", {"type":"content_block_start", "index":0, "content_block":{"type":"No Name"}}, block=10),
             *finish(),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
-            r'{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s"}}',
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}',
-            r'{"type":"content_block_stop","index":0}',
-            r'{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}',
-            r'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"t"}}',
-            r'{"type":"content_block_stop","index":1}',
-            (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS}}'),
+            r"FIRST",
+            r'BEGIN 0,"content_block":{"type":"server_tool_use","id":"s"}}',
+            r'PART 0,"delta":{"type":"input_json_delta","partial_json":"{}"}}',
+            r"CLOSE 0}",
+            r'BEGIN 1,"content_block":{"type":"text","text":""}}',
+            r'PART 1,"delta":{"type":"text_delta","text":"t"}}',
+            r"CLOSE 1}",
+            r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,DETAILS,UNKNOWN}}',
             r'{"type":"message_stop"}',
         ],
-        {"server_tool": 5, "usage_unknown": 1},
-        [],
+        losses={"server_tool": 5, "usage_unknown": 1},
     ),
-    "sealed": (
+    "sealed": Row(
         [
-            ASTART,
-            ReasoningDelta("r"),
-            ReasoningSignature("s", A),
-            ReasoningOpaque("o", A, block=1),
-            ReasoningOpaque("p", A, block=2),
-            *finish(),
+            ASTART, ReasoningDelta("r"), ReasoningSignature("s", A), ReasoningOpaque("o", A, block=1),
+            ReasoningOpaque("p", A, block=2), *finish(),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
-            (r'{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"",'
-             r'"signature":""}}'),
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"r"}}',
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}',
-            r'{"type":"content_block_stop","index":0}',
-            r'{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"o"}}',
-            r'{"type":"content_block_stop","index":1}',
-            r'{"type":"content_block_start","index":2,"content_block":{"type":"redacted_thinking","data":"p"}}',
-            r'{"type":"content_block_stop","index":2}',
-            (r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS}}'),
+            r"FIRST",
+            r'BEGIN 0,"content_block":{"type":"thinking","thinking":"","signature":""}}',
+            r'PART 0,"delta":{"type":"thinking_delta","thinking":"r"}}',
+            r'PART 0,"delta":{"type":"signature_delta","signature":"s"}}',
+            r"CLOSE 0}",
+            r'BEGIN 1,"content_block":{"type":"redacted_thinking","data":"o"}}',
+            r"CLOSE 1}",
+            r'BEGIN 2,"content_block":{"type":"redacted_thinking","data":"p"}}',
+            r"CLOSE 2}",
+            r'{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,DETAILS,UNKNOWN}}',
             r'{"type":"message_stop"}',
         ],
-        {"usage_unknown": 1},
-        [],
+        losses={"usage_unknown": 1},
     ),
-    "calls": (
+    "calls": Row(
         [
-            ASTART,
-            ToolCallStarted(0, "c0", "f", extras={"own":1}),
-            ToolCallArguments(0, "{}"),
-            ToolCallFinished(0, "c0", "f", "{}"),
-            *finish("tool_calls"),
+            ASTART, ToolCallStarted(0, "c0", "f", extras={"own":1}), ToolCallArguments(0, "{}"),
+            ToolCallFinished(0, "c0", "f", "{}"), *finish("tool_calls"),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
-            (r'{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c0","name":"f",'
-             r'"input":{},"caller":{"type":"direct"},"own":1}}'),
-            r'{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}',
-            r'{"type":"content_block_stop","index":0}',
-            (r'{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null,"stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS}}'),
+            r"FIRST",
+            r'BEGIN 0,"content_block":{"type":"tool_use","id":"c0","name":"f","input":{},"caller":{"type":"direct"},"own":1}}',
+            r'PART 0,"delta":{"type":"input_json_delta","partial_json":"{}"}}',
+            r"CLOSE 0}",
+            r'{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null,DETAILS,UNKNOWN}}',
             r'{"type":"message_stop"}',
         ],
-        {"usage_unknown": 1},
-        [],
+        losses={"usage_unknown": 1},
     ),
-    "foreign": (
+    "foreign": Row(
         [
             ResponseStarted(None, None, vendor="google", extras={"own":1}),
-            ToolCallStarted(0, "c0", "f", extras={"own":1}),
-            ToolCallFinished(0, "c0", "f", "{}"),
+            ToolCallStarted(0, "c0", "f", extras={"own":1}), ToolCallFinished(0, "c0", "f", "{}"),
             *finish("content_filter"),
         ],
-        {"model":"mine"},
         [
-            (r'{"type":"message_start","message":{"id":"msg_made","type":"message","role":"assistant",'
-             r'"model":"mine",STOPS"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS,REST}}}'),
-            (r'{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c0","name":"f",'
-             r'"input":{},"caller":{"type":"direct"}}}'),
-            r'{"type":"content_block_stop","index":0}',
-            (r'{"type":"message_delta","delta":{"stop_reason":"refusal","stop_sequence":null,"stop_details":null,'
-             r'"container":null},"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,'
-             r'"cache_read_input_tokens":null,NULLS}}'),
+            (r'{"type":"message_start","message":{"id":"msg_made","type":"message","role":"assistant","model":"mine",'
+             r'STOPSUNKNOWN,REST}}}'),
+            r'BEGIN 0,"content_block":{"type":"tool_use","id":"c0","name":"f","input":{},"caller":{"type":"direct"}}}',
+            r"CLOSE 0}",
+            r'{"type":"message_delta","delta":{"stop_reason":"refusal","stop_sequence":null,DETAILS,UNKNOWN}}',
             r'{"type":"message_stop"}',
         ],
-        {"response_fields": 1, "metadata": 1, "usage_unknown": 1, "stop_reason": 1},
-        [],
+        profile={"model": "mine"}, losses={"response_fields": 1, "metadata": 1, "usage_unknown": 1, "stop_reason": 1},
     ),
-    "error": (
+    "error": Row(
         [
-            ASTART,
-            Aside(A, "metadata", "message_delta.own", 1),
-            Aside(A, "metadata", "beside_delta.own", 1),
-            ProviderFailed("rate_limit", "slow"),
-            StreamEnded(clean=False),
+            ASTART, Aside(A, "metadata", "message_delta.own", 1), Aside(A, "metadata", "beside_delta.own", 1),
+            ProviderFailed("rate_limit", "slow"), StreamEnded(clean=False),
         ],
-        {},
         [
-            (r'{"type":"message_start","message":{"id":"id","type":"message","role":"assistant","model":"m",'
-             r'STOPS"usage":{"input_tokens":2,"output_tokens":1,"cache_read_input_tokens":1,'
-             r'"cache_creation_input_tokens":null,NULLS,REST},"own":1}}'),
+            r"FIRST",
             r'{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}',
         ],
-        {"metadata": 2},
-        [],
+        losses={"metadata": 2},
     ),
-    "error first": (
+    "error first": Row(
         [ProviderFailed("rate_limit","slow"), StreamEnded(clean=False)],
-        {},
         [
             r'{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}',
         ],
-        {},
-        [],
     ),
 }  # fmt: skip
 
 
 def lines(text: str) -> list[str]:
     """The payload of each event; an event's name is the type of its payload."""
-    for short, long in SHORT.items():
-        text = text.replace(long, short)
     found = []
     for event in text.split("\n\n")[:-1]:
         name, _, data = event.rpartition("data: ")
         assert not name or data.startswith(f'{{"type":"{name[7:-1]}"')
+        for short, long in SHORT.items():
+            data = data.replace(long, short)
         found.append(data)
     return found
 
 
-@pytest.mark.parametrize("name", CHAT)
-def test_chat(name):
-    events, profile, written, losses, withheld = CHAT[name]
-    text, report = encoded("openai-chat", events, profile)
-    assert lines(text) == written
-    assert report.losses == losses
-    assert [(one.id, one.name, one.arguments) for one in report.withheld] == withheld
-
-
-@pytest.mark.parametrize("name", ANTHROPIC)
-def test_anthropic(name):
-    events, profile, written, losses, _ = ANTHROPIC[name]
-    text, report = encoded("anthropic", events, profile)
-    assert lines(text) == written
-    assert report.losses == losses
+@pytest.mark.parametrize(
+    ("dialect", "row"),
+    [
+        pytest.param(dialect, row, id=f"{dialect}-{name}".replace(" ", "-"))
+        for dialect, table in (("openai-chat", CHAT), ("anthropic", ANTHROPIC))
+        for name, row in table.items()
+    ],
+)
+def test_each_event_is_written_to_the_byte(dialect, row):
+    text, report = encoded(dialect, row.events, row.profile)
+    assert lines(text) == row.written
+    assert report.losses == row.losses
+    assert [(one.id, one.name, one.arguments) for one in report.withheld] == row.withheld

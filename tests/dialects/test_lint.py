@@ -3,61 +3,26 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any, ClassVar
 
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.ag_ui.lint import RULES as AG_UI_RULES
-from streamkit.dialects.ai_sdk.lint import RULES as AI_SDK_RULES
-from streamkit.dialects.anthropic.lint import RULES as ANTHROPIC_RULES
-from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.base import Linter
-from streamkit.dialects.bedrock.lint import RULES as BEDROCK_RULES
-from streamkit.dialects.cohere.lint import RULES as COHERE_RULES
-from streamkit.dialects.gemini.lint import RULES as GEMINI_RULES
-from streamkit.dialects.gemini_interactions.lint import RULES as INTERACTIONS_RULES
 from streamkit.dialects.linting.grammar import GrammarChecker, Violation
-from streamkit.dialects.mistral.lint import RULES as MISTRAL_RULES
-from streamkit.dialects.ollama.lint import RULES as OLLAMA_RULES
-from streamkit.dialects.ollama.lint import OllamaLinter
-from streamkit.dialects.openai_chat.lint import RULES as CHAT_RULES
-from streamkit.dialects.openai_chat.lint import ChatLinter
-from streamkit.dialects.openai_responses.lint import RULES as RESPONSES_RULES
 from streamkit.framing.frame import Frame
-from streamkit.framing.ndjson import NDJSONParser
-from streamkit.framing.sse import SSEParser
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from tests.corpora import recordings
 from tests.dialects.lint_vectors import DONE, END, ROLE, START, STOP, VECTORS, choice, chunk, say, uses
 
-RULES = {
-    "openai-chat": CHAT_RULES,
-    "openai-responses": RESPONSES_RULES,
-    "anthropic": ANTHROPIC_RULES,
-    "ollama": OLLAMA_RULES,
-    "cohere": COHERE_RULES,
-    "gemini": GEMINI_RULES,
-    "mistral": MISTRAL_RULES,
-    "bedrock": BEDROCK_RULES,
-    "gemini-interactions": INTERACTIONS_RULES,
-    "ag-ui": AG_UI_RULES,
-    "ai-sdk": AI_SDK_RULES,
+RULES: dict[str, dict[str, str]] = {
+    dialect: import_module(f"streamkit.dialects.{dialect.replace('-', '_')}.lint").RULES for dialect in DIALECTS
 }
 
 
 def lint(dialect: str, chunks: bytes | tuple[bytes, ...]) -> list[Violation]:
-    linter: Linter
-    parser: Any
-    if dialect == "ollama":
-        linter, parser = OllamaLinter(), NDJSONParser()
-    elif dialect == "anthropic":
-        linter, parser = AnthropicLinter(), SSEParser()
-    elif dialect == "openai-chat":
-        linter, parser = ChatLinter(), SSEParser(stray_errors=True)
-    else:
-        linter, parser = DIALECTS[dialect].linter(), DIALECTS[dialect].parser(DEFAULT_LIMITS, StreamReport())
+    linter, parser = DIALECTS[dialect].linter(), DIALECTS[dialect].parser(DEFAULT_LIMITS, StreamReport())
     found: list[Violation] = []
     for piece in (chunks,) if isinstance(chunks, bytes) else chunks:
         found += linter.feed(parser.feed(piece))

@@ -14,7 +14,6 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     ReasoningDelta,
     ReasoningSignature,
-    ResponseFinished,
     StreamEnded,
     TextDelta,
     ToolCallFinished,
@@ -25,8 +24,7 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import nine_characters
 from tests.corpora import recordings
 from tests.laws.running import read, translate
-from tests.vectors.mistral import DONE, HEALTHY, ROLE, calls, finish, said, thinking
-from tests.vectors.mistral import call as entry
+from tests.vectors.mistral import DONE, HEALTHY, ROLE, finish, said, thinking
 from tests.vectors.openai_chat import CALLED, STOP, call
 from tests.vectors.openai_chat import ROLE as CHAT_ROLE
 from tests.vectors.openai_chat import calls as chat_calls
@@ -158,14 +156,6 @@ def test_ids_of_foreign_calls_are_the_same_in_every_stream():
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", ids.pop())
 
 
-def test_an_id_seen_before_goes_on_with_its_call_and_a_new_one_begins_another():
-    stream = sse(
-        ROLE, calls(entry("aaaaaaaa1", "f", '{"x"')), calls(entry("aaaaaaaa1", "f", ":1}")), calls(entry("bbbbbbbb2", "f", "{}")),
-        finish("tool_calls"), DONE,
-    )  # fmt: skip
-    assert [c.arguments for c in read("mistral", [stream]).calls] == ['{"x":1}', "{}"]
-
-
 def test_a_signature_closes_its_thinking():
     stream = sse(ROLE, said([thinking("a", signature="s")]), said([thinking("b"), thinking("c")]), finish(), DONE)
     found = read("mistral", [stream]).events
@@ -184,28 +174,6 @@ def test_chunks_of_chat_say_the_same_here():
             chat.clean,
         )
         assert [(c.name, c.arguments) for c in here.calls] == [(c.name, c.arguments) for c in chat.calls], stream.name
-
-
-#: By neutral reason the word that is written; with a star where it is another's.
-WORDS = {
-    "stop": "stop",
-    "stop_sequence": "stop*",
-    "length": "length",
-    "context_full": "model_length",
-    "content_filter": "length*",
-    "refusal": "stop*",
-    "pause": "length*",
-    "compaction": "length*",
-    "malformed_tool": "stop*",
-    "other": "stop*",
-}
-
-
-@pytest.mark.parametrize("reason", WORDS)
-def test_every_stop_reason_has_its_word(reason):
-    machine = encoder()
-    *_, last = chunks_in(machine.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)]))
-    assert last["choices"][0]["finish_reason"] + "*" * machine.report.losses["stop_reason"] == WORDS[reason]
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,6 @@ def test_every_event_type_of_the_client_is_known():
     assert names <= ResponsesDecoder._read_by.keys()
 
 
-def test_text_that_is_told_four_times_is_said_once():
-    found = read(
-        "openai-responses", [numbered(START, *message(0, "Hel", "lo"), last("completed", message(0, "Hello")[-1]))]
-    )
-    assert found.text() == "Hello"
-    assert not found.report.repairs
-
-
 @pytest.mark.parametrize("left_out", range(1, 5))
 def test_any_of_the_copies_will_do(left_out):
     """Added, part added, delta, text done, part done, item done, last: the first of these that is there is enough."""

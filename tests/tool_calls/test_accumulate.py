@@ -47,23 +47,11 @@ from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.call import EXTRAS
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.identity import IDS
+from tests.tool_calls.deltas import ALL, END, ONE, TWO, X, Y, again, d, whole
 
 MADE = "made"
 
 
-def d(
-    index: int | None = None, id: str | None = None, name: str | None = None, arguments: str | None = None, **rest: Any
-) -> ToolCallDelta:
-    return ToolCallDelta(index, id, name, arguments, **rest)
-
-
-def whole(arguments: str | None, **rest: Any) -> ToolCallDelta:
-    """A delta whose arguments are one whole value."""
-    return ToolCallDelta(arguments=arguments, snapshot=True, **rest)
-
-
-END = ToolCallEnded
-ALL = ToolCallWhole
 STOP = StopReasonSeen("stop", "stop")
 CALLS = StopReasonSeen("tool_calls", "tool_calls")
 LENGTH = StopReasonSeen("length", "length")
@@ -193,7 +181,6 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
     ("4: no index, and a call that begins without text", [d(None, "a", "f", "{}"), d(None, "b", "g", "")], [("a", "f", "{}"), ("b", "g", "")], {"index_missing": 2}),
     ("7: no index, and white space behind a whole object", [d(None, "a", "f", '{"x":1}'), d(None, arguments=" ")], [("a", "f", '{"x":1} ')], {"index_missing": 2}),
     ("a late id is known from then on", [d(0, None, "f", '{"x":'), d(0, "a", None, "1"), d(0, "a", None, "}"), d(1, "a", None, " ")], [(MADE, "f", '{"x":1} ')], {"id_missing": 1, "id_late": 1, "id_repeated": 2, "index_changed": 1}),
-    ("another name behind text", [d(0, "a", "f", '{"x":'), d(0, None, "g", "1}")], [("a", "f", '{"x":1}')], {"name_changed": 1}),
     # text at an index that no call has
     ("14: a start numbered by its tool, and text numbered by its call", [d(3, "a", "f", ""), d(0, arguments="{}")], [("a", "f", "{}")], {"index_changed": 1}),
     ("it is of nobody where the call out of order is complete", [d(3, "a", "f", "{}"), d(0, arguments="{}")], [("a", "f", "{}"), (MADE, "", "{}")], {"id_missing": 1, "call_nameless": 1}),
@@ -202,6 +189,7 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
     ("it is of the only call without an index, though not the first", [d(0, "a", "f", ""), d(None, "b", "g", ""), d(1, arguments="{}")], [("a", "f", ""), ("b", "g", "{}")], {"index_missing": 2}),
     ("it is of nobody where two calls have none", [d(None, "a", "f", ""), d(None, "b", "g", ""), d(0, arguments="{}")], [("a", "f", ""), ("b", "g", ""), (MADE, "", "{}")], {"index_missing": 2, "id_missing": 1, "call_nameless": 1}),
     ("it is of nobody where that call is complete", [d(None, "a", "f", "{}"), d(0, arguments="{}")], [("a", "f", "{}"), (MADE, "", "{}")], {"index_missing": 1, "id_missing": 1, "call_nameless": 1}),
+    ("it is of nobody where that call has an index by now", [d(None, "a", "f", ""), d(0, arguments='{"x":'), d(1, arguments="1}")], [("a", "f", '{"x":'), (MADE, "", "1}")], {"index_missing": 2, "id_missing": 1, "call_nameless": 1}),
     ("an id makes it a call of its own", [d(None, "a", "f", ""), d(0, "b", None, "{}")], [("a", "f", ""), ("b", "", "{}")], {"index_missing": 1, "call_nameless": 1}),
     ("a name makes it a call of its own", [d(None, "a", "f", ""), d(0, None, "g", "{}")], [("a", "f", ""), (MADE, "g", "{}")], {"index_missing": 1, "id_missing": 1}),
     # behind an end
@@ -210,6 +198,55 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
     ("22: a whole call sent again", [d(0, "a", "f", "{}", snapshot=True), END(0), d(1, "a", "f", "{}", snapshot=True)], [("a", "f", "{}")], {"arguments_repeated": 1}),
     ("22: a whole call with another text is another", [d(0, "a", "f", "{}", snapshot=True), END(0), d(0, "a", "f", '{"x":1}', snapshot=True)], [("a", "f", "{}"), (MADE, "f", '{"x":1}')], {"id_duplicate": 1}),
     ("22: a whole call whose id is its name is another", [d(0, "f", "f", "{}", snapshot=True), END(0), d(1, "f", "f", "{}", snapshot=True)], [("f", "f", "{}"), (MADE, "f", "{}")], {"id_duplicate": 1}),
+    # a call that is said again
+    ("again in fragments with its id", [ONE, END(0), d(1, "a", "f"), d(1, "a", None, '{"x":'), d(1, None, None, "1}"), END(1)], [("a", "f", X)], {"id_repeated": 1, "arguments_repeated": 1}),
+    ("again in fragments at its index", [ONE, END(0), d(0, "a", "f"), d(0, None, None, '{"x":'), d(0, None, None, "1}"), END(0)], [("a", "f", X)], {"arguments_repeated": 1}),
+    ("again in fragments that repeat themselves", [ONE, END(0), d(1, "a", "f", '{"x"'), d(1, None, None, X), END(1)], [("a", "f", X)], {"arguments_cumulative": 1, "arguments_repeated": 1}),
+    ("again at once, and then text without an index", [ONE, d(1, "a", "f", X), END(1), d(None, None, None, " ")], [("a", "f", '{"x":1} ')], {"arguments_repeated": 1, "index_missing": 1}),
+    ("again whole with other text of that length, which is another", [whole(X, index=0, id="a", name="f"), END(0), whole('{"x":2}', index=0, id="a", name="f")], [("a", "f", X), (MADE, "f", '{"x":2}')], {"id_duplicate": 1}),
+    ("again behind a call that came since", [ONE, END(0), d(1, "a", "f"), d(2, "b", "g", Y), d(1, None, None, X), END(1)], [("a", "f", X), ("b", "g", Y)], {"arguments_repeated": 1}),
+    ("again but not to its end, which is another", [ONE, END(0), d(1, "a", "f", '{"x"')], [("a", "f", X), (MADE, "f", '{"x"')], {"id_duplicate": 1}),
+    ("again with other text, which is another", [ONE, d(1, "a", "f", '{"x":2}')], [("a", "f", X), (MADE, "f", '{"x":2}')], {"id_duplicate": 1}),
+    ("again with more text, which is another", [ONE, d(1, "a", "f", '{"x":1}1')], [("a", "f", X), (MADE, "f", '{"x":1}1')], {"id_duplicate": 1}),
+    ("again whole, behind its end, without a name", [ONE, END(0), whole(X, index=0)], [("a", "f", X)], {"arguments_repeated": 1}),
+    ("again whole without text, behind its end", [d(0, "a", "f"), END(0), whole(None, index=0)], [("a", "f", "")], {"arguments_repeated": 1}),
+    ("another name behind text that is held", [whole('{"x":', index=0, id="a", name="f"), d(0, "a", "g")], [("a", "f", '{"x":')], {"id_repeated": 1, "name_changed": 1}),
+    ("an object with white space again as one fragment", [d(0, "a", "f", "{"), d(0, None, None, " }"), d(0, None, None, "{ }")], [("a", "f", "{ }")], {"arguments_repeated": 1}),
+    ("an object with a blank name again as one fragment", [d(0, "a", "f", "{"), d(0, None, None, '"":1}'), d(0, None, None, '{"":1}')], [("a", "f", '{"":1}')], {"arguments_repeated": 1}),
+    ("{} in two pieces and again is all text so far", [d(0, "a", "f", "{"), d(0, None, None, "}"), d(0, None, None, "{}")], [("a", "f", "{}")], {"arguments_cumulative": 1}),
+    ("a doubt is settled when the call ends", [d(0, "a", "f", '{"a":'), d(0, None, None, '{"a":1}'), END(0)], [("a", "f", '{"a":1}')], {"arguments_cumulative": 1}),
+    ("{} twice", [d(0, "a", "f"), d(0, None, None, "{}"), d(0, None, None, "{}")], [("a", "f", "{}")], {"empty_object_prefix": 1}),
+    ("an object twice", [d(0, "a", "f"), d(0, None, None, X), d(0, None, None, X)], [("a", "f", X)], {"arguments_repeated": 1}),
+    ("no object twice", [d(0, "a", "f"), d(0, None, None, '{"a":'), d(0, None, None, '{"a":')], [("a", "f", '{"a":{"a":')], {}),
+    ("{} with white space, then the object", [d(0, "a", "f"), d(0, None, None, "{} "), d(0, None, None, X)], [("a", "f", X)], {"empty_object_prefix": 1}),
+    ("{}, then white space and the object", [d(0, "a", "f"), d(0, None, None, "{}"), d(0, None, None, ' {"x":1}')], [("a", "f", ' {"x":1}')], {"empty_object_prefix": 1}),
+    ("a whole with other white space goes on with what was handed on", [d(0, "a", "f", '{"city": '), d(0, arguments='{"city":"Paris"}')], [("a", "f", '{"city": "Paris"}')], {"arguments_cumulative": 1}),
+    ("no fragment overtakes text that waited to be said again", [d(0, "a", "f", " "), d(0, arguments='{"a":1}'), ALL(0, "]"), d(0, arguments="1")], [("a", "f", ' {"a":1}1')], {"whole_differs": 1}),
+    ("an id that was announced does not change", [d(0, None, "f", "{"), d(0, "a", None, "}")], [(MADE, "f", "{}")], {"id_missing": 1, "id_late": 1}),
+    # all calls once more, at the end
+    ("all once more", [ONE, TWO, again(ONE, TWO)], [("a", "f", X), ("b", "g", Y)], {}),
+    ("found by their ids", [ONE, TWO, again(d(0, "b", "g", Y), d(1, "a", "f", X))], [("a", "f", X), ("b", "g", Y)], {}),
+    ("found by ids that came late", [d(0, None, "f", "{"), d(1, None, "f", "{"), d(0, "x"), d(1, "y"), again(d(0, "y", "f", Y), d(1, "x", "f", X))], [(MADE, "f", X), (MADE, "f", Y)], {"id_missing": 2, "id_late": 2, "fragments_missing": 2}),
+    ("found by their text", [ONE, TWO, again(d(0, None, None, Y), d(1, None, None, X))], [("a", "f", X), ("b", "g", Y)], {}),
+    ("found by their index", [d(0, "a", "f", '{"x"'), TWO, again(d(0, None, "f", X), d(1, None, "g", Y))], [("a", "f", X), ("b", "g", Y)], {"fragments_missing": 1}),
+    ("found by their index, in another order", [d(0, None, "f", "{"), d(1, None, "f", "{"), again(d(1, None, "f", Y), d(0, None, "f", X))], [(MADE, "f", X), (MADE, "f", Y)], {"id_missing": 2, "fragments_missing": 2}),
+    ("found by their names", [d(0, "a", "f", '{"x"'), d(1, "b", "g", '{"y"'), again(d(4, None, "g", Y), d(5, None, "f", X))], [("a", "f", X), ("b", "g", Y)], {"fragments_missing": 2}),
+    ("found by having no text", [d(0, "", "f"), d(1, "", "f", '{"y"'), again(d(0, None, "f", Y), d(1, None, "f"))], [(MADE, "f", ""), (MADE, "f", Y)], {"identity_blank": 2, "id_missing": 2, "fragments_missing": 1}),
+    ("another name is another call", [d(0, "a", "f", '{"x"'), again(d(0, None, "g", Y))], [("a", "f", '{"x"'), (MADE, "g", Y)], {"id_missing": 1}),
+    ("another id is another call", [d(0, "a", "f", '{"x"'), again(d(0, "b", "f", X))], [("a", "f", '{"x"'), ("b", "f", X)], {}),
+    ("and one that never came", [ONE, again(ONE, d(1, "c", "h", "{}"))], [("a", "f", X), ("c", "h", "{}")], {}),
+    ("and two that never came", [ONE, TWO, again(ONE, TWO, d(2, "c", "f", X), d(3, "d", "f", Y))], [("a", "f", X), ("b", "g", Y), ("c", "f", X), ("d", "f", Y)], {}),
+    ("only then", [again(ONE)], [("a", "f", X)], {}),
+    ("with its name and its id", [d(0, None, None, X), again(ONE)], [("a", "f", X)], {}),
+    ("with its name", [d(0, "a", None, X), again(ONE)], [("a", "f", X)], {}),
+    ("its id is known from then on", [d(0, None, "f"), again(d(0, "a", "f", '{"x"')), d(None, "a", None, ":1}")], [("a", "f", X)], {"index_missing": 1, "id_repeated": 1}),
+    ("the first name stays", [d(0, "a", "f", '{"x":'), again(d(0, "a", "other", X))], [("a", "f", X)], {"fragments_missing": 1}),
+    ("the first id stays", [d(0, None, "f", '{"x":'), again(d(0, "real", "f", X))], [(MADE, "f", X)], {"id_missing": 1, "fragments_missing": 1}),
+    ("once more with another text", [ONE, again(d(0, "a", "f", '{"x":3}'))], [("a", "f", X)], {"whole_differs": 1}),
+    ("once more with white space", [ONE, again(d(0, "a", "f", '{ "x" : 1 }'))], [("a", "f", X)], {}),
+    ("once more with blank text", [ONE, again(d(0, "a", "f", ""))], [("a", "f", X)], {}),
+    ("once more without text", [ONE, again(d(0, "a", "f"))], [("a", "f", X)], {}),
+    ("an ended call grows no more", [d(0, "a", "f", '{"x"'), END(0), ALL(0, X)], [("a", "f", '{"x"')], {"whole_differs": 1}),
 ]  # fmt: skip
 
 #: Cases of §1-§5 that are not the accumulator's.
@@ -259,13 +296,6 @@ def test_made_ids_differ_between_turns():  # quirks.md 34
     assert all(call_id.startswith("call_") for call_id in ids)
 
 
-def test_an_id_that_was_announced_does_not_change():
-    out, report = accumulate([d(0, None, "f", "{"), d(0, "a", None, "}"), CALLS])
-    assert calls_of(out) == [(MADE, "f", "{}")]
-    assert report.repairs["id_missing"] == 1
-    assert report.repairs["id_late"] == 1
-
-
 def test_choices_do_not_share_calls():
     events = [d(0, "a", "f", "{"), d(0, "b", "g", "[", choice=1), d(0, arguments="}"), d(0, arguments="]", choice=1)]
     out, report = accumulate([*events, CALLS, evolve(CALLS, choice=1)])
@@ -305,30 +335,6 @@ def test_text_that_parses_is_not_finished():  # design.md §4
     assert not [event for event in out if type(event) is ToolCallFinished]
 
 
-def test_a_whole_with_other_white_space_goes_on_with_what_was_handed_on():
-    """``{"city": `` and then ``{"city":"Paris"}`` was handed on as ``{"city": Paris"}``, and judged by the whole."""
-    out, report = accumulate([d(0, "a", "f", '{"city": '), d(0, arguments='{"city":"Paris"}'), CALLS])
-    handed_on = "".join(event.fragment for event in out if type(event) is ToolCallArguments)
-    [finished] = [event for event in out if type(event) is ToolCallFinished]
-    assert finished.arguments == handed_on == '{"city": "Paris"}'
-    assert report.repairs == {"arguments_cumulative": 1}
-
-
-def test_no_fragment_overtakes_text_that_waited_to_be_said_again():
-    events = [d(0, "a", "f", " "), d(0, arguments='{"a":1}'), ALL(0, "]"), d(0, arguments="1"), CALLS]
-    assert what_left(events) == [' {"a":1}1']
-
-
-def what_left(events):
-    """The arguments of each call, which must be what its deltas said."""
-    out, _ = accumulate(events)
-    calls = [event for event in out if type(event) is ToolCallFinished]
-    for call in calls:
-        deltas = [event for event in out if type(event) is ToolCallArguments and event.call == call.call]
-        assert "".join(event.fragment for event in deltas) == call.arguments
-    return [call.arguments for call in calls]
-
-
 def test_members_of_a_calls_own_are_bounded_and_what_is_more_is_said():
     """Each is added once: hundreds of deltas with one more each took quadratic time."""
     deltas = [d(0, "a", "f", extras={f"k{number}": number}) for number in range(EXTRAS + 3)]
@@ -355,7 +361,6 @@ def test_late_text_goes_to_the_report():
 
 # -- stop reasons (quirks.md §6) ---------------------------------------------------------------------------------------
 
-ONE = d(0, "a", "f", '{"x":1}')
 OPEN = d(0, "a", "f", '{"x":')
 ABORT = StopReasonSeen("error", "abort")
 
@@ -744,12 +749,6 @@ FIRST, SECOND = Opaque("gemini", "first"), Opaque("gemini", "second")
 def test_a_call_has_the_first_signature_that_came_before_it_was_told(events, signature):
     started = next(event for event in accumulate([*events, CALLS])[0] if type(event) is ToolCallStarted)
     assert started.signature == signature
-
-
-def test_text_at_an_index_never_seen_is_not_of_a_call_that_has_its_index():
-    events, report = accumulate([d(None, "a", "f", ""), d(0, arguments='{"x":'), d(1, arguments="1}"), CALLS])
-    assert [event.arguments for event in events if type(event) is ToolCallFinished] == ['{"x":', "1}"]
-    assert report.repairs["call_nameless"] == 1
 
 
 def test_a_policy_splits_what_begins_behind_a_complete_object():

@@ -1,129 +1,196 @@
-"""Rules of the accumulator that meet where streams are broken: calls said again, ids that come late, doubts, failures, ends."""
+"""What rows of deltas do not show: when events leave, what is set aside, doubts, failures, limits, and how the stage is made."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from streamkit.errors import NeedsRepair, StreamArgumentsTooLong
+from streamkit.errors import MissingCallId, NeedsRepair, StreamArgumentsTooLong
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    LastFrameBroken,
     Opaque,
     ProviderFailed,
     ResponseStarted,
     StopReasonSeen,
     StreamEnded,
+    TerminatorSeen,
     TextDelta,
     ToolCallArguments,
-    ToolCallDelta,
-    ToolCallEnded,
     ToolCallFinished,
     ToolCallStarted,
     ToolCallsWhole,
+    ToolCallWhole,
     UsageReported,
 )
 from streamkit.limits import Limits
-from streamkit.policy import TOLERANT, Policy
+from streamkit.policy import Policy
 from streamkit.report import StreamReport
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
+from tests.tool_calls.deltas import END, ONE, TWO, calls, d, fed, machine_of
 
-
-def d(
-    index: int | None = None, id: str | None = None, name: str | None = None, arguments: str | None = None, **rest: Any
-) -> ToolCallDelta:
-    return ToolCallDelta(index, id, name, arguments, **rest)
-
-
-def machine_of(policy: Policy = TOLERANT) -> ToolCallAccumulator:
-    report = StreamReport()
-    made = iter(range(9))
-    return ToolCallAccumulator(report=report, policy=policy, make_id=lambda prefix: f"{prefix}{next(made)}")
-
-
-def fed(*events: Any, policy: Policy = TOLERANT) -> tuple[list[Any], dict[str, int]]:
-    """What comes of events, one at a time, and the repairs."""
-    machine = machine_of(policy)
-    out = [event for event in events for event in machine.feed([event])] + machine.finish()
-    assert machine.fault is None
-    return out, dict(machine.report.repairs)
-
-
-def calls(out: list[Any]) -> list[tuple[str, str, str]]:
-    return [(event.id, event.name, event.arguments) for event in out if type(event) is ToolCallFinished]
-
-
-ONE, END_ONE = d(0, "a", "f", '{"x":1}'), ToolCallEnded(0)
 STOP = StopReasonSeen("tool_calls", "tool_calls")
 FAILURE = ProviderFailed("server", "no")
 
 
-# -- a call that is said again -----------------------------------------------------------------------------------------
+def test_calls_of_another_choice_are_not_said_again():
+    out, _ = fed(ONE, ToolCallsWhole((d(0, "a", "f", '{"x":1}', choice=1),), choice=1))
+    assert [(event.id, event.choice) for event in out if type(event) is ToolCallFinished] == [("a", 0), ("a", 1)]
 
 
-def test_a_call_that_comes_again_in_fragments_with_its_id_is_one_call():
-    again = [d(1, "a", "f"), d(1, "a", None, '{"x":'), d(1, None, None, "1}"), ToolCallEnded(1)]
-    out, repairs = fed(ONE, END_ONE, *again, STOP)
-    assert calls(out) == [("a", "f", '{"x":1}')]
-    assert repairs == {"id_repeated": 1, "arguments_repeated": 1}
+def test_whole_text_that_differs_is_kept_once_with_its_call():
+    _, report = fed(ONE, ToolCallWhole(0, '{"x":3}'), ToolCallWhole(0, '{"x":4}'))
+    assert [(one.kind, one.id, one.name, one.arguments) for one in report.withheld] == [
+        ("whole_differs", "a", "f", '{"x":3}')
+    ]
+    assert report.repairs == {"whole_differs": 1}
 
 
-def test_a_call_that_comes_again_at_its_own_index_is_one_call():
-    again = [d(0, "a", "f"), d(0, None, None, '{"x":'), d(0, None, None, "1}"), END_ONE]
-    out, repairs = fed(ONE, END_ONE, *again, STOP)
-    assert (calls(out), repairs) == ([("a", "f", '{"x":1}')], {"arguments_repeated": 1})
+def test_text_set_aside_counts_among_all_arguments():
+    report = StreamReport()
+    machine = ToolCallAccumulator(report=report, limits=Limits(stream_arguments_chars=13))
+    machine.feed([d(0, "a", "f", '{"x":1}'), END(0), d(0, None, None, "later!")])
+    assert machine.fault is None
+    machine.feed([d(0, None, None, "!")])
+    assert "stream_arguments_chars = 13" in str(machine.fault)
 
 
-def test_a_call_that_comes_again_in_fragments_that_repeat_themselves_is_one_call():
-    again = [d(1, "a", "f", '{"x"'), d(1, None, None, '{"x":1}'), ToolCallEnded(1)]
-    out, repairs = fed(ONE, END_ONE, *again, STOP)
-    assert calls(out) == [("a", "f", '{"x":1}')]
-    assert repairs == {"arguments_cumulative": 1, "arguments_repeated": 1}
+def test_an_error_is_kept_and_each_event_behind_it_counted_by_its_name():
+    failure = ProviderFailed("server", "broken")
+    out, report = fed(ONE, failure, ProviderFailed("auth", "again"), d(0, None, None, "late"))
+    assert report.failure is failure
+    assert report.provider_error == ("server", "broken")
+    assert report.repairs == {"after_error": 2}
+    assert [(event.arguments, event.ended) for event in out if type(event) is ToolCallFinished] == [('{"x":1}', False)]
+
+
+def test_an_end_that_says_the_call_is_not_whole_leaves_it_open_and_told():
+    out, _ = fed(d(0, "a", "f"), END(0, whole=False))
+    started = next(event for event in out if type(event) is ToolCallStarted)
+    assert started.cut
+    assert not any(event.ended for event in out if type(event) is ToolCallFinished)
+
+
+def test_members_and_signatures_that_come_too_late_are_told_with_their_vendor_and_choice():
+    blob = Opaque("anthropic", "sealed")
+    out, _ = fed(
+        ResponseStarted("id", "model", vendor="anthropic"),
+        d(0, "a", "f", '{"x":1}', choice=2, extras={"kept": 1}),
+        d(0, None, None, None, choice=2, extras={"kept": 1, "caller": "me"}, signature=blob),
+        d(0, None, None, None, choice=2, extras={"kept": 2}),
+    )
+    assert [event for event in out if type(event) is Aside] == [
+        Aside("anthropic", "unknown_event", "late:caller", "me", 2),
+        Aside("anthropic", "unknown_event", "late:signature", "sealed", 2),
+        Aside("anthropic", "unknown_event", "late:kept", 2, 2),
+    ]
+
+
+def test_without_a_start_no_vendor_is_named():
+    out, _ = fed(ONE, d(0, None, None, None, extras={"caller": "me"}))
+    assert [event.vendor for event in out if type(event) is Aside] == [""]
+
+
+@pytest.mark.parametrize(
+    ("aside", "spoken"), [("server_tool", True), ("citation", True), ("audio", True), ("unknown_event", False)]
+)
+def test_only_what_the_model_says_or_does_is_spoken(aside, spoken):
+    _, report = fed(Aside("vendor", aside, "x", {}, 0))
+    assert report.spoken is spoken
+    _, report = fed(ResponseStarted("id", "model"))
+    assert not report.spoken
+
+
+def test_the_stage_makes_its_machine_with_all_that_it_was_given():
+    report, policy, limits = StreamReport(), Policy(), Limits(tool_calls=3)
+    stage = accumulate_tool_calls(limits=limits, policy=policy, make_id=str.upper, join=True)
+    machine = stage.make(report)
+    assert stage.name == "accumulate_tool_calls"
+    assert (machine.limits, machine.policy, machine.report, machine.make_id) == (limits, policy, report, str.upper)
+    assert machine.policy is policy
+    assert machine.joins
+    assert not accumulate_tool_calls().make(report).joins
+    assert not ToolCallAccumulator().joins
+
+
+def test_a_fragment_of_one_batch_is_one_event_and_keeps_its_call():
+    out, _ = fed(ONE, TWO, d(0, None, None, " "), d(1, None, None, " "))
+    assert [(event.call, event.fragment) for event in out if type(event) is ToolCallArguments] == [
+        (0, '{"x":1}'), (1, '{"y":2}'), (0, " "), (1, " "),
+    ]  # fmt: skip
+
+
+def test_a_start_that_says_a_call_again_gives_its_members_to_the_first():
+    out, report = fed(
+        ResponseStarted("id", "model", vendor="anthropic"),
+        d(0, "a", "f", '{"x":1}', choice=1),
+        d(2, "b", "g", None, choice=1),
+        d(1, "a", "f", '{"x":1}', choice=1, extras={"caller": "me"}, signature=Opaque("anthropic", "sealed")),
+        END(1, 1),
+        d(1, None, None, " ", choice=1),
+        d(2, None, None, "{}", choice=1),
+    )
+    assert calls(out) == [("a", "f", '{"x":1} '), ("b", "g", "{}")]
+    assert [event for event in out if type(event) is Aside] == [
+        Aside("anthropic", "unknown_event", "late:caller", "me", 1),
+        Aside("anthropic", "unknown_event", "late:signature", "sealed", 1),
+    ]
+    assert report.repairs["arguments_repeated"] == 1
+
+
+def test_a_mere_start_repeats_a_call_that_is_over_if_the_stream_ends_well():
+    for terminated, number in ((True, 1), (False, 2)):
+        events = [ONE, END(0), d(1, "a", "f", None)]
+        if terminated:
+            events += [StopReasonSeen("tool_calls", "tool_calls"), TerminatorSeen()]
+        out, _ = fed(*events)
+        assert len(calls(out)) == number
+
+
+def test_a_policy_refuses_a_call_without_an_id_by_its_name():
+    for name, said in (("f", "the call of f has no id"), (None, "the call of a function without a name has no id")):
+        machine = ToolCallAccumulator(report=StreamReport(), policy=Policy(missing_id="refuse"))
+        machine.feed([d(0, None, name, "{}"), END(0)])
+        assert isinstance(machine.fault, MissingCallId)
+        assert str(machine.fault) == said
+
+
+def test_an_id_that_is_made_is_told_as_such():
+    out, _ = fed(d(0, None, "f", "{}"), d(1, "b", "g", "{}"))
+    assert [event.id_made for event in out if type(event) is ToolCallStarted] == [True, False]
+
+
+def test_the_end_is_told_with_its_reason():
+    out, report = fed(TextDelta("a"), StopReasonSeen("stop", "stop"), TerminatorSeen())
+    assert report.terminated
+    assert out[-1].clean
+    out, report = fed(TextDelta("a"), LastFrameBroken(b"{"))
+    assert report.broken_frame == b"{"
+    assert out[-1].reason.endswith(" (cut inside a frame)")
+    out, _ = fed(ProviderFailed("server", "broken"))
+    assert out[-1].reason == "the provider reported an error"
+    assert not report.clean
+
+
+def test_what_is_left_unread_ends_unclean_and_in_doubt_as_it_came():
+    report = StreamReport()
+    machine = ToolCallAccumulator(report=report, policy=Policy(missing_id="refuse"))
+    machine.feed([d(0, None, "f", None)])
+    out = machine.abandon()
+    assert machine.fault is None
+    assert report.clean is False
+    assert report.failing
+    assert [event.ended for event in out if type(event) is ToolCallFinished] == [False]
 
 
 @pytest.mark.parametrize("text", ['{"x":1}', None])
 def test_nothing_waits_for_a_whole_call_that_is_sent_again(text):
     whole = d(0, "a", "f", text, snapshot=True)
     machine = machine_of()
-    for event in (whole, END_ONE, whole):
+    for event in (whole, END(0), whole):
         machine.feed([event])
     assert [event.id for event in machine.feed([d(1, "b", "g", '{"y":')]) if type(event) is ToolCallStarted] == ["b"]
     assert machine.report.repairs == {"arguments_repeated": 1}
-
-
-def test_a_whole_call_with_other_text_of_that_length_is_another_call():
-    out, repairs = fed(
-        d(0, "a", "f", '{"x":1}', snapshot=True), END_ONE, d(0, "a", "f", '{"x":2}', snapshot=True), STOP
-    )
-    assert calls(out) == [("a", "f", '{"x":1}'), ("call_0", "f", '{"x":2}')]
-    assert repairs["id_duplicate"] == 1
-
-
-def test_a_call_that_repeats_another_leaves_those_that_came_since_in_their_place():
-    events = [ONE, END_ONE, d(1, "a", "f"), d(2, "b", "g", '{"y":2}'), d(1, None, None, '{"x":1}'), ToolCallEnded(1)]
-    out, _ = fed(*events, STOP)
-    assert calls(out) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
-
-
-def test_behind_a_call_that_repeats_an_open_one_text_without_an_index_is_the_open_ones():
-    out, repairs = fed(ONE, d(1, "a", "f", '{"x":1}'), ToolCallEnded(1), d(None, None, None, " "), STOP)
-    assert calls(out) == [("a", "f", '{"x":1} ')]
-    assert "call_nameless" not in repairs
-
-
-def test_a_call_that_began_to_repeat_another_and_was_not_ended_is_a_call():
-    out, _ = fed(ONE, END_ONE, d(1, "a", "f", '{"x"'), STOP)
-    assert calls(out) == [("a", "f", '{"x":1}'), ("call_0", "f", '{"x"')]
-
-
-# -- names, extras, text -----------------------------------------------------------------------------------------------
-
-
-def test_a_name_behind_text_that_is_held_is_no_piece_of_a_name():
-    out, repairs = fed(d(0, "a", "f", '{"x":', snapshot=True), d(0, "a", "g"), STOP)
-    assert [name for _, name, _ in calls(out)] == ["f"]
-    assert repairs["name_changed"] == 1
 
 
 def test_an_id_that_is_not_known_keeps_an_object_from_being_split_off():
@@ -155,20 +222,6 @@ def test_text_behind_an_empty_object_is_handed_on_at_once():
     assert [event.fragment for event in out if type(event) is ToolCallArguments] == ['{"x":']
 
 
-@pytest.mark.parametrize(
-    ("text", "whole", "repairs"),
-    [("{ }", "{ }", {"arguments_repeated": 1}), ('{"":1}', '{"":1}', {"arguments_repeated": 1})],
-)
-def test_a_whole_text_as_a_fragment_again_adds_nothing(text, whole, repairs):
-    out, counted = fed(d(0, "a", "f", text[:1]), d(0, None, None, text[1:]), d(0, None, None, text), STOP)
-    assert (calls(out), counted) == ([("a", "f", whole)], repairs)
-
-
-def test_an_empty_object_that_came_in_two_pieces_and_again_is_all_text_so_far():
-    out, repairs = fed(d(0, "a", "f", "{"), d(0, None, None, "}"), d(0, None, None, "{}"), STOP)
-    assert (calls(out), repairs) == ([("a", "f", "{}")], {"arguments_cumulative": 1})
-
-
 def test_the_arguments_of_a_stream_have_one_limit_for_all_fragments():
     machine = ToolCallAccumulator(limits=Limits(stream_arguments_chars=30), report=StreamReport())
     for fragment in ('{"long":"', "x" * 10, "y" * 11):  # 30 characters
@@ -176,11 +229,6 @@ def test_the_arguments_of_a_stream_have_one_limit_for_all_fragments():
         assert machine.fault is None
     machine.feed([d(0, None, None, "z")])
     assert isinstance(machine.fault, StreamArgumentsTooLong)
-
-
-def test_a_doubt_is_settled_when_the_call_ends():
-    out, repairs = fed(d(0, "a", "f", '{"a":'), d(0, None, None, '{"a":1}'), END_ONE, STOP)
-    assert (calls(out), repairs) == ([("a", "f", '{"a":1}')], {"arguments_cumulative": 1})
 
 
 def test_a_doubt_that_may_not_be_repaired_stays_as_it_came_where_the_input_failed():
@@ -199,45 +247,6 @@ def test_behind_a_run_of_fragments_text_without_an_index_is_the_last_ones():
     machine.feed([d(index, None, None, f"w{index}") for index in (0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2)])
     out = machine.feed([d(None, None, None, "!")])
     assert [(event.call, event.fragment) for event in out] == [(2, "!")]
-
-
-# -- all calls once more -----------------------------------------------------------------------------------------------
-
-
-def test_calls_said_once_more_are_found_by_ids_that_came_late():
-    begun = [d(0, None, "f", "{"), d(1, None, "f", "{"), d(0, "x"), d(1, "y")]
-    whole = ToolCallsWhole((d(0, "y", "f", '{"b":2}'), d(1, "x", "f", '{"a":1}')))
-    assert [text for _, _, text in calls(fed(*begun, whole, STOP)[0])] == ['{"a":1}', '{"b":2}']
-
-
-def test_calls_said_once_more_are_found_by_their_index():
-    begun = [d(0, None, "f", "{"), d(1, None, "f", "{")]
-    whole = ToolCallsWhole((d(1, None, "f", '{"b":2}'), d(0, None, "f", '{"a":1}')))
-    assert [text for _, _, text in calls(fed(*begun, whole, STOP)[0])] == ['{"a":1}', '{"b":2}']
-
-
-def test_a_call_without_text_is_found_by_having_none():
-    begun = [d(0, "", "f"), d(1, "", "f", '{"c"')]
-    whole = ToolCallsWhole((d(0, None, "f", '{"c":3}'), d(1, None, "f", None)))
-    assert [text for _, _, text in calls(fed(*begun, whole, STOP)[0])] == ["", '{"c":3}']
-
-
-def test_each_call_that_is_only_said_at_the_end_is_a_call():
-    wholes = [d(n, name, "f", f'{{"n":{n}}}') for n, name in enumerate("abcd")]
-    begun = [d(0, "a", "f", '{"n":0}'), d(1, "b", "f", '{"n":1}')]
-    out, repairs = fed(*begun, ToolCallsWhole(tuple(wholes)), STOP)
-    assert calls(out) == [(name, "f", f'{{"n":{n}}}') for n, name in enumerate("abcd")]
-    assert repairs == {}
-
-
-def test_a_call_said_once_more_keeps_the_name_and_the_id_with_which_it_began():
-    out, _ = fed(d(0, "a", "f", '{"x":'), ToolCallsWhole((d(0, "a", "other", '{"x":1}'),)), STOP)
-    assert calls(out) == [("a", "f", '{"x":1}')]
-    out, _ = fed(d(0, None, "f", '{"x":'), ToolCallsWhole((d(0, "real", "f", '{"x":1}'),)), STOP)
-    assert calls(out) == [("call_0", "f", '{"x":1}')]
-
-
-# -- failures and ends -------------------------------------------------------------------------------------------------
 
 
 def test_fragments_behind_a_failure_are_counted_and_not_handed_on():

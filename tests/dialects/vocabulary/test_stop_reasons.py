@@ -1,7 +1,8 @@
-"""The stop reasons of each dialect are understood in all others."""
+"""The stop reasons of each dialect are understood in all others, and each reason has its word."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,8 +20,9 @@ from streamkit.dialects.gemini_interactions import wire as interactions
 from streamkit.dialects.ollama import wire as ollama
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.openai_responses import wire as responses
+from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.stop_reasons import meaning
-from streamkit.events import StopReason, StopReasonSeen
+from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, StreamEnded, TextDelta
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from tests.laws.running import read
@@ -178,3 +180,29 @@ def test_the_status_of_a_response_may_have_another_dialects_word(status, reason,
     events = bodies.decode_response(orjson.dumps(event["response"]), DEFAULT_LIMITS, report)
     assert [event.reason for event in events if type(event) is StopReasonSeen] == [reason or "error"]
     assert report.repairs == {"stop_reason_foreign": 1}
+
+
+#: By neutral reason the word that is written; with a star where it is another's, which is counted.
+WRITTEN = {
+    "cohere": {
+        "stop": "COMPLETE", "stop_sequence": "STOP_SEQUENCE", "length": "MAX_TOKENS", "context_full": "MAX_TOKENS*",
+        "content_filter": "MAX_TOKENS*", "refusal": "COMPLETE*", "pause": "MAX_TOKENS*", "compaction": "MAX_TOKENS*",
+        "malformed_tool": "COMPLETE*", "other": "COMPLETE*",
+    },
+    "mistral": {
+        "stop": "stop", "stop_sequence": "stop*", "length": "length", "context_full": "model_length",
+        "content_filter": "length*", "refusal": "stop*", "pause": "length*", "compaction": "length*",
+        "malformed_tool": "stop*", "other": "stop*",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dialect", "reason"), [(dialect, reason) for dialect, words in WRITTEN.items() for reason in words]
+)
+def test_every_reason_is_written_as_a_word_of_the_dialect(dialect, reason):
+    report = StreamReport()
+    encoder = DIALECTS[dialect].encoder(Encoding(), report)
+    output = encoder.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)])
+    (word,) = re.findall(rb'"finish_reason":"([^"]*)"', output)
+    assert word.decode() + "*" * report.losses["stop_reason"] == WRITTEN[dialect][reason]
