@@ -1,8 +1,9 @@
-"""What only a vendor can read, in ``providerMetadata``: under the names of the SDK's own providers, or sealed under ours.
+"""Read and write ``providerMetadata``: data that only a vendor can read, such as signatures and encrypted reasoning.
 
-Clients send it back in the parts of the next request as it is. The part that has it says what it belongs to.
+The members have the names of the SDK's providers; data of other vendors are sealed under our name. Clients send the metadata
+back unchanged in the next request. Data belong to the part that they are in.
 
-Source: ui-protocols.md §1.3, §1.4; dialects.md §7.4.
+Source: ui-protocols.md §1.3, §1.4; dialects.md §7.4 (reasoning of other vendors).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attrs import define, field
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.events import Opaque
 
-#: The member for a signature, and that for reasoning that nobody else can read, by vendor: the provider's name, and its own.
+#: By vendor: the SDK's name of the provider, and its member for signatures. ``REDACTED``: the same for opaque reasoning.
 SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("anthropic", "signature"),
     "bedrock": ("bedrock", "signature"),
@@ -27,24 +28,24 @@ REDACTED: Final[Mapping[str, tuple[str, str]]] = {
     "bedrock": ("bedrock", "redactedData"),
     "openai": ("openai", "reasoningEncryptedContent"),
 }
-#: The member of ours, for every other vendor.
+#: Our member for data of any other vendor.
 SEALED: Final = "sealed"
 
 
 @define
 class Read:
-    """What stands in one ``providerMetadata``."""
+    """The content of one ``providerMetadata``."""
 
-    #: What its vendor bound to the part or the call.
+    #: Signatures on the part or the call.
     signatures: list[Opaque] = field(factory=list)
-    #: Reasoning of its own.
+    #: Opaque reasoning.
     redacted: list[Opaque] = field(factory=list)
-    #: The rest, by provider.
+    #: All other members, by provider.
     others: dict[str, Any] = field(factory=dict)
 
 
 def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
-    """What a part or a call has; ``is_empty`` where it has no text, so that OpenAI's encrypted reasoning is all there is."""
+    """Read the metadata of a part or a call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
     read = Read()
     for provider, members in metadata.items():
         if not isinstance(members, dict):
@@ -57,7 +58,7 @@ def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
 
 
 def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
-    """Whether a member is one that has a meaning here, or says nothing."""
+    """Read a member into ``read``; return False for one with no meaning here, which is kept in ``others``."""
     if value is None:
         return True
     if not isinstance(value, str) or not value:
@@ -79,7 +80,7 @@ def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> b
 
 
 def write_metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """The value of ``providerMetadata`` for what belongs to a part of that kind; empty where there is nothing."""
+    """Return ``providerMetadata`` with data for a part of this kind; empty if there are none."""
     if opaque is None:
         return {}
     known = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)

@@ -1,9 +1,10 @@
-"""Pages that a text cites, and searches of the web, as chunks of a UI message stream.
+"""Write citations and web searches as chunks of a UI message stream.
 
-A citation is a ``source-url`` beside the text, without a place in it; a page that is cited again is written once, by its
-``sourceId``. A search is a call that the provider ran: its client shows it and runs nothing.
+A citation is a ``source-url`` chunk next to the text, without a place in it. A page that is cited again has the same
+``sourceId``, by which it is written once. A search is written as a tool call that the provider ran: clients show it, but run
+nothing.
 
-Source: ui-protocols.md §1.5.
+Source: ui-protocols.md §1.5 (chunks of sources).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from streamkit.events import Aside
 from streamkit.text.identifiers import hashed
 
 SOURCE_URL: Final = "source-url"
-#: How ids of sources begin that are made here, of what they cite.
+#: The beginning of the source ids that this module makes, from the cited URL.
 MADE_SOURCE: Final = "source_"
-#: The tool that searches, as the AI SDK's own providers call it.
+#: The name of the search tool in the AI SDK's providers.
 SEARCH: Final = "web_search"
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """A source for each page, which names it and no place in the text."""
+    """Return a source for each cited page, without a place in the text."""
     return [Aside(VENDOR, "citation", SOURCE_URL, _source(citation), choice) for citation in citations]
 
 
@@ -35,7 +36,7 @@ def _source(citation: Citation) -> dict[str, str]:
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
-    """A search that is over, as the call that it was and its output."""
+    """Return a finished search as chunks: the call that it was, and its output."""
     call = {"toolCallId": f"search_{number}", "providerExecuted": True}
     asked = {**call, "toolName": SEARCH}
     if searched.failed:

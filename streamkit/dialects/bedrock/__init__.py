@@ -1,4 +1,4 @@
-"""Amazon Bedrock: Converse, streamed and whole, and what InvokeModel answers on the way in. Source: dialects.md §6.1."""
+"""Amazon Bedrock: Converse, streamed and whole, and responses of InvokeModel (read only). Source: dialects.md §6.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistral's Chat Completions, streamed and whole: Chat with differences of its own. Source: dialects.md §1.6, §6.3."""
+"""Mistral's Chat Completions, streamed and whole: OpenAI's Chat with differences. Source: dialects.md §1.6, §6.3."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIALECT = Dialect(
     },
     model_place=ModelPlace("choices"),
     done_mark=True,
-    #: Chunks of text look the same as Chat's, which stands first in the table: ``auto`` takes them for openai-chat.
+    #: Chunks with text look the same as OpenAI Chat's, which is tested first: ``auto`` takes them for openai-chat.
     recognises=recognises,
     bodies=Bodies.of(MistralRequestReader, write, MistralBodyDecoder, MistralResponseWriter, capabilities=capabilities),
     errors=ERRORS,

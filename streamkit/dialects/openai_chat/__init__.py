@@ -24,7 +24,7 @@ DIALECT = Dialect(
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,
-    # openai-python's helper forgets the usage for an event behind it (dialects.md §0.4); an encoder leaves no gap there
+    # openai-python's helper loses the usage if an event follows it (dialects.md §0.4); an encoder never sends one there
     keep_alive={
         "comment": KEEP_ALIVE,
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',

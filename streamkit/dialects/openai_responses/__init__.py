@@ -25,9 +25,9 @@ DIALECT = Dialect(
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     linter=ResponsesLinter,
-    # an event would have to stand behind `response.created`, and to know its place in the sequence
+    # an event would have to come after `response.created` and have the right sequence number, so only comments are possible
     keep_alive={"comment": KEEP_ALIVE},
-    failed_end=None,  # Codex would show the broken transfer in place of the message
+    failed_end=None,  # Codex would show an interrupted transfer instead of the error message
     model_place=ModelPlace("status", within="response"),
     recognises=recognises,
     bodies=Bodies.of(
@@ -36,7 +36,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    # without its phase a message of newer models is read as another (dialects.md §2.2)
+    # if its phase is not sent back, newer models misread an earlier message (dialects.md §2.2)
     resent=((VENDOR, "message.phase"),),
     reads_stored=lambda media, dialect: media.url is None and dialect == "openai-chat",
     tools=TOOLS,
