@@ -10,8 +10,8 @@ others. Whether a text was still streaming (``state``) is ignored.
 What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
 ``capabilities`` says what a route of the AI SDK takes. A result is in the part of its call, so all turns between two user
 messages are one assistant message, with a step for each. The model and the tools (by name) are members next to the messages,
-as assistant-ui writes them; a route may ignore them. The route chooses its options itself, and the tools that may be called are
-the only ones offered.
+as assistant-ui writes them; a route may ignore them. The route chooses its options itself, and the tools that may be called
+are the only ones offered.
 
 Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``, ``validateUIMessages``.
 """

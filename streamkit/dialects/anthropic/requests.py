@@ -10,8 +10,9 @@ conversation is requested either as an edit of the context or on its own (``comp
 
 What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
 ``capabilities`` says what the servers take, and this module has the passes that only Anthropic needs. Only reasoning that
-Anthropic signed is sent back. ``max_tokens`` is mandatory: it is the target's if the request has none. Sampling parameters are refused
-since API version 2026-10-21: for another dialect's request they are written only if the provider's version is older.
+Anthropic signed is sent back. ``max_tokens`` is mandatory: it is the target's if the request has none. Sampling
+parameters are refused since API version 2026-10-21: for another dialect's request they are written only if the provider's
+version is older.
 
 Compaction: the edit ``compact_20260112`` makes a summary once the input is long. A request with ``compaction`` returns only
 the summary, and refuses members that shape a reply, including other edits. Each of the two needs a beta header, and so does a

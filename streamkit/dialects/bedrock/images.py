@@ -1,4 +1,4 @@
-"""Images that a model made: blocks that begin with their format and have the image in a delta.
+"""Generated images: a content block whose start names the format and whose delta has the image.
 
 Source: dialects.md §6.1, §7.4; botocore's model of ``ImageBlock``.
 """
@@ -16,7 +16,7 @@ IMAGE: Final = "image"
 
 
 def read_image(document: dict[str, Any], form: str | None, native: Aside) -> MediaGenerated | None:
-    """The image in a delta of a block with that format, which ``native`` says, too; None for what has none."""
+    """Return the image in a delta of a block with format ``form``; None if it has none. ``native``: the delta as an aside."""
     delta = details_of(document, "delta")
     image = details_of(delta, IMAGE)
     source = details_of(image, "source")
@@ -36,7 +36,7 @@ def read_image(document: dict[str, Any], form: str | None, native: Aside) -> Med
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """The block that is another vendor's image; none for what it has no place for."""
+    """Return the events of a block for another vendor's image; an empty list for media that have no place here."""
     form = FORMATS[IMAGE].get(media_type_of(media)) if media.kind == "image" else None
     if form is None or media.data is None:
         return []

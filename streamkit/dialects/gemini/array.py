@@ -1,11 +1,11 @@
-"""The other framing of a stream: one JSON array, for clients that ask without ``alt=sse``.
+"""Write a Gemini stream as one JSON array, for clients that ask without ``alt=sse``.
 
-Events become elements as soon as they are there, however they are cut and written, with comments or as an array already; what
-is no object (``[DONE]``) is no element. Separators stand in front of what follows, so that an array can stop behind any
-element; the keep-alive is white space there. An array that ends is closed, whole or not: its last element says which, by a
-reason to stop or an error. An array whose input broke is left open.
+Each event becomes an element as soon as it is complete, whatever its cuts and framing; comments and payloads that are no
+object (``[DONE]``) are dropped. A separator is written before the next element, so that an array can stop after any element.
+Keep-alives are white space there. When the stream ends, the array is closed, even if the response is not whole: the last
+element has a finish reason or an error. If the input broke off inside a frame, the array stays open.
 
-Source: dialects.md §0.3, §5.1.
+Source: dialects.md §0.3, §5.1 (the array form).
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from streamkit.report import StreamReport
 
 
 class ArrayWriter:
-    """The machine: bytes of an event stream, in whole frames, to bytes of an array."""
+    """The machine: bytes of an event stream, in whole frames, to bytes of a JSON array."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.fault: Exception | None = None
-        # Its findings are left aside: the stream was read before, and they would be counted twice.
+        # The findings of this parser are discarded: the stream was read before, and they would be counted twice.
         self._parser = GeminiParser(limits=limits, report=StreamReport())
         self._separator = b"["
 
     def feed(self, chunk: bytes, /) -> bytes:
-        """The elements that these bytes end."""
+        """Return the elements that these bytes complete."""
         return self._written(self._parser.feed(chunk))
 
     def finish(self) -> bytes:
-        """The end of the array; without one where a frame broke off."""
+        """Return the end of the array; not if the input ended inside a frame."""
         output = self._written(self._parser.finish())
         if self.fault is not None:
             return output
         return output + (b"[]" if self._separator == b"[" else b"\r\n]")
 
     def abandon(self) -> bytes:
-        """Nothing: the array stays open."""
+        """Return nothing: the array stays open."""
         return b""
 
     def _written(self, frames: list[Frame]) -> bytes:
         output = bytearray()
         for frame in frames:
-            if not frame.terminated:  # what stands in front of us writes whole frames
+            if not frame.terminated:  # the stages before this one write whole frames
                 self.fault = BrokenFrame("the input ended inside a frame", frame.data, offset=frame.offset)
             elif frame.data.lstrip().startswith(b"{"):
                 output += self._separator + frame.data
@@ -60,7 +60,7 @@ class ArrayWriter:
 
 
 def _error(failed: ProviderFailed) -> bytes:
-    """Behind keep-alives, before any element."""
+    """Return an error as a whole array: keep-alives may precede it, but no element."""
     writer = ArrayWriter()
     return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
 

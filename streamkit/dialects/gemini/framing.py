@@ -1,11 +1,11 @@
-"""Gemini's two framings, distinguished by the first byte that is not blank: ``[`` begins a streamed JSON array.
+"""Gemini's two framings: a stream whose first byte that is not blank is ``[`` is a JSON array; others are event streams.
 
 Source: dialects.md §5.1.
 
-Anything else is read as an event stream. A bare JSON object in it, behind events or as the whole body, be it printed over
-many lines, is how Google reports an error when it is too late for a status.
+An event stream may contain a bare JSON object, after events or as the whole body, and over many lines: Google reports an
+error in this way once the status is sent.
 
-Bytes that passed in one framing are continued in the same one: see ``continued``.
+Bytes that passed in one framing are continued in the same framing: see ``continued``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.report import StreamReport
 
-#: What ends an event, as Google writes it.
+#: The end of an event, as Google writes it.
 EVENT_END = b"\r\n\r\n"
 
 
 class GeminiParser(Link):
-    """The machine: bytes to frames, by one of two machines, which the first byte decides."""
+    """The machine from bytes to frames. It uses one of two parsers, which the first byte decides."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
         self._limits = limits
@@ -39,11 +39,11 @@ class GeminiParser(Link):
 
     @property
     def boundary(self) -> int:
-        """The offset behind the last whole frame."""
+        """The offset after the last whole frame."""
         return 0 if self._parser is None else self._parser.boundary
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # that of the machine
+    def emit(self) -> Callable[[Any], object]:  # of the parser in use
         return self._emit
 
     @emit.setter
@@ -59,7 +59,7 @@ class GeminiParser(Link):
             del self._parser.emit
 
     @property
-    def fault(self) -> Exception | None:  # that of the machine
+    def fault(self) -> Exception | None:  # of the parser in use
         return None if self._parser is None else self._parser.fault
 
     @fault.setter
@@ -88,7 +88,7 @@ class GeminiParser(Link):
         self._begin(b"").push_rest()
 
     def _begin(self, start: bytes) -> SSEParser | JSONArrayParser:
-        """Hand the bytes that were held to the machine that ``start`` asks for."""
+        """Choose the parser by ``start``, give it the held bytes, and return it."""
         if self._parser is None:
             if start.startswith(b"["):
                 self._parser = JSONArrayParser(limits=self._limits, report=self._report)
@@ -103,7 +103,7 @@ class GeminiParser(Link):
 
 
 def continued(parser: object, last: bytes, frame: bytes) -> bytes | None:
-    """What stands in an array behind bytes that passed and end with ``last``: the frame as last element, or the end alone."""
+    """Return what follows bytes ending with ``last`` in an array: the frame as its last element, or ``]``; else None."""
     if not isinstance(parser, GeminiParser) or not parser.is_array:
         return None
     if not frame:

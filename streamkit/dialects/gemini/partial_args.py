@@ -1,16 +1,16 @@
-"""Arguments that come as values with a path (``partialArgs``) to JSON text that grows.
+"""Turn arguments that arrive as values with paths (``partialArgs``) into growing JSON text.
 
-Theory: each value names its place (``$.a.b[0]['x y']``), and a string may come in pieces. Where the places come in the order
-of the text, which is how a model writes them, text is handed out as it grows: the containers on the way to the last value stay
-open until a value comes that is not in them. A place that was left and is touched again can't be mended in text that was
-handed out already: from then on everything is kept back, and at the end each member of the arguments that was touched since is
-written once more, whole. Of duplicate keys the last one counts (``arguments_out_of_order``).
+Each value names its place (``$.a.b[0]['x y']``), and a string may arrive in pieces. While the places arrive in the order of
+the text, as a model writes them, the text is returned as it grows: the containers around the last value stay open until a
+value arrives that is not in them. Text that was returned can't be changed, so a value for a place that was left can't be
+inserted. From then on everything is held back, and at the end each top-level member that was touched since is written again,
+whole. Of duplicate keys, JSON readers use the last (repair ``arguments_out_of_order``).
 
-Rules. Places of an array that nothing fills are null (``arguments_gap``). What has no path, no value, or a place inside a
-value that is no container is refused, and the decoder counts it. A number is a double on this wire. Text and gaps together
-are bounded by ``limits.arguments_chars``, the nesting by ``limits.json_depth``, an index by ``limits.index``.
+Rules: places of an array that no value fills are null (``arguments_gap``). An entry without a path or a value, or for a place
+inside a value that is no container, is refused, and the decoder counts it. Numbers are doubles on this wire. The size of text
+and gaps is limited by ``limits.arguments_chars``, nesting by ``limits.json_depth``, an index by ``limits.index``.
 
-Source: dialects.md §5.3; RFC 9535 §2.1, §2.3.
+Source: dialects.md §5.3; RFC 9535 §2.1, §2.3 (the syntax of paths).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _step: Final = re.compile(
     r"""|\[(?:(?P<index>[0-9]{1,10})|'(?P<single>(?:[^'\\]++|\\.)*+)'|"(?P<double>(?:[^"\\]++|\\.)*+)")\]""",
     re.DOTALL,
 ).match
-#: In a name between single quotes: what must be written otherwise between double ones.
+#: Characters of a name in single quotes that are written differently in double quotes.
 _quotes: Final = re.compile(r"""\\'|\\.|\"""", re.DOTALL)
 _DOUBLE: Final = {r"\'": "'", '"': r"\""}
 VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class PartialArgs:
-    """The arguments of one call. Each method returns the text that it settled, to append to what it returned before.
+    """The arguments of one call. Each method returns the text that is final by now, to append to earlier text.
 
-    No report is kept: they are part of the state of a decoder, which is tried with another one (``FrameDecoder.tried``).
+    It keeps no report, since it is part of a decoder's state, which is tried with another report (``FrameDecoder.tried``).
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -53,19 +53,19 @@ class PartialArgs:
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
-        self._continues = False  #: the last string said that more of it comes
-        #: Where the last value that was handed out stands: the containers on the way are open in the text.
+        self._continues = False  #: whether more of the last string will come
+        #: The path of the last value that was returned. The containers on the way to it are open in the text.
         self._open: Path = ()
-        self._string: TextBuffer | None = None  #: that value, if it is a string: it may go on
+        self._string: TextBuffer | None = None  #: that value, if it is a string, which may grow
         self._late: dict[Step, None] = {}  #: members that were touched out of order
-        self._path: tuple[object, Path | None] = (None, None)  #: the last path as it stood, and its steps
+        self._path: tuple[object, Path | None] = (None, None)  #: the last path as written, and its steps
 
     def add(self, part: object, report: StreamReport) -> str | None:
-        """One entry of ``partialArgs``; None if it is none. Raises ArgumentsTooLong."""
+        """Add one entry of ``partialArgs``, and return the new text; None for an invalid entry. Raises ArgumentsTooLong."""
         if not isinstance(part, dict):
             return None
         path = part.get("jsonPath")
-        if path != self._path[0]:  # a string that goes on has the same one
+        if path != self._path[0]:  # pieces of one string have the same path
             self._path = path, steps_of(path, min(self._limits.json_depth, DEPTH))
         steps = self._path[1]
         if steps is None or any(type(step) is int and step > self._limits.index for step in steps):
@@ -74,7 +74,7 @@ class PartialArgs:
         if not kinds:
             if steps != self._open:
                 return None
-            self._continues = part.get("willContinue") is True  # a string may end so
+            self._continues = part.get("willContinue") is True  # a string may end with such an entry
             return ""
         leaf, text = _value(kinds[0], part[kinds[0]])
         if text is None or len(kinds) > 1:
@@ -84,19 +84,19 @@ class PartialArgs:
 
     @property
     def are_whole(self) -> bool:
-        """Return whether there is a value and each is whole, so that the call may have ended here."""
+        """Whether there is a value, and each value is whole, so that the call may have ended here."""
         return bool(self._root) and not self._continues
 
     def close(self) -> str:
-        """The call ended: the rest of its text."""
+        """Return the rest of the text: the call ended."""
         return self._rest() + "}"
 
     def cut(self) -> str:
-        """The stream ended inside the call: what was kept back, and no end."""
+        """Return the text that was held back, without an end: the stream ended inside the call."""
         return self._rest() if self._late else ""
 
     def _put(self, steps: Path, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """Put a value into its place: give its text, or keep it back."""
+        """Put a value in its place, and return its text, or hold it back."""
         node: Any = self._root
         known = 0
         while known < len(steps) and _has(node, steps[known]):
@@ -122,7 +122,7 @@ class PartialArgs:
         return grown
 
     def _replace(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """A value for a place that has one: more of its string, or another value instead."""
+        """Set a value for a place that has one: append to its string, or replace it."""
         if isinstance(node, dict | list):
             return None
         self._grow(len(text))
@@ -144,13 +144,13 @@ class PartialArgs:
         return ""
 
     def _leave(self, level: int) -> str:
-        """What ends the last value and leads to the next member of the container at ``level``."""
+        """Return the text from the end of the last value to the next member of the container at ``level``."""
         if not self._begun:
             return "{"
         return '"' * (self._string is not None) + _closers(self._open[level + 1 :]) + ","
 
     def _rest(self) -> str:
-        """All that the text still lacks but its last brace."""
+        """Return all text that is still missing, except the last brace."""
         end = '"' * (self._string is not None) + _closers(self._open[1:])
         late = {key: self._root[key] for key in self._late}  # type: ignore[index]  # the first step is a key
         members = orjson.dumps(late, default=TextBuffer.whole).decode()[1:-1]
@@ -163,7 +163,7 @@ class PartialArgs:
 
 
 def steps_of(path: object, depth: int) -> Path | None:
-    """The steps of a path; None for one that is none, leads to the whole or deeper than ``depth``."""
+    """Return the steps of a path; None if it is invalid, deeper than ``depth``, or does not begin with a member's name."""
     if not isinstance(path, str) or not path.startswith("$"):
         return None
     steps: list[Step] = []
@@ -181,20 +181,20 @@ def steps_of(path: object, depth: int) -> Path | None:
 
 
 def _name(match: re.Match[str]) -> str | None:
-    """A name between quotes, its escapes read (RFC 9535 §2.3.1.2); None where they are none."""
+    """Return a quoted name with its escapes resolved (RFC 9535 §2.3.1.2); None if they are invalid."""
     quoted = match["double"]
     if quoted is None:
         quoted = _quotes.sub(lambda found: _DOUBLE.get(found[0], found[0]), match["single"])
     try:
         name = str(json.loads(f'"{quoted}"', strict=False))
         name.encode()
-    except ValueError:  # half a surrogate pair as well
+    except ValueError:  # also for half a surrogate pair
         return None
     return name
 
 
 def _value(name: str, value: object) -> tuple[Any, str | None]:
-    """A value as the tree keeps it and as text; a string's has its opening quote only. No text: it is of another type."""
+    """Return a value for the tree, and its text (without the closing quote of a string); the text is None for a wrong type."""
     if name == "stringValue" and type(value) is str:
         return TextBuffer(value), orjson.dumps(value).decode()[:-1]
     if name == "numberValue" and (type(value) is int or (type(value) is float and math.isfinite(value))):
@@ -211,7 +211,7 @@ def _has(node: object, step: Step) -> bool:
 
 
 def _build(node: Any, missing: Path, leaf: Any) -> None:
-    """Put ``leaf`` below a container, with all the containers on its way."""
+    """Put ``leaf`` below a container, and create the containers on the way."""
     for step, following in zip(missing, (*missing[1:], None), strict=True):
         value: Any = leaf if following is None else {} if type(following) is str else []
         if type(step) is int:
@@ -223,7 +223,7 @@ def _build(node: Any, missing: Path, leaf: Any) -> None:
 
 
 def _members(missing: Path, gaps: list[int]) -> str:
-    """The text that leads through new members to a value: keys, opening brackets, and null for each gap."""
+    """Return the text that leads through new members to a value: keys, opening brackets, and null for each gap."""
     text, fill = "", iter(gaps)
     for number, step in enumerate(missing):
         if type(step) is int:
@@ -234,5 +234,5 @@ def _members(missing: Path, gaps: list[int]) -> str:
 
 
 def _closers(path: Path) -> str:
-    """The brackets that close the containers below the first, innermost first."""
+    """Return the brackets that close all containers below the first, innermost first."""
     return "".join("}" if type(step) is str else "]" for step in reversed(path))

@@ -1,7 +1,7 @@
-"""Schemas: the OpenAPI subset of ``parameters`` and ``responseSchema`` read, and JSON schemas cut to what Gemini takes.
+"""Read the OpenAPI subset of ``parameters`` and ``responseSchema``, and reduce JSON schemas to what Gemini takes.
 
-OpenAPI spells types in capitals, says ``nullable`` where JSON schema has the type ``null``, and its whole numbers of 64 bits
-may come as text. What both know is the same, so a schema that is plain JSON schema stays as it is.
+The OpenAPI subset writes types in capitals, uses ``nullable`` where JSON schema has the type ``null``, and may write counts
+(64-bit whole numbers) as text. Other keywords mean the same in both, so plain JSON schema is not changed.
 
 Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``wire.py`` for the keywords.
 """
@@ -17,17 +17,17 @@ from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 
-#: The steps to a schema, for messages.
+#: The steps to a schema, for error messages.
 Path: TypeAlias = tuple[str | int, ...]
-#: OpenAPI's names, and JSON schema's.
+#: Keywords that the OpenAPI subset and JSON schema spell differently.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
-#: Counts, which the protocol's JSON may write as text.
+#: Counts, which may be written as text.
 COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
 NO_TYPE: Final = "TYPE_UNSPECIFIED"
 
 
 def json_schema(schema: Any) -> Any:
-    """A schema of the OpenAPI subset as JSON schema; anything else as it is."""
+    """Return a schema of the OpenAPI subset as JSON schema; return anything else unchanged."""
     if not isinstance(schema, Mapping):
         return schema
     read: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def json_schema(schema: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, for null as well."""
+    """Return the schema extended to allow null."""
     if "type" in schema:
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("anyOf"), list):
@@ -60,7 +60,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any]) -> Any:
-    """The value of a keyword, which stands at ``path``, with ``read`` of each schema in it and its own path."""
+    """Return a keyword's value (at ``path``) with each schema inside it replaced by ``read(schema, its path)``."""
     if keyword in NAMED and isinstance(value, Mapping):
         return {name: read(inner, (*path, name)) for name, inner in value.items()}
     if keyword in MANY and isinstance(value, list):
@@ -69,9 +69,9 @@ def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any
 
 
 def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int = 1) -> Any:
-    """A JSON schema with the keywords that Gemini takes; ``lose`` is called with the path of each other one.
+    """Return a JSON schema with only the keywords that Gemini takes. Calls ``lose`` with the path of each dropped keyword.
 
-    Raises BadRequest for one that is nested too deep.
+    Raises BadRequest for a schema that is nested too deep.
     """
     if depth > DEPTH:
         raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
@@ -89,7 +89,7 @@ def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int 
         elif keyword == "definitions":  # the older name
             kept["$defs"] = _inner("$defs", value, where, cut)
         elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
-            lose(shown(where))  # beside a reference no other keyword may stand
+            lose(shown(where))  # no other keyword is allowed next to a reference
         elif keyword == "$ref" and isinstance(value, str):
             kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
         else:
