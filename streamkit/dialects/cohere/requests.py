@@ -268,7 +268,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
     if effort not in {None, "none"}:
         to.lose("parameter", "thinking.effort")
-    if budget is not None and budget <= 0 and not to.own:  # in Gemini -1 is no limit
+    if budget is not None and budget <= 0 and not to.own:  # Gemini: 0 is off, -1 dynamic
         enabled = budget < 0 if enabled is None else enabled
         budget = None
     if budget is None and enabled is not False:

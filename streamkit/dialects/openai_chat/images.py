@@ -1,6 +1,6 @@
-"""Images that a model made, in ``images`` of a delta or a message: no member of OpenAI's, but of OpenRouter's and LiteLLM's.
+"""Generated images in ``images`` of a delta or a message: not a member of OpenAI's, but of OpenRouter's and LiteLLM's.
 
-Source: dialects.md §1.7, §7.4.
+Source: dialects.md §1.7, §7.4 (images of models).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from streamkit.dialects.members.values import details_of, others_of
 from streamkit.events import Aside, MediaGenerated
 
 IMAGES: Final = "images"
-#: The type of the asides.
+#: The type of asides with images.
 DELTA_IMAGES: Final = f"delta.{IMAGES}"
 IMAGE: Final = "image_url"
-#: What is read of an image, and of the object in it. ``index`` is its place among the images.
+#: The members that are read of an image, and of the object in it. ``index`` is its place among the images.
 READ: Final = frozenset({"type", "index", IMAGE})
 LINK: Final = frozenset({"url"})
 URLS: Final = ("data:", "http:", "https:")
 
 
 def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
-    """The images of a list; none where one of them is no image, so that the list is carried as it came."""
+    """Return the images in a list; none if one of them is no image, so that the list is passed on unchanged."""
     read = [
         read_image(image, Aside(vendor, "metadata", DELTA_IMAGES, [image], choice))
         for image in (images if isinstance(images, list) else ())
@@ -33,7 +33,7 @@ def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
 
 
 def read_image(image: Any, native: Aside) -> MediaGenerated | None:
-    """An image of the form that messages have it in, which ``native`` says, too; None for what is none."""
+    """Return an image in the form that messages have; None if it is none. ``native``: the same image as an aside."""
     if not isinstance(image, dict) or image.get("type", IMAGE) != IMAGE:
         return None
     link = image.get(IMAGE)
@@ -58,13 +58,13 @@ def read_image(image: Any, native: Aside) -> MediaGenerated | None:
 
 
 def url_of(media: MediaGenerated) -> str | None:
-    """Where an image is, which may be in the URL itself; None for what is no image, or where nobody can look it up."""
+    """Return the URL of an image, which may be a ``data:`` URI; None for other media or a URL that no client can open."""
     url = data_uri(media) if media.data is not None else media.url
     return url if media.kind == "image" and url is not None and url.startswith(URLS) else None
 
 
 def write_images(media: MediaGenerated, vendor: str) -> Sequence[Aside]:
-    """The image that another vendor's model made; none for what is no image, or where nobody can look it up."""
+    """Return the aside for another vendor's image; an empty list if it has no URL here."""
     url = url_of(media)
     raw = [{"type": IMAGE, IMAGE: {"url": url}}]
     return [] if url is None else [Aside(vendor, "metadata", DELTA_IMAGES, raw, media.choice)]

@@ -1,10 +1,10 @@
 """Providers and clients that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
 
-Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
-is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
-DeepSeek and Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of
-the prompt, whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318), and how it goes on with
-a text (dialects.md §7.4), and whether it refuses tools next to an answer in JSON (vercel/ai#16540).
+The decoder handles the habits of all providers in every stream, named or not: this table only says which provider has which.
+What a provider wants in a request is written only if the provider is named: the member for the token limit; whether and where
+reasoning is sent back (dialects.md §7.4; DeepSeek and Moonshot refuse a message with tool calls and no reasoning, but take an
+empty one); the form of cache marks; whether content may be a list of parts (not for DeepSeek: cline#230, qwen-code#2318); how
+it continues a text (dialects.md §7.4); and whether it refuses tools next to a JSON output format (vercel/ai#16540).
 """
 
 from __future__ import annotations
@@ -22,33 +22,32 @@ WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 class ChatProvider(Provider):
     """A provider that speaks Chat, and what it wants in a request."""
 
-    #: The request's field for the most tokens of an answer.
+    #: The request's member for the most tokens of a response.
     max_tokens_field: str = "max_tokens"
-    #: The request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
+    #: The request's member for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
     thinking_field: str = "reasoning_effort"
-    #: The field of a message in which it takes reasoning back; empty: it does not.
+    #: The member of a message in which the provider takes reasoning back; empty: it takes none.
     reasoning_history: str = ""
-    #: Whether that field must stand, empty at least, in each message that calls tools.
+    #: Whether each message that calls tools must have that member, at least empty.
     reasoning_history_needed: bool = False
-    #: The vendor of the signatures that it takes back in ``extra_content``.
+    #: The vendor of the signatures that the provider takes back in ``extra_content``.
     signatures: str = ""
-    #: How a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
-    #: ``cache_control``; empty: not at all.
+    #: The form of cache marks on parts: OpenAI's ``prompt_cache_breakpoint`` or Anthropic's ``cache_control``; empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: Whether content is text alone, as one string: it refuses a list of parts.
+    #: Whether content must be one string: the provider refuses a list of parts.
     text_only: bool = False
-    #: Whether it takes tools next to an answer in JSON.
+    #: Whether the provider takes tools next to a JSON output format.
     form_with_tools: bool = True
 
 
-#: Where no provider is named a request is written as OpenAI takes it.
+#: If no provider is named, a request is written for OpenAI.
 UNNAMED: Final = ChatProvider(name="", title="", max_tokens_field="max_completion_tokens", cache_marks="openai")
-#: One of which nothing is known but that it is not OpenAI.
+#: A provider of which nothing is known, except that it is not OpenAI.
 PLAIN: Final = ChatProvider(name="", title="")
 
 
 def provider_of(provider: Provider | None) -> ChatProvider:
-    """What a provider wants, as far as Chat can tell."""
+    """Return what a provider wants in a Chat request; the defaults if the provider is no ``ChatProvider``."""
     return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
 
 
@@ -56,22 +55,22 @@ def provider_of(provider: Provider | None) -> ChatProvider:
 class ChatClient(Profile):
     """A client that reads Chat.
 
-    The usage is for those that asked (``stream_options.include_usage``): its chunk has no choices, and programs that never
-    asked for one read the first of them.
+    Only clients that ask for usage (``stream_options.include_usage``) get it: its chunk has no choices, and programs that did
+    not ask for it read the first choice of each chunk.
     """
 
-    #: The delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
+    #: The delta's members for reasoning; some clients read ``reasoning``, most ``reasoning_content``.
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
     #: Whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
     reasoning_details: bool = True
-    #: Whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
+    #: Whether the usage is in the last chunk with choices, as Mistral writes it, and not in a separate chunk.
     usage_with_stop: bool = False
 
 
 DEFAULT_CLIENT: Final = ChatClient()
 CLIENTS: Final = (
     ChatClient(name="openai-python", title="the openai package, and programs like it"),
-    # ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
+    # user agents: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
     ChatClient(
         name="mistral-sdk",
         title="Mistral's own packages, and the AI SDK's for it",
@@ -83,7 +82,7 @@ CLIENTS: Final = (
 
 
 def client_of(profile: Profile) -> ChatClient:
-    """The client that a profile is of, as far as Chat can tell."""
+    """Return a profile as a Chat client; the default client if it is none."""
     return profile if isinstance(profile, ChatClient) else DEFAULT_CLIENT
 
 
@@ -139,7 +138,7 @@ PROVIDERS: Final = (
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
         text_only=True,
-        prefill=Prefill(message={"prefix": True}),  # at /beta alone
+        prefill=Prefill(message={"prefix": True}),  # only at /beta
     ),
     ChatProvider(
         name="vllm",
@@ -172,7 +171,7 @@ PROVIDERS: Final = (
             "arguments_not_text": "arguments as an object (mended since)",
         },
         adds={"choices[].delta.reasoning_content": "reasoning", "timings": "how fast it was"},
-        prefill=Prefill(),  # unless it was started with --no-prefill-assistant
+        prefill=Prefill(),  # unless the server was started with --no-prefill-assistant
     ),
     ChatProvider(
         name="groq",

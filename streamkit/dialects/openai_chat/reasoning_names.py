@@ -21,7 +21,7 @@ from streamkit.conversation.messages import Reasoning
 from streamkit.dialects.members.values import details_of, objects_in
 from streamkit.events import Opaque
 
-#: Members that say all reasoning as one text, in the order in which they are asked, and the opaque member next to each.
+#: Members with all reasoning as one text, in the order in which they are tried, and the opaque member next to each.
 PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning": "",
     "reasoning_content": "",
@@ -29,14 +29,14 @@ PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning_text": "reasoning_opaque",
     "cot_summary": "cot_id",
 }
-#: The opaque members, and whose they are; blank: the vendor of the model.
+#: The opaque members and the vendor of each; empty: the vendor of the model.
 OPAQUE_MEMBERS: Final[Mapping[str, str]] = {"reasoning_opaque": "copilot", "cot_id": "copilot", "signature": ""}
-#: The one that comes with each delta of a block, before its text is whole.
+#: The opaque member that is in each delta of a block, before its text is whole.
 BLOCK_ID: Final = "cot_id"
-#: Anthropic's blocks as LiteLLM has them, and the member that holds them, too.
+#: Anthropic's blocks in LiteLLM's form, and another member that may contain them.
 BLOCKS: Final = "thinking_blocks"
 HOLDER: Final = "provider_specific_fields"
-#: In a history: reasoning was among the parts of the content (Databricks).
+#: Marks a turn of a history whose reasoning was among the parts of the content (Databricks).
 PARTS: Final = "content.reasoning"
 
 

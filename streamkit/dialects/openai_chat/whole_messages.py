@@ -1,12 +1,12 @@
-"""The ``message`` of a choice within a stream: the first one, a fragment, or the whole answer once more.
+"""Read the ``message`` of a choice in a stream: the first one, a fragment, or the whole response again.
 
-Servers end with it beside or instead of the last delta, or with a whole ``chat.completion``. Beside a delta ``message`` may
-also repeat that delta alone, and some servers write every fragment into ``message``. So behind deltas it is a whole, unless
-it is what its own delta says. Where nothing but messages came, one that ends its choice is a whole if it begins with all
-the text before it, and so is an earlier one where that is too long to be chance. Of a whole only what is missing is passed
-on (``streams/running_text.py``).
+Some servers end with a ``message`` next to or instead of the last delta, or with a whole ``chat.completion``. A ``message``
+next to a delta may also repeat only that delta, and some servers write every fragment into ``message``. So after deltas, a
+``message`` is whole, unless it equals the delta next to it. If only messages came, one that ends its choice is whole if it
+begins with all text before it; an earlier one is whole if that text is also too long to match by chance. Of a whole message,
+only the missing text is passed on (``streams/running_text.py``).
 
-Source: dialects.md §1.6.
+Source: dialects.md §1.6 (servers that send messages in streams).
 """
 
 from __future__ import annotations
@@ -33,38 +33,39 @@ from streamkit.report import StreamReport
 
 TextEvent: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 TEXTS: Final = (ReasoningDelta, TextDelta, RefusalDelta)
-#: What a message begins with by chance is shorter.
+#: A match of at least this many characters is no chance.
 REPEATED_CHARS: Final = 16
-#: Kinds of what stands beside a text; a whole message has all that came before.
+#: Kinds of events next to texts that are counted: a whole message repeats all that came before.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: Block and vendor of no signature at all.
+#: The values of ``ChoiceSoFar.signed`` if no block is signed.
 UNSIGNED: Final = (-1, "")
 
 
 class ChoiceSoFar:
-    """What one choice had so far, and so what is new of a whole message. The texts are the decoder's."""
+    """What one choice contained so far, from which the new parts of a whole message follow. The decoder owns the texts."""
 
-    # Of the class until they change: it is made in a fifth of the time.
-    #: Where the text of deltas goes, and their reasoning, once one came.
+    # Defaults are attributes of the class: an instance is made in a fifth of the time.
+    #: The texts to which deltas and their reasoning are appended, after the first one.
     text: RunningText | None = None
     thought: RunningText | None = None
-    _begun: bool = False  # by any event
+    _begun: bool = False  # whether any event came
     _by_delta: bool = False
     _with_calls: bool = False
-    _differs: frozenset[str] = frozenset()  # kinds of texts whose whole contradicted them
-    _listed: Mapping[str, int] = {}  # how many of a kind came
-    spoke: bool = False  #: a delta or a message with anything in it
-    speaks: bool = True  #: the last role was the model's, or none was said
-    ended: bool = False  #: it had a stop reason
-    in_thought: bool = False  #: its content is marked as a thought
-    signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
-    signature: str = ""  #: the last that came as a member
-    signs: bool = False  #: it came in this delta
-    signed_chars: int = 0  #: of reasoning, when it came
-    block: int = -1  #: of its last reasoning
+    _differs: frozenset[str] = frozenset()  # kinds of texts that a whole message contradicted
+    _listed: Mapping[str, int] = {}  # the number of events of each kind
+    spoke: bool = False  #: a delta or a message had content
+    speaks: bool = True  #: the last role was the model's, or there was none
+    ended: bool = False  #: the choice had a stop reason
+    in_thought: bool = False  #: the content is marked as reasoning
+    signed: tuple[int, str] = UNSIGNED  #: the last signed block and its vendor; a signature closes its block
+    signature: str = ""  #: the last signature in a member
+    signs: bool = False  #: the signature came in this delta
+    signed_chars: int = 0  #: the characters of reasoning before the signature
+    block: int = -1  #: the block of the last reasoning
     detailed: bool = False  #: an entry of ``reasoning_details`` had text
-    #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
+    #: Two members can name a called function, and the second repeats the first: the last name in ``tool_calls``, and the
+    #: last in ``function_call`` if that member came first.
     #: first: the other member repeats it.
     called: str | None = None
     called_before: str | None = None
@@ -75,17 +76,17 @@ class ChoiceSoFar:
 
     @property
     def thought_chars(self) -> int:
-        """Return the characters of reasoning in earlier deltas."""
+        """The number of characters of reasoning in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return 0 if text is None else text.chars
 
     def has_thought(self, whole: str) -> bool:
-        """Whether this is all reasoning of earlier deltas."""
+        """Return whether ``whole`` is all reasoning of earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
-        """A first delta of a kind of text comes."""
+        """Note the first delta of a kind of text, and return its text."""
         self._begun = self._by_delta = True
         return self._texts.of((kind, self.number))
 
@@ -106,9 +107,10 @@ class ChoiceSoFar:
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
     ) -> list[WireEvent]:
-        """The events of a message that are new, and remember them.
+        """Return the new events of a message, and remember them.
 
-        ``found`` are all of the message, ``from_delta`` those of the delta beside it. ``ends``: the choice has a stop reason.
+        ``found``: all events of the message. ``from_delta``: those of the delta next to it. ``ends``: the choice has a stop
+        reason.
         """
         if self._begun and self._is_whole(found, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
@@ -118,7 +120,7 @@ class ChoiceSoFar:
         return found
 
     def _is_whole(self, found: list[WireEvent], *, ends: bool) -> bool:
-        """Whether a message behind others is all of it, and not a fragment."""
+        """Return whether a later message repeats the whole response, and is not a fragment."""
         if self._by_delta:
             return True
         chars = 0
@@ -130,7 +132,7 @@ class ChoiceSoFar:
         return chars >= (1 if ends else REPEATED_CHARS)
 
     def _missing(self, found: list[WireEvent], report: StreamReport, *, was_signed: bool) -> list[WireEvent]:
-        """The events of a whole message that no earlier one had."""
+        """Return the events of a whole message that were not in earlier events."""
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
@@ -161,13 +163,13 @@ class ChoiceSoFar:
 
 
 def _kind_of(event: WireEvent) -> str:
-    """The kind of what stands beside a text; blank for an event that is no such."""
+    """Return the kind of an aside or of media; an empty string for other events."""
     if isinstance(event, MediaGenerated):
         return "media"
     return event.kind if isinstance(event, Aside) else ""
 
 
 def _texts(events: list[WireEvent]) -> dict[type[TextEvent], str]:
-    """The whole text of each kind that events say, in the order of the kinds."""
+    """Return the joined text of each kind in these events, in the order of ``TEXTS``."""
     texts = {kind: "".join([event.text for event in events if type(event) is kind]) for kind in TEXTS}
     return {kind: text for kind, text in texts.items() if text}
