@@ -5,7 +5,7 @@ or of a client or provider that speaks it. A request that can't be read raises `
 because the client's program can be fixed. A provider can't be fixed, so a response is read as a stream is: it becomes the
 same wire events, which are accumulated and checked.
 
-Source: design.md §5, §8 (the functions); seeds.md S1, S2, S3 (what one whole body needs).
+Source: design.md §5, §8 (the functions); seeds.md S1, S2, S3 (failures in the field).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Blocks are in the order of the parts. The input of a call must be an object: a c
 since a client would run it. These dialects have no signatures on calls or texts. A signature on one, and opaque reasoning of
 another vendor, is written as a separate sealed block. Losses are counted as in streams (``streams/block_encoder.py``).
 
-Source: dialects.md §3.3, §6.1; quirks.md R14 (clients that send sealed blocks back).
+Source: dialects.md §3.3, §6.1; quirks.md R14 (opaque data must survive translation).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Such a message has one place for each kind of part, so the order of parts of different kinds is lost. Losses are counted as
 in streams (``streams/event_encoder.py``).
 
-Source: dialects.md §7.3 (losses of responses).
+Source: dialects.md §7.3 (calls in each dialect).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ A schema is written as JSON schema, without the keywords that Gemini does not ta
 mode ``VALIDATED`` applies to all tools at once: it requires arguments to match their schemas, and allows a choice among some
 tools that does not require a call.
 
-Source: dialects.md §5.1-§5.3, §7.3, §7.4; quirks.md R14, 35; seeds.md S2 (what clients send back).
+Source: dialects.md §5.1-§5.3, §7.3, §7.4; quirks.md R14, 35; seeds.md S2 (pairs of calls and results).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The stream decoder reads the ``steps`` (``outputs`` before the revision of May 2
 of them. Responses are written by ``bodies/block_responses.py``: steps are in the order of the parts, and neighbouring texts
 and media of one block become one output. Losses are counted as in streams.
 
-Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14 (sealed reasoning).
+Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14 (opaque data must survive).
 """
 
 from __future__ import annotations

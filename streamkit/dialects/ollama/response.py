@@ -4,7 +4,7 @@ A whole body is the last line of a stream with the whole message in it, so the s
 A written message has one text, one reasoning and its calls. Losses are counted as in streams, and the rules for clients are
 the same: a call has one key unless the client's profile takes ids, and calls that a client must not run are withheld.
 
-Source: dialects.md §4.1, §4.4; seeds.md S4 (calls that must not run).
+Source: dialects.md §4.1, §4.4; seeds.md S4 (Zed takes one key in a call).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ request without a named provider, in the member in which it was read. A signatur
 has two members for one option, the same rule applies, as it does for cache marks: a pass chooses the member, the writer writes
 it.
 
-Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3 (histories with reasoning and tools).
+Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3 (histories with tools).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Items that the client runs, or approves, in requests: to calls and results for other dialects, and from such to items again.
+"""Items of requests that the client runs or approves: turn them into calls and results for other dialects, and back.
 
-Within this dialect such an item is written as it came. A call whose id says that it was one in an answer
-(``streams/client_calls.py``) is the item again, if its arguments and its result are of a form that the item and its
-output can have.
+Within this dialect such an item is written unchanged. A call whose id says that it was such an item in a response
+(``streams/client_calls.py``) becomes the item again, if the item and its output can hold the arguments and the result.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
@@ -26,7 +25,7 @@ from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.value_text import lenient_text
 
 Item: TypeAlias = dict[str, Any]
-#: What answers each, and the member that names the call: the first that is there.
+#: The types of the client's outputs, and the member of each that names the call: the first one that it has.
 ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call_output": ("call_id",),
     "computer_call_output": ("call_id",),
@@ -38,7 +37,7 @@ ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def call_id_of(item: Any) -> str | None:
-    """The id by which an item and its answer know each other."""
+    """Return the id that links an item and its output."""
     if not isinstance(item, dict):
         return None
     names = ANSWERS.get(str(item.get("type")), ("call_id", "id"))
@@ -46,13 +45,13 @@ def call_id_of(item: Any) -> str | None:
 
 
 def answered(items: Any) -> set[str]:
-    """The ids of the calls that these items of an input answer."""
+    """Return the ids of the calls that have an output among these input items."""
     answers = [item for item in objects_in(items) if str(item.get("type")) in ANSWERS]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 
 def call_of(item: Fields, kind: str, index: int) -> ToolCall:
-    """An item as a call, which has all of the item beside it."""
+    """Return an item as a call, which also keeps the whole item."""
     raw = {"type": kind, **item.peek_all()}
     text = arguments_of(kind, raw, item.text_of)
     item.rest()
@@ -60,7 +59,7 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
 
 
 def result_of(item: Fields, raw: Extras) -> ToolResult:
-    """Return a client's answer as a result, with all of the item next to it. The reader adds what a search of tools found."""
+    """Return a client's output as a result, which also keeps the item. The reader adds the tools that a tool search found."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
     match raw["type"]:
@@ -84,7 +83,7 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 
 
 def with_items_again(request: Request, to: Lowering) -> None:
-    """Calls that were such items in an answer, and what answers them, as items; other results without what their call says."""
+    """Turn calls that were such items, and their results, into items again; drop the tool's name from other results."""
     again = items_again(request.turns)
 
     def step(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -101,7 +100,7 @@ def with_items_again(request: Request, to: Lowering) -> None:
 
 
 def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
-    """The items of calls that were such in an answer, and what answers them, by the ids that the calls have now."""
+    """Return the items of such calls, each with the item of its result if it has one, by the calls' current ids."""
     parts = [part for turn in turns for part in turn.parts]
     results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
     found: dict[str, tuple[Item, Item | None]] = {}
@@ -116,20 +115,20 @@ def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
 
 
 def _item_of(call: ToolCall) -> Item | None:
-    """The item that a call was; None if it was none, or says what no item could."""
+    """Return the item that a call was; None if it was none, or its arguments don't fit the item."""
     known = kind_of_id(call.id)
     arguments = json_object(call.arguments)
     if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
-        return None  # the output of a search has definitions of tools, which a result's text has not
+        return None  # its output needs definitions of tools, which a result does not have
     kind, item_id = known
     if kind == "mcp_approval_request":
-        if not isinstance(arguments.get("arguments", ""), str):  # its own text, or 1.0 would be another
+        if not isinstance(arguments.get("arguments", ""), str):  # keep the JSON text, so that 1.0 does not change
             arguments = {**arguments, "arguments": lenient_text(call.arguments.encode(), "arguments")}
         return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
     first = SAYING[kind][0]
     members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}
     item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
-    if kind in {"computer_call", "local_shell_call"}:  # which must have an id of their own
+    if kind in {"computer_call", "local_shell_call"}:  # these must have an id, too
         item["id"] = f"{'cu' if kind == 'computer_call' else 'lsh'}_{MADE}{hashed(item_id, 22)}"
     if kind == "computer_call":
         item.setdefault("pending_safety_checks", [])
@@ -137,7 +136,7 @@ def _item_of(call: ToolCall) -> Item | None:
 
 
 def _output_of(result: ToolResult, item: Item) -> Item | None:
-    """What answers an item; None for a result that its output has no form for."""
+    """Return the output of an item; None if it can't hold the result."""
     text = result.text
     if item["type"] == "computer_call":
         shown = [part for part in result.parts if isinstance(part, Media) and part.kind == "image"]
@@ -161,7 +160,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
-    """An answer to a request for approval. Nothing but the plain word for it approves: any other says why not."""
+    """Return the response to an approval request. Only the plain word approves; any other text is the reason for a refusal."""
     value = json_object(text) or {}
     approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
     reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
@@ -170,7 +169,7 @@ def _approval(request: str, text: str, *, failed: bool) -> Item:
 
 
 def _printed(result: ToolResult) -> list[Any]:
-    """What a shell printed: as it came, or a plain text as what one command printed."""
+    """Return a shell's output: unchanged if it is in the item's form, else as the output of one command."""
     printed = json_value(result.text)
     if isinstance(printed, list) and printed and all(isinstance(each, dict) and "outcome" in each for each in printed):
         return printed

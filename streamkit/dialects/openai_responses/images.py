@@ -1,6 +1,6 @@
-"""Images that a model made: items of its tool for them, which have the image when they are done.
+"""Generated images: items of the image generation tool, which have the image when they are done.
 
-One that another vendor's model made is such an item, too, with an id that says so.
+Another vendor's image is written as such an item, too, with an id that says so.
 
 Source: dialects.md §2.1, §2.4, §7.4; the types of openai.
 """
@@ -17,14 +17,14 @@ from streamkit.events import Aside, MediaGenerated, WireEvent
 from streamkit.text.identifiers import hashed
 
 ITEM: Final = "image_generation_call"
-#: What is read of an item.
+#: The members of an item that are read.
 READ: Final = frozenset({"id", "type", "status", "result", "output_format"})
-#: How the API makes an image that nobody asked to have otherwise.
+#: The API's image format if the request names none.
 FORMAT: Final = "png"
 
 
 def read_image(item: Any, native: Aside) -> MediaGenerated | None:
-    """The image of an item that is done, which ``native`` says, too; None for what has none."""
+    """Return the image of an item that is done; None if it has none. ``native``: the item as an aside."""
     if not isinstance(item, dict) or item.get("type") != ITEM:
         return None
     data, form = item.get("result"), item.get("output_format") or FORMAT
@@ -36,13 +36,13 @@ def read_image(item: Any, native: Aside) -> MediaGenerated | None:
 
 
 def as_it_came(event: WireEvent) -> WireEvent:
-    """An event, or the aside that is all of it as it came."""
+    """Return an event; for a generated image, the aside with the item unchanged."""
     native = event.native if isinstance(event, MediaGenerated) else None
     return event if native is None else native
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """The item that is another vendor's image, as it begins and as it is done; none for what it has no place for."""
+    """Return the start and the end of an item for another vendor's image; an empty list if it has no place here."""
     if media.kind != "image" or media.data is None:
         return []
     kind = media_type_of(media)

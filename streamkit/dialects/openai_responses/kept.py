@@ -1,8 +1,8 @@
-"""Items of a conversation as JSON text: what a request says and what its response has, from which the next request goes on.
+"""The items of a conversation as JSON text: the input of a request and the output of its response, for the next request.
 
-The text of items is cut out of bodies and events, so that no number changes on its way.
+Items are cut out of bodies and events as text, so that no number changes on its way.
 
-Source: dialects.md §2.2, §2.3; ui-protocols.md §4.1.
+Source: dialects.md §2.2, §2.3; ui-protocols.md §4.1 (``previous_response_id``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamkit.tool_calls.value_text import value_text
 
 
 def items_of(value: object, text: bytes) -> bytes | None:
-    """An ``input`` as items with commas between; None for what can't be one, of which the decoder says what is wrong."""
+    """Return an ``input`` as items with commas between them; None for an invalid one: its decoder raises the error."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -27,44 +27,44 @@ def items_of(value: object, text: bytes) -> bytes | None:
 
 
 def inside(text: bytes) -> bytes:
-    """What stands between the brackets of a list."""
+    """Return the text between the brackets of a list."""
     return text[1:-1].strip()
 
 
 def joined(parts: Iterable[bytes]) -> bytes:
-    """Items behind one another, with commas between."""
+    """Return items with commas between them; empty texts are left out."""
     return b",".join(filter(None, parts))
 
 
 def output_in(event: bytes, response: Mapping[str, Any], done: Sequence[bytes]) -> bytes:
-    """The items of a response that ended with ``event``: its own ``output``, else those that came as ``done``."""
+    """Return the items of a response that ended with ``event``: its ``output``, else the items that were ``done``."""
     own = isinstance(response.get("output"), list) and response["output"]
     return inside(value_text(event, "response", "output").encode()) if own else joined(done)
 
 
 def body_of(members: Mapping[str, bytes]) -> bytes:
-    """A JSON object of members whose texts are given."""
+    """Return a JSON object of members given as JSON texts."""
     return b"{%b}" % b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in members.items())
 
 
 def refused(message: str, *, code: str | None = None, param: str | None = None) -> ProviderFailed:
-    """A request that can't be (400), as the dialect's own server says it."""
+    """Return the error for an invalid request (400) in the form of OpenAI's server."""
     raw = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return ProviderFailed("invalid_request", message, code=code, http_status=400, vendor=VENDOR, raw=raw)
 
 
 def not_found(why: str) -> ProviderFailed:
-    """No response of that id is kept: the code at which Codex sends the whole input by itself (ui-protocols.md §4.1)."""
+    """Return the error for an unknown response id. At its code, Codex sends the whole input again (ui-protocols.md §4.1)."""
     message = f"{why}; send the whole input, without previous_response_id"
     return refused(message, code="previous_response_not_found", param="previous_response_id")
 
 
 def value_of(asked: bytes, response: bytes) -> bytes:
-    """What is kept of a response: the items that it was asked, and itself."""
+    """Return what is kept of a response: its input items and the response, as JSON."""
     return b'{"input":[%b],"response":%b}' % (asked, response)
 
 
 def conversation_in(value: bytes) -> bytes:
-    """The items with which a conversation goes on behind a kept response."""
+    """Return the items with which a conversation continues after a kept response."""
     paths = ("input",), ("response", "output")
     return joined(inside(value_text(value, *path).encode()) for path in paths)

@@ -1,6 +1,6 @@
-"""What is read of each event of Responses, and which members of items and parts were said before.
+"""The members that are read of each event of Responses, and a memory of unread members that were emitted before.
 
-Everything is said three or four times: a member that an item or a part had in an earlier event is not kept once more.
+Each member is sent three or four times: an unread one that an item or a part had in an earlier event is not emitted again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, PLACES, SPEECHES
 
 COMMON: Final = (*PLACES, "call_id")
-#: A response keeps its own members.
+#: Of ``response``: its unread members are emitted by the code that reads it.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = {
     name: members.also(*COMMON)
@@ -41,13 +41,13 @@ EVENTS: Final[Mapping[str, Members]] = {
     }.items()
 }
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
-#: Members that are remembered; more are kept each time.
+#: The most members that are remembered; further ones are emitted each time.
 FEW: Final = 1000
 
 
 @define
 class SaidBefore:
-    """Which members of items and parts came, by the id of the item, else its place."""
+    """The members of items and parts that came before, by the item's id or else its place."""
 
     _reported: set[tuple[Any, ...]] = field(factory=set)
 
@@ -59,10 +59,10 @@ class SaidBefore:
         return True
 
     def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
-        """What is new of an item; none of its members where the reader of items keeps them, as of most kinds of ``event``."""
+        """Return the new members of an item; none for most kinds of ``event``, since the item reader emits them."""
         new: list[tuple[str, Any]] = []
         kind = item.get("type") if type(item) is dict else None
-        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # carried whole
+        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # emitted whole
             return new
         if not item.keys() <= fields:
             whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)

@@ -1,12 +1,13 @@
-"""Responses over a WebSocket: a request is a message ``response.create``, an answer its events, one a message.
+"""Responses over a WebSocket: each request is a message ``response.create``, and each event of its response a message.
 
-A connection keeps the last response that ended as it should, with all that it was asked, as JSON text up to a limit in bytes:
-the next message may name it as ``previous_response_id`` and send new items only. Of others the client is told to send the
-whole input, with the code at which Codex does so by itself, unless a store has them (``recall``).
+A connection keeps the last response that ended well, and all its input, as JSON text up to a limit in bytes. The next message
+may name it as ``previous_response_id`` and send only new items. For other ids, unless a store has them (``recall``), the
+client gets the error code at which Codex sends the whole input again.
 
-Nothing follows an answer's last event: a client would take it for the next answer. So ``response.failed`` stands for the
-``error`` in front of it, and an ``error`` that stands alone gets a status, without which Codex passes over it. Refused: other
-messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
+No message follows a response's last event, since a client would take it for the next response. So of an ``error`` and a
+``response.failed`` after it, only the latter is sent; an ``error`` alone gets a status, without which Codex ignores it.
+Messages of other types (``response.steer``) are refused, and so is ``stream_id``, with which several responses share a
+connection.
 
 Source: ui-protocols.md §4.1; dialects.md §2.3; openai 3.57 ``types/responses/responses_client_event.py``.
 """
@@ -43,13 +44,13 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import ValueTexts, value_text
 
-#: Members that a message has beside those of a body.
+#: Members of a message that are not members of an HTTP body.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
-#: Ends at which the output is whole as far as it goes, so that a conversation may go on behind it.
+#: Last events after which a conversation may continue, since the output is usable.
 ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 FAILED: Final = "response.failed"
 ITEM_DONE: Final = "response.output_item.done"
-#: Behind these a client takes what comes for the answer to its next message.
+#: Last events: a client takes a message after one of these for the next response.
 _LAST: Final = frozenset({*ENDS, FAILED, "response.cancelled", "error"})
 _NOTHING: Final = ("", b"")
 
@@ -60,12 +61,12 @@ class SocketConversation:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._id = ""  # of the last response
-        self._items = b""  # its input and its output, with commas between
-        self._left_out = ""  # the id of a response that was not kept
-        self._input: bytes | None = b""  # of the request under way; None: its response is not kept
-        self._output: list[bytes] = []  # of the response under way
+        self._items = b""  # its input and output, with commas between items
+        self._left_out = ""  # the id of a response that was too large to keep
+        self._input: bytes | None = b""  # the input of the current request; None: too large to keep
+        self._output: list[bytes] = []  # the items of the current response
         self._output_bytes = 0
-        self._last = _NOTHING  # of the events of the response under way, which waits for its end
+        self._last = _NOTHING  # the last event of the current response, held until the stream ends
         self._parser = SSEParser()
         self.unknown_id = ""
 
@@ -114,7 +115,7 @@ class SocketConversation:
                     self._input, self._output = None, []
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
-            elif self._last[0] != "error" or kind == FAILED:  # which tells the same error once more
+            elif self._last[0] != "error" or kind == FAILED:  # ``response.failed`` repeats the ``error`` before it
                 self._last = kind, payload
         return written
 
@@ -142,7 +143,7 @@ class SocketConversation:
         self._input, self._output = None, []
 
     def _keep(self, payload: bytes) -> None:
-        """Keep a response that ended: its own ``output``, else the items that came (dialects.md §2.2)."""
+        """Keep a response that ended: its ``output``, else the items of its events (dialects.md §2.2)."""
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
@@ -170,7 +171,7 @@ class SocketConversation:
 
 
 def _error_of(event: Mapping[str, Any]) -> str:
-    """An ``error`` that ends an answer, with the status that it would have over HTTP."""
+    """Return an ``error`` that ends a response, with the status that it would have over HTTP."""
     flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
     failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
     status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
@@ -180,9 +181,9 @@ def _error_of(event: Mapping[str, Any]) -> str:
 
 
 def typed(frame: Frame) -> tuple[str, bytes]:
-    """The type of an event and its payload, which says it: a server may have written it on the event's line alone.
+    """Return the type and the payload of an event; the payload gets a type if only the event's line had one.
 
-    A last event by another name, at which no client stops, gets its own.
+    An unusual name of a last event, which clients ignore, is replaced by the usual one.
     """
     kind, payload = type_of(frame.data), frame.data
     if not kind and NAME.fullmatch(frame.event) and frame.event != "message":
@@ -196,6 +197,6 @@ def typed(frame: Frame) -> tuple[str, bytes]:
 
 
 def _is_warm_up(members: Mapping[str, Any]) -> bool:
-    """Whether nothing is to be generated; preparing the cache of prompts wins over ``generate``."""
+    """Return whether nothing is generated: ``prewarm`` (fill the prompt cache) counts before ``generate``."""
     cache = members.get("prompt_cache_options")
     return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)

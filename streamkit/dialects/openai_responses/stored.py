@@ -1,13 +1,13 @@
-"""Responses that a server keeps: in the background, and for requests that lean on earlier ones.
+"""Responses that a server keeps: in the background, and for requests that refer to earlier ones.
 
-An id of ours takes the place of the provider's, since local engines' can be guessed and come twice. It is in the ``response``
-of a few events, whose text is all that changes. Kept is JSON text: all that a response was asked, and itself. A conversation
-goes on with the input and the output behind one another, and an ``item_reference`` with the item of that id.
+Our id replaces the provider's, since ids of local engines can be guessed and may repeat. The id is in the ``response`` of a
+few events; only that text changes. Kept is JSON text: all input items of a response, and the response. A conversation
+continues with that input and output, one after the other, and an ``item_reference`` is replaced with the item of its id.
 
-The state of a response in the background is read from its stream, which is its log: the last event with a ``response``, or
-the error at the end. None is in progress for ever.
+The state of a response in the background is read from its stream, which is its log: from the last event with a ``response``,
+or the error at the end. So no response stays in progress for ever.
 
-Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3.
+Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3 (ids, references, statuses).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, 
 dumps = orjson.dumps
 PREVIOUS: Final = "previous_response_id"
 NUMBER: Final = "sequence_number"
-#: The statuses of a response that is not over.
+#: The statuses of a response that has not ended.
 UNDERWAY: Final = frozenset({"queued", "in_progress"})
 _RESPONSE: Final = b'"response"'
 _DONE: Final = ITEM_DONE.encode()
-#: The end of an event and its blank lines.
+#: The end of an event, with the blank lines after it.
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
 class KeptRequest:
-    """A body that may lean on earlier responses."""
+    """A request body that may refer to earlier responses."""
 
     def __init__(self, body: bytes) -> None:
         fields = fields_of(body, StreamReport())
@@ -94,20 +94,20 @@ class KeptRequest:
 
 
 def _is_reference(item: Any) -> bool:
-    """Whether an item names one; its type may be left out where it says nothing but an id."""
+    """Return whether an item is a reference; its type may be missing if it has only an id."""
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     return item.get("type") == "item_reference" or item.keys() == {"id"}
 
 
 class ResponseWriter:
-    """Writes a response of that id. Where its output stands in events of its items alone, what is kept has it all the same."""
+    """Writes a response with our id, and collects its output for the store, also if only the items' events have it."""
 
     def __init__(self, response_id: str, is_background: bool, previous_id: str) -> None:
         said = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
         self._said = {name: dumps(value) for name, value in said.items()}
-        self._done: list[bytes] = []  # items of the output
-        self._response = b""  # that ended as it should, with its output
+        self._done: list[bytes] = []  # the items of the output
+        self._response = b""  # a response that ended well, with its output
 
     def feed(self, chunk: bytes, /) -> bytes:
         if _RESPONSE not in chunk and _DONE not in chunk:
@@ -149,7 +149,7 @@ class ResponseWriter:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """The members of a JSON object. Halves of surrogate pairs, which orjson refuses, may stand in its strings."""
+    """Return the members of a JSON object. Unlike orjson, this reads strings with half a surrogate pair."""
     value = json_value(text)
     if value is None:
         with suppress(ValueError):
@@ -158,27 +158,27 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def _items_in(response: bytes) -> dict[str, bytes]:
-    """The items of a response's output, by their ids."""
+    """Return the items of a response's output by their ids."""
     texts = item_texts(value_text(response, "output"))
     return {item["id"]: text for text in texts if isinstance((item := _object(text)).get("id"), str)}
 
 
 def _frames(event: bytes) -> list[Any]:
-    """The frames of events that are JSON objects."""
+    """Return the frames of events that are JSON objects."""
     return [frame for frame in SSEParser().feed(event) if frame.data.lstrip().startswith(b"{")]
 
 
 class Behind:
-    """Passes the events of a stream behind the one with a number. Those without one are counted.
+    """Passes the events of a stream after the event with a given number. Events without a number are counted.
 
-    A failure with a number that the client has gets one behind it, or the client would pass over it in silence (R6).
+    If an error has a number that the client has already seen, it gets the next number, since the client would ignore it (R6).
     """
 
     def __init__(self, response_id: str, number: int) -> None:
         self.fault: Exception | None = None
         self._writer = ResponseWriter(response_id, is_background=True, previous_id="")
-        self._number = number  # that the client has
-        self._last = -1  # that came
+        self._number = number  # the last that the client has
+        self._last = -1  # the last that was read
         self._held = bytearray()
         self._passes = number < 0
 
@@ -222,7 +222,10 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Whether a response goes on in the background. Upstreams are not told: its stream is kept here. Raises BadRequest."""
+    """Return whether a response runs in the background, and remove the member: the provider gets a plain stream request.
+
+    Raises BadRequest if ``background`` is invalid or can't be served.
+    """
     asked = request.extras.get("background")
     if asked is not None and not isinstance(asked, bool):
         raise BadRequest("background", "true or false is needed")
@@ -238,14 +241,14 @@ def read_background(request: Request, is_served: bool) -> bool:
 
 
 def queued(response_id: str, created: int, model: str, settings: Mapping[str, Any]) -> bytes:
-    """A response of which there is nothing yet."""
+    """Return a response that has not begun."""
     begun = {"id": response_id, "object": "response", "created_at": created, "model": model, "status": "queued"}
     nothing: dict[str, Any] = {"error": None, "incomplete_details": None, "output": [], "usage": None}
     return dumps({**begun, **nothing, **DEFAULTS, **settings, "background": True, "store": True})
 
 
 def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
-    """The response of a stream that ``end`` ended, or that goes on where it is empty; ``begun`` where the stream has none."""
+    """Return the response of a stream that ended as ``end`` says (empty: still running); ``begun`` if the stream has none."""
     response, error = begun, None
     for event in reversed(_EVENT_END.split(log)):
         if _RESPONSE not in event and b"error" not in event:
@@ -261,7 +264,7 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
 
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
-    """The response as the end of its stream says, if it does not say by itself that it is over."""
+    """Return the response with the status of its stream's end, if it does not itself say that it has ended."""
     status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
@@ -278,7 +281,7 @@ def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream_asked(query: Query) -> tuple[bool, int]:
-    """Whether ``GET`` of a response asks for its stream, and behind which event. Raises BadRequest."""
+    """Return whether ``GET`` of a response asks for its stream, and after which event. Raises BadRequest."""
     asked, after = _TRUTH.get(query.get("stream", "").lower()), query.get("starting_after", "")
     if asked is None:
         raise BadRequest("stream", "true or false is needed")
@@ -288,7 +291,7 @@ def stream_asked(query: Query) -> tuple[bool, int]:
 
 
 def ids_in(value: bytes) -> Sequence[str]:
-    """The ids of the items of a kept response's output."""
+    """Return the ids of the items in a kept response's output."""
     return [*_items_in(value_text(value, "response").encode())]
 
 

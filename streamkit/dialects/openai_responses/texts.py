@@ -1,16 +1,16 @@
-"""What the parts of an item say: text, refusals, reasoning, and what stands beside the text.
+"""Read the parts of items: text, refusals, reasoning, and annotations and log probabilities next to the text.
 
-Everything is said three or four times: by deltas, by the ``done`` events of its part and of its item, and in the terminal
-response. What came first counts, and of a later copy only what is missing is taken: some servers send no deltas at all. What
-contradicts is withheld (``streamkit/dialects/streams/running_text.py``; which copy belongs to which part: ``items.py``).
+Each text is sent three or four times: in deltas, in the ``done`` events of its part and of its item, and in the terminal
+response. The first copy counts, and a later copy only adds what is missing: some servers send no deltas at all. A copy that
+contradicts is withheld (``streamkit/dialects/streams/running_text.py``; ``items.py`` finds the part of each copy).
 
-**Starts with text.** A part that starts with text says it once more in its deltas, or goes on from there; deltas tell which,
-so that the text waits for them.
+**Starts with text.** The deltas of a part that starts with text either repeat that text or continue it. So the text is held
+until a delta shows which.
 
-**Messages that begin anew.** Bedrock's Mantle begins a long answer again in one message after another, each with all that came
-before. A message that begins with a whole earlier one of ``REPEATED_CHARS`` characters and more only adds what is behind it.
+**Repeated messages.** Bedrock's Mantle repeats a long response in one message after another, each with all text so far. If a
+message begins with a whole earlier message of at least ``REPEATED_CHARS`` characters, only the text after it is emitted.
 
-Source: dialects.md §2.1, §2.2, §2.4.
+Source: dialects.md §2.1, §2.2, §2.4 (events of texts).
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT
 
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
-#: What of it each delta has of its own.
+#: Members that differ in each delta.
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
-#: So many open items, and parts of them, are looked at for one that a whole text repeats: each may be another's copy.
+#: The most open items, and the most parts, that are searched for one that a whole text repeats.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
-#: A message that begins with all of one that is so long repeats it.
+#: The least length of an earlier message for a repetition to count as one.
 REPEATED_CHARS: Final = 64
 
 
 class Part:
     """A part of an item that has a text."""
 
-    annotations = 0  #: how many came
-    logprobs = False  #: some came
-    differs = False  #: counted once
-    start = ""  #: what it started with, until its deltas tell whether they repeat it
-    echo: Part | None = None  #: an earlier message's, until it is clear whether this one repeats it
+    annotations = 0  #: the number of annotations so far
+    logprobs = False  #: whether log probabilities came
+    differs = False  #: whether a contradiction was counted
+    start = ""  #: the text of its start, until deltas show whether they repeat it
+    echo: Part | None = None  #: an earlier message, until it is clear whether this one repeats it
     held_chars = 0
 
     def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
         self.speech = speech
-        self.block = block  #: the label of its events
-        self.number = number  #: of its text among the decoder's ``texts``
-        self.is_other_role = is_other_role  #: of a message of another role than the model's
+        self.block = block  #: the block label of its events
+        self.number = number  #: the number of its text in the decoder's ``texts``
+        self.is_other_role = is_other_role  #: whether its message has another role than the model's
         self.whole_in: set[str] = set()  #: the kinds of events that had its whole text
-        self.held: list[str] = []  #: deltas that may repeat the start, or the earlier message
+        self.held: list[str] = []  #: deltas that may repeat the start or the earlier message
 
 
 class Item:
-    """An output item, as far as events have told of it."""
+    """An output item, as far as its events have come."""
 
-    block: int | None = None  #: the label of its events, and of its first part; None as long as it said nothing
+    block: int | None = None  #: the block label of its events and its first part; None before its first output
     open = True
-    fields: frozenset[str] = frozenset()  #: names of those that are the vendor's and were said
-    carried = False  #: a part of it, or all of it, was carried as asides
-    # of a call
-    call = 0  #: its place among the calls
+    fields: frozenset[str] = frozenset()  #: names of the vendor's members that were emitted
+    carried = False  #: whether it was emitted as asides, at least in part
+    # for calls
+    call = 0  #: its number among the calls
     call_id = ""
     name = ""
-    start = ""  #: arguments that came with the start, until anything else settles whether they count
-    has_input = False  #: one event had all arguments
+    start = ""  #: the arguments in its start, until another event shows whether they count
+    has_input = False  #: whether one event had all arguments
 
     def __init__(self, kind: str, item_id: str, *, is_other_role: bool) -> None:
         self.kind, self.id = kind, item_id
-        self.is_other_role = is_other_role  #: a message of another role than the model's
+        self.is_other_role = is_other_role  #: whether it is a message of another role than the model's
         self.parts: dict[tuple[str, int], Part] = {}
 
 
@@ -82,16 +82,16 @@ def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
 
 
 def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
-    """Return the event of a text in a part: an unknown event where the message has another role than the model's."""
+    """Return the event class for a part's text: an unknown event if the message has another role than the model's."""
     return _other_role_text if part.is_other_role else speech.event
 
 
 class LastDelta:
-    """What the last event was, if it was a delta that named its part, or its call, and was said as it came.
+    """The last event, if it was a delta that named its part or call and was emitted unchanged.
 
-    ``each`` are the members of the event that the next one may have otherwise; ``at`` is that with the index of its part.
-    ``text`` is that which it goes on, None of a call; ``event`` makes one of a text, its choice, and its block or call,
-    ``label``. Reasoning has a ``kind``.
+    ``each`` has the members that may differ in the next delta; ``at`` is the name of the member with the index of its part.
+    ``text`` is the text that it continues (None for a call). ``event`` makes an event from a text, its choice, and its block
+    or call, which is ``label``. Reasoning has a ``kind``.
     """
 
     __slots__ = ("at", "document", "each", "event", "kind", "label", "text")
@@ -115,21 +115,21 @@ class LastDelta:
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
-    next_index = 0  #: one more than the highest index of an item
-    signature: Opaque | None = None  #: of the next call: it stands before it
+    next_index = 0  #: one more than the highest index so far
+    signature: Opaque | None = None  #: of the next call, before which it is sent
     _labels = 0
-    _text = 0  # the block of the latest text
+    _text = 0  # the block of the last text
     _parts = 0
-    _latest: Part | None = None  # the latest part of text
+    _latest: Part | None = None  # the last text part
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self.last_delta: LastDelta | None = None  #: the next may go on there
-        self.items_at: dict[int, Item] = {}  #: what was last at an index
-        self._said_whole: tuple[Part, str] | None = None  # the part whose whole text came last, if nothing came since
+        self.last_delta: LastDelta | None = None  #: the next delta may continue it
+        self.items_at: dict[int, Item] = {}  #: the last item at each index
+        self._said_whole: tuple[Part, str] | None = None  # the part and text of a whole copy, if it came last
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
-        """The item that an event names; one is opened if there is none."""
+        """Return the item that an event names; begin one if there is none."""
         raise NotImplementedError
 
     def label(self) -> int:
@@ -139,13 +139,13 @@ class TextReader(FrameDecoder):
         return self._labels - 1
 
     def block_of(self, item: Item) -> int:
-        """The label of an item's first part."""
+        """Return the block label of an item's first part."""
         if item.block is None:
             item.block = self.label()
         return item.block
 
     def _open_part(self, document: dict[str, Any], speech: Speech) -> Part | None:
-        """The part of an open item that an event names with all that names one, as nearly always; None otherwise."""
+        """Return the part of an open item if the event names it completely, as nearly always; else None."""
         index, place = document.get("output_index"), document.get(speech.place)
         if type(index) is int and type(place) is int and (item := self.items_at.get(index)) is not None:
             part = item.parts.get((speech.place, place))
@@ -154,7 +154,7 @@ class TextReader(FrameDecoder):
         return None
 
     def _part(self, document: dict[str, Any], speech: Speech) -> Part:
-        """The part that an event names; it, and its item, are opened if they were not."""
+        """Return the part that an event names; begin the part and its item if needed."""
         part = self._open_part(document, speech)
         if part is not None:
             return part
@@ -167,7 +167,7 @@ class TextReader(FrameDecoder):
         return self.part_at(item, speech, self.index(place) or 0)
 
     def part_at(self, item: Item, speech: Speech, place: int) -> Part:
-        """The part of an item at a place, opened if it was not. Raises TooManyBlocks."""
+        """Return the part at a place of an item; begin it if needed. Raises TooManyBlocks."""
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
@@ -182,7 +182,7 @@ class TextReader(FrameDecoder):
         return part
 
     def _chars(self, part: Part) -> int:
-        """How long the text of a part is so far."""
+        """Return the length of a part's text so far, in characters."""
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
 
@@ -224,9 +224,10 @@ class TextReader(FrameDecoder):
             self.beside(self._whole_event(document, speech, found, "part"), found)
 
     def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> Part:
-        """The part whose whole text an event has, in ``found``: what of it was not said yet, is.
+        """Emit what is new in the whole text in ``found``, and return its part.
 
-        Some servers number it otherwise than its deltas: then the part is one of an open item, whose text it begins with.
+        Some servers number the event differently than its deltas: then the part is the one in an open item that the text
+        begins with.
         """
         text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
         item = self.located(document)
@@ -246,7 +247,7 @@ class TextReader(FrameDecoder):
         return own
 
     def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
-        """A part that is not ``own``, with whose text a whole one begins that no such event had. A few are looked at."""
+        """Return another part than ``own`` that the whole text begins with and that had no such event. A few are searched."""
         parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
         for part in islice(parts, OPEN_LOOKED_AT):
             if event not in part.whole_in and part.speech is speech and part is not own and self.agrees(part, text):
@@ -254,11 +255,11 @@ class TextReader(FrameDecoder):
         return None
 
     def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
-        """Open items of a kind, ``first`` before the others, of which a few are looked at."""
+        """Yield a few open items of a kind, ``first`` before the others."""
         raise NotImplementedError
 
     def located(self, document: dict[str, Any]) -> Item | None:
-        """The item that an event names, if there is one."""
+        """Return the item that an event names; None if there is none."""
         raise NotImplementedError
 
     def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
@@ -271,10 +272,10 @@ class TextReader(FrameDecoder):
         block = self.block_of(item)
         self.out.append(Aside(VENDOR, "unknown_event", str(document.get("type")), placeless(document), block=block))
 
-    # -- what they say ---------------------------------------------------------------------------------------------
+    # -- their text ------------------------------------------------------------------------------------------------
 
     def beside(self, part: Part, found: dict[str, Any]) -> None:
-        """What a whole part has beside its text, as far as it was not said."""
+        """Emit the annotations and log probabilities of a whole part that were not emitted before."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
         if (annotations := found.get("annotations")) not in (None, []):
@@ -282,7 +283,7 @@ class TextReader(FrameDecoder):
                 self._annotation(part, annotation)
 
     def start_part(self, part: Part, speech: Speech, text: str) -> None:
-        """The text that the start of a part, or of its item, had already."""
+        """Hold the text in the start of a part or of its item."""
         if part.held or self._chars(part):
             self.whole_text(part, speech, text)
         elif text.startswith(part.start):
@@ -301,7 +302,7 @@ class TextReader(FrameDecoder):
             self.out.append(_event_of(part, speech)(text, 0, part.block))
 
     def _behind_start(self, part: Part, text: str) -> None:
-        """Text of a part that started with some: the same again, or what follows it."""
+        """Read a delta of a part that started with text: it repeats the text or continues it."""
         start, at = part.start, part.held_chars
         size = min(len(text), len(start) - at)
         repeats = start.startswith(text[:size], at)
@@ -315,7 +316,7 @@ class TextReader(FrameDecoder):
         self._say(part, part.speech, start + self._taken(part))
 
     def _behind_message(self, part: Part, echo: Part, text: str) -> None:
-        """The beginning of a message behind another, which may be all of that one again."""
+        """Read the first deltas of a message after another, which may repeat that one."""
         earlier, at = self.texts.of(echo.number), part.held_chars
         size = min(len(text), len(earlier.head) - at)
         repeats = size <= 0 or earlier.head.startswith(text[:size], at)
@@ -339,13 +340,13 @@ class TextReader(FrameDecoder):
         part.held_chars += len(text)
 
     def _taken(self, part: Part) -> str:
-        """What was held of a part, which is held no longer."""
+        """Return the deltas that were held for a part, and empty its list."""
         text = "".join(part.held)
         part.held, part.held_chars = [], 0
         return text
 
     def settle(self, part: Part) -> None:
-        """Say what waits: no delta tells any more whether it was said before."""
+        """Emit the text that is held for a part: no more deltas can show whether it is a repetition."""
         if part.start:
             if part.held:
                 self.report.repair("text_repeated")
@@ -358,14 +359,14 @@ class TextReader(FrameDecoder):
                 self._say(part, part.speech, text)
 
     def whole_text(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> None:
-        """The whole text of a part: what was not said of it yet. What contradicts is withheld."""
+        """Emit what is new in the whole text of a part; count a contradiction."""
         if text and not self.adds(part, speech, text, logprobs):
             self._differs(part)
 
     def adds(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> bool:
-        """Say what a whole text has beyond what was said of its part; False, and nothing is said, if it contradicts.
+        """Emit what a whole text adds to its part; return False, and emit nothing, if it contradicts the part's text.
 
-        ``logprobs`` are those of the whole text.
+        ``logprobs``: those of the whole text.
         """
         if part.start and text.startswith(part.start):
             if self._taken(part):
@@ -393,17 +394,17 @@ class TextReader(FrameDecoder):
         return rest is not None
 
     def goes_on(self, part: Part, speech: Speech, text: str, logprobs: Any) -> bool:
-        """As ``adds``, for a part of which anything came; nothing is left to do where its whole text came last."""
+        """Do the same as ``adds`` for a part that has text; do nothing if this whole text came directly before."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: Part) -> bool:
-        """Whether anything of a part came."""
+        """Return whether a part has any text, emitted or held."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
     def agrees(self, part: Part, text: str) -> bool:
-        """Whether a whole text begins with what was said of a part."""
+        """Return whether a whole text begins with the part's text so far."""
         if part.start:
             return bool(text) and text.startswith(part.start)
         if part.held:
@@ -427,7 +428,7 @@ class TextReader(FrameDecoder):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=part.block))
 
     def opaque(self, blob: str, item: Item) -> None:
-        """Encrypted reasoning: this vendor's, or another's that was sealed. It is the item's text that it belongs to."""
+        """Emit encrypted reasoning: this vendor's, for the item's text if it has any, or another's that was sealed."""
         own = next((part.block for part in reversed(item.parts.values()) if self._chars(part)), None)
         sealed = unseal(blob) or Sealed("opaque" if own is None else "reasoning", OPAQUE_VENDOR, blob)
         if sealed.kind == "call":
@@ -442,5 +443,5 @@ class TextReader(FrameDecoder):
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
-    """An event without its place in the stream: where it is written again, it has another."""
+    """Return an event without its place in the stream, since it gets another place when it is written again."""
     return {name: value for name, value in document.items() if name not in {"sequence_number", "output_index"}}

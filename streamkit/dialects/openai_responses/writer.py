@@ -1,13 +1,13 @@
-"""Output items as their readers need them: one open at a time, each told in full, and all of them once more at the end.
+"""Write output items as clients need them: one open at a time, each with all its events, and all again at the end.
 
-The blocks of ``BlockQueue`` are parts here. Adjacent parts of text make one message, parts of reasoning one item up to its
-signature; any other block is an item. An item is closed when the next opens, a call as soon as it has ended. Texts are kept
-as the JSON that was written, because four events and the terminal response repeat them.
+The blocks of ``BlockQueue`` are parts here. Neighbouring text parts become one message, neighbouring reasoning parts one item
+up to a signature; any other block is an item. An item is closed when the next one opens, a call as soon as it has ended. Texts
+are kept as the JSON that was written, because four events and the terminal response repeat them.
 
-A delta's first byte tells what it is: a string is text, an object an annotation or a frame of an item that only this vendor
-understands, a list the log probabilities of the next text.
+The first byte of a delta says what it is: a string is text, an object an annotation or a frame of an item that only this
+vendor understands, a list the log probabilities of the next text.
 
-Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131.
+Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131 (events that clients need).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ dumps = orjson.dumps
 
 
 def event_of(name: bytes, members: bytes) -> bytes:
-    """The template of an event, of which all but its number and the ``members``, a template themselves, is constant."""
+    """Return the template of an event. Only its number and ``members``, which is a template too, are filled in later."""
     return b'event: %b\ndata: {"type":"%b","sequence_number":%%d%b}\n\n' % (name, name, members)
 
 
 ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
 ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
 ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
-#: A delta: of its place and of what stands beside its text it makes a template.
+#: A delta: filled with its place and the members next to its text, this becomes a template.
 DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,"sequence_number":%%%%d}\n\n'
 
 
 class Form:
-    """How a kind of block is written: as templates, so that an event is one operation.
+    """How a kind of block is written: as templates, so that an event needs only one formatting operation.
 
-    ``event`` and ``part_event`` are the names of its events without the last word, ``member`` has its whole text, ``part`` is
-    the part's type; without one the text is the item's own. ``beside``: what stands behind each text.
+    ``event`` and ``part_event`` are the names of its events without the last word, ``member`` is the member with its whole
+    text, and ``part`` the type of its part; without a part, the text is the item's. ``beside``: members after each text.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Form:
         part_event: bytes = b"response.content_part",
         beside: bytes = b"",
     ) -> None:
-        self.item = item  #: the type of its item
-        self.prefix = prefix  #: of the item's id
+        self.item = item  #: the type of the item
+        self.prefix = prefix  #: the beginning of the item's id
         self.member = member
         self.part = part
         self.head = b',"role":"assistant"' if item == b"message" else b""
@@ -86,7 +86,7 @@ FORMS: Final[Mapping[str, Form]] = {
         b"summary_index",
         b"response.reasoning_summary_part",
     ),
-    "thinking": Form(b"reasoning", "rs_"),  # opaque, and nothing to read
+    "thinking": Form(b"reasoning", "rs_"),  # opaque, without text
     "call": Form(b"function_call", "fc_", b"response.function_call_arguments", b"arguments"),
     "custom": Form(b"custom_tool_call", "ctc_", b"response.custom_tool_call_input", b"input"),
     "hosted": Form(b""),
@@ -98,7 +98,7 @@ Label: TypeAlias = tuple[bytes, int]
 
 
 class FreeText(LazyScanner):
-    """Text of any kind: nothing in it tells where it ends."""
+    """Text of any kind, in which nothing shows where it ends."""
 
     __slots__ = ()
 
@@ -106,31 +106,31 @@ class FreeText(LazyScanner):
         super().__init__(0)
 
     def append(self, fragment: str) -> None:
-        """Nothing to scan."""
+        """Do nothing: there is nothing to scan for."""
 
     def append_to_end(self, _text: str) -> None:
-        """Nothing ends it."""
+        """Do nothing: the text has no end."""
 
 
 class Item:
     """An output item, as far as it is written."""
 
     id = b""
-    head = b""  #: of a message its role, of a call its identity
-    fields: Mapping[str, Any] = {}  #: members that are the vendor's own
-    own = b""  #: the members of a call with its whole text
+    head = b""  #: the role of a message, the identity of a call
+    fields: Mapping[str, Any] = {}  #: members that only the vendor knows
+    own = b""  #: the member of a call with its whole text
     opaque = b""  #: ``encrypted_content``
 
     def __init__(self, kind: bytes, index: int) -> None:
         self.type = kind
         self.index = index
-        self.content: list[bytes] = []  #: parts that are done
+        self.content: list[bytes] = []  #: finished parts
         self.summary: list[bytes] = []
-        self.labels: list[Label] = []  #: of its parts
+        self.labels: list[Label] = []  #: the labels of its parts
 
 
 def _more(fields: Mapping[str, Any]) -> bytes:
-    """Members of an item behind others."""
+    """Return members of an item as JSON to append to other members."""
     return b"," + dumps(fields)[1:-1] if fields else b""
 
 
@@ -138,22 +138,22 @@ class ItemWriter(BlockQueue):
     """Writes the numbered events of items."""
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
-    number = 0  #: of the next event
-    incomplete: frozenset[Key] = frozenset()  #: calls that have ended before their text did
+    number = 0  #: the number of the next event
+    incomplete: frozenset[Key] = frozenset()  #: calls that ended before their text was whole
     _item: Item | None = None
-    # Of the part that is open:
+    # These belong to the open part:
     _form = TEXT
     _address = b""
-    _delta = b""  # a template of its deltas
+    _delta = b""  # the template of its deltas
     _next_logprobs = b""
-    _text: bytearray  # the inside of its JSON string
+    _text: bytearray  # the text as JSON, without the quotes
     _annotations: list[bytes]
     _logprobs: list[bytes]
 
     def __init__(self, encoder: EventEncoder) -> None:
         super().__init__(encoder)
-        self.output: list[bytes] = []  #: the items that are done
-        self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
+        self.output: list[bytes] = []  #: finished items
+        self.fields: dict[Label, dict[str, Any]] = {}  #: members of items that only the vendor knows
         self._make_id = encoder.encoding.make_id
 
     def arguments_delta(self, fragment: str) -> bytes:
@@ -163,18 +163,18 @@ class ItemWriter(BlockQueue):
         self.write_text(dumps(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
-        self._held_chars = 0  # what waits was counted, and no more comes
+        self._held_chars = 0  # held text was counted before, and no more comes
         super().flush(drop=drop)
 
     def numbered(self, template: bytes, *members: bytes | int) -> None:
-        """Write the next event by its template."""
+        """Write the next event from its template."""
         self.write(template % (self.number, *members))
         self.number += 1
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def write_start(self, block: Block) -> None:
-        """Open a part, and its item where that is another one."""
+        """Open a part, and a new item if the part does not belong to the open one."""
         kind, number = block.key
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
@@ -193,8 +193,8 @@ class ItemWriter(BlockQueue):
         self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
 
     def write_text(self, delta: bytes) -> None:
-        """Write more of the open part's text, with nothing beside it: nearly all of a stream is this."""
-        held = self._held_chars = self._held_chars + len(delta)  # until the end of the response
+        """Write a text delta without other members: nearly all of a stream."""
+        held = self._held_chars = self._held_chars + len(delta)  # held until the end of the response
         if held > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
         self._text += delta[1:-1]
@@ -203,7 +203,7 @@ class ItemWriter(BlockQueue):
         self.write(self._delta % (delta, number))
 
     def write_delta(self, block: Block, delta: bytes) -> None:
-        """Write a delta, which its first byte tells apart."""
+        """Write a delta; its first byte says what it is."""
         first = delta[0]
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
@@ -227,7 +227,7 @@ class ItemWriter(BlockQueue):
         item, form = self._item, self._form
         if item is None:
             return
-        if self._next_logprobs:  # of no text
+        if self._next_logprobs:  # log probabilities without a text
             self.write_delta(block, b'""')
         text, number = bytes(self._text), self.number
         if form.part:
@@ -238,7 +238,7 @@ class ItemWriter(BlockQueue):
             self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
             if not block.signature:  # more parts may follow
                 return
-        elif form.member:  # a reader may act on a call that is completed: one that is cut never says so
+        elif form.member:  # readers may act on a completed call, so a truncated one is never completed
             item.own = b',"%b":"%b"' % (form.member, text)
             whole = block.may_close and block.key not in self.incomplete
             if whole:
@@ -253,7 +253,7 @@ class ItemWriter(BlockQueue):
         self.close_item()
 
     def _part(self, text: bytes) -> bytes:
-        """The open part as JSON, with the inside of its string."""
+        """Return the open part as JSON, with its text."""
         form = self._form
         if form is not TEXT:
             return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
@@ -302,7 +302,7 @@ class ItemWriter(BlockQueue):
         return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % known
 
     def unfinished(self) -> bytes | None:
-        """The item that a failure left open, as JSON; None for a call, which nobody must run."""
+        """Return the item that a failure left open, as JSON; None for a call, which must not be run."""
         item = self._item
         if item is None or item.type not in {b"message", b"reasoning"}:
             return None
@@ -312,7 +312,7 @@ class ItemWriter(BlockQueue):
         return self._whole(item, b"incomplete")
 
     def _hosted(self, block: Block, frame: bytes) -> None:
-        """A frame of an item that only this vendor understands, at the place that the item has now."""
+        """Write a frame of an item that only this vendor understands, with the item's current index."""
         document = orjson.loads(frame)
         name = document.pop("type").encode()
         if name == b"response.output_item.done":

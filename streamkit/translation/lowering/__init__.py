@@ -6,7 +6,7 @@ it repairs as a repair. ``Capabilities`` is the data that says what the servers 
 provider, and passes that it does not need (``when``) are skipped. Within one dialect only the passes of ``own`` run, for what
 a server refuses from the dialect's clients, too.
 
-Source: dialects.md §7.3, §7.4 (what each translation of a request loses).
+Source: dialects.md §7.3, §7.4 (how each dialect writes tools and content).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each pass takes one part and returns it as the dialect takes it, or None to drop it.
 
-Source: dialects.md §7.3, §7.4 (losses of requests); seeds.md S2, S4.
+Source: dialects.md §7.3, §7.4 (tools and content of each dialect); seeds.md S2, S4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A tool that can't be defined must not leave traces: providers refuse a choice am
 a missing tool invents its result. A request that requires such a tool is refused. Otherwise the choice is limited to the
 tools that are left, and dropped if none is left.
 
-Source: dialects.md §1.8, §7.3, §7.4 (tools that have no equal elsewhere).
+Source: dialects.md §1.8, §7.3, §7.4 (the tools of each dialect).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamkit.errors import BadRequest
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
 
-#: The schema of a function that replaces a custom tool: one text parameter (dialects.md §1.8, as providers do it).
+#: The schema of a function that replaces a custom tool: one text parameter (dialects.md §1.8).
 INPUT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},

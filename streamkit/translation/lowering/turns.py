@@ -1,6 +1,6 @@
 """Passes over turns: change what the dialect can't express, and arrange turns as its servers want. See ``__init__.py``.
 
-Source: dialects.md §3.2, §5.3, §7.3, §7.4 (orders that servers demand); seeds.md S2.
+Source: dialects.md §3.2, §5.3, §7.3, §7.4 (the orders that servers demand); seeds.md S2.
 """
 
 from __future__ import annotations
