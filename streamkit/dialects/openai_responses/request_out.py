@@ -5,7 +5,7 @@ What a request of another dialect can't express here is dropped before it is wri
 
 A turn of the user or the system is a message, and each result in it a separate item. If the system has one text, before all
 other turns, and it was not read from an item, it is written as ``instructions``. Content of one plain text is a string
-(seeds.md S2: some readers take only strings).
+(seeds.md S2).
 
 Each text of the assistant is a separate message: the parts of one message share an id, which only the server can give.
 Reasoning is sent back if this vendor encrypted it, with its id if it had one: the encrypted text is bound to the id. Reasoning
