@@ -1,7 +1,7 @@
 """Pytest fixtures, found through the entry point ``pytest11``.
 
-The module stands beside the package because pytest imports it at every run of everybody who has streamkit installed:
-nothing but pytest is imported until a test asks.
+This module is outside the package because pytest imports it in every run where streamkit is installed: until a test uses a
+fixture, only pytest is imported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:  # nothing of it is imported where nobody asks
+if TYPE_CHECKING:  # not imported at run time
     from pathlib import Path
 
     from aiohttp import web
@@ -36,18 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """Take ``--record`` for ``--streamkit-record``, if nobody else knows it: plugins and conftests are loaded by now."""
+    """Treat ``--record`` as ``--streamkit-record`` if no other plugin defines it. Plugins and conftests are loaded by now."""
     if ALIAS in args and ALIAS in parser.parse_known_and_unknown_args(args)[1]:
         args[args.index(ALIAS)] = RECORD
 
 
 @pytest.fixture
 def streamkit_replay(request: pytest.FixtureRequest) -> Iterator[ReplayFixture]:
-    """Serves recordings that stand beside the test, and fails it if it asks for something else.
+    """Serve recordings in files next to the test. Fail the test if it sends a request that has no recording.
 
     ``url = streamkit_replay("name")``, with the options of ``ReplayFixture.__call__``.
     """
-    from streamkit.lab.replayer.fixture import ReplayFixture  # noqa: PLC0415 - no cost to those who do not ask
+    from streamkit.lab.replayer.fixture import ReplayFixture  # noqa: PLC0415 - not loaded unless a test uses it
 
     records = request.config.getoption(RECORD)
     replays = ReplayFixture(request.path.parent, record=_record if records else None)
@@ -58,8 +58,8 @@ def streamkit_replay(request: pytest.FixtureRequest) -> Iterator[ReplayFixture]:
 
 @pytest.fixture
 def open_sources() -> Iterator[Callable[[], int]]:
-    """``streamkit.testing.open_sources``; after the test every ``FaultySource`` that it opened must be closed."""
-    from streamkit.testing import sources  # noqa: PLC0415 - no cost to those who do not ask
+    """Return ``streamkit.testing.open_sources``. After the test, every ``FaultySource`` that it opened must be closed."""
+    from streamkit.testing import sources  # noqa: PLC0415 - not loaded unless a test uses it
 
     sources.forget_open_sources()
     yield sources.open_sources
@@ -69,19 +69,19 @@ def open_sources() -> Iterator[Callable[[], int]]:
 
 @pytest.fixture
 def stage_checker(open_sources: Callable[[], int]) -> Callable[..., Awaitable[None]]:  # noqa: ARG001 - its teardown counts
-    """``streamkit.testing.check_stage``; leaves of it are found by ``open_sources``."""
-    from streamkit.testing.check import check_stage  # noqa: PLC0415 - no cost to those who do not ask
+    """Return ``streamkit.testing.check_stage``. The fixture ``open_sources`` fails the test if a source stays open."""
+    from streamkit.testing.check import check_stage  # noqa: PLC0415 - not loaded unless a test uses it
 
     return check_stage
 
 
 @pytest.fixture
 def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
-    """Starts a scripted provider: ``streamkit.lab.mock.served_mock`` with the same arguments, ``streamkit_mock([Say("Hi")])``.
+    """Start a scripted provider: ``streamkit.lab.mock.served_mock`` with the same arguments, ``streamkit_mock([Say("Hi")])``.
 
-    What it gives has ``url`` and ``verdict``. With ``clean=True`` the test fails at its end where the verdict has a fault.
+    The returned object has ``url`` and ``verdict``. With ``clean=True``, the test fails at its end if the verdict has a fault.
     """
-    from streamkit.lab.mock import served_mock  # noqa: PLC0415 - no cost to those who do not ask
+    from streamkit.lab.mock import served_mock  # noqa: PLC0415 - not loaded unless a test uses it
 
     judged: list[ServedMock] = []
     with ExitStack() as stack:
@@ -98,8 +98,8 @@ def streamkit_mock() -> Iterator[Callable[..., ServedMock]]:
 
 
 def _record(app: web.Application, to: str, folder: Path, warn: Callable[[str], None]) -> Otherwise:
-    """What passes requests on to a provider and records them. See ``streamkit.lab.replayer.fixture.Record``."""
-    import asyncio  # noqa: PLC0415 - no cost to those who do not record
+    """Return a handler that passes requests to a provider and records them. See ``streamkit.lab.replayer.fixture.Record``."""
+    import asyncio  # noqa: PLC0415 - not loaded unless a test records
 
     from streamkit.lab.recorder import Proxy, base_url  # noqa: PLC0415
     from streamkit.lab.recording.recorder import Recorder  # noqa: PLC0415

@@ -5,11 +5,41 @@ module are stable: they change only with an entry under "Changed" in the changel
 Anything else below ``streamkit.dialects`` may change in any release.
 
 A decoder derives from ``FrameDecoder`` and appends events to ``self.out``. An encoder derives from ``WholeCallEncoder`` (text
-in pieces, calls as a whole), ``OneChoiceEncoder`` or ``EventEncoder``. A ``Dialect`` combines decoder and encoder.
-``streamkit.testing.check_dialect`` checks the dialect against streamkit's laws.
+in pieces, calls as a whole), ``OneChoiceEncoder`` or ``EventEncoder``. A reader of requests derives from ``RequestReader``, or
+from ``TurnReader`` where each result of a tool is a message. A writer of whole responses derives from ``ResponseWriter``.
+``Changes`` makes quirks. A ``Dialect`` combines all of these. ``streamkit.testing.check_dialect`` checks the dialect against
+streamkit's laws.
 """
 
+from streamkit.conversation.messages import (
+    Choice,
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Response,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
+from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies.request_reader import (
+    RequestReader,
+    TurnReader,
+    function_call,
+    function_tool,
+    read_options,
+)
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, TokenCount
 from streamkit.dialects.linting.explain import COMMON_HINTS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
@@ -22,13 +52,41 @@ from streamkit.dialects.linting.grammar import (
     is_text,
     shown,
 )
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.members.values import count_of, details_of, has_value, text_of
-from streamkit.dialects.profiles import Encoding, Profile, Provider
-from streamkit.dialects.streams.event_encoder import EventEncoder, OneChoiceEncoder, stop_word, wrapped_arguments
+from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
+from streamkit.dialects.quirks.calls import Fragments
+from streamkit.dialects.quirks.changes import (
+    Change,
+    Changes,
+    EventForm,
+    LineForm,
+    MessageForm,
+    both,
+    cut,
+    every,
+    first,
+    insert,
+    last,
+    put,
+    rename,
+    reword,
+    turn,
+)
+from streamkit.dialects.streams.event_encoder import (
+    EventEncoder,
+    OneChoiceEncoder,
+    object_arguments,
+    only_choice,
+    stop_word,
+    wrapped_arguments,
+)
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import seal, unseal
+from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -72,7 +130,12 @@ __all__ = [
     "KEEP_ALIVE",
     "READING_RULES",
     "Aside",
+    "BadRequest",
     "Bodies",
+    "Capabilities",
+    "Change",
+    "Changes",
+    "Choice",
     "ChoiceStarted",
     "Dialect",
     "Encoding",
@@ -81,7 +144,10 @@ __all__ = [
     "Errors",
     "Event",
     "EventEncoder",
+    "EventForm",
     "EventStreamParser",
+    "Fields",
+    "Fragments",
     "Frame",
     "FrameDecoder",
     "GrammarChecker",
@@ -89,49 +155,89 @@ __all__ = [
     "Hints",
     "JSONArrayParser",
     "Limits",
+    "LineForm",
+    "Lowering",
+    "Media",
     "MediaGenerated",
+    "MessageForm",
     "ModelCard",
     "ModelPlace",
     "Models",
     "NDJSONParser",
     "OneChoiceEncoder",
+    "Options",
+    "OutputFormat",
+    "Part",
     "PayloadChecker",
+    "Place",
     "Profile",
     "Provider",
     "ProviderFailed",
+    "Reasoning",
     "ReasoningDelta",
     "ReasoningOpaque",
     "ReasoningSignature",
+    "RedactedReasoning",
+    "Refusal",
     "RefusalDelta",
+    "Request",
+    "RequestReader",
+    "Response",
     "ResponseFinished",
     "ResponseStarted",
+    "ResponseWriter",
     "SSEParser",
     "StopReason",
     "StopReasonSeen",
     "StreamEnded",
     "StreamReport",
     "Surface",
+    "Target",
     "TerminatorSeen",
+    "Text",
     "TextDelta",
+    "Thinking",
     "TokenCount",
+    "Tool",
+    "ToolCall",
     "ToolCallArguments",
     "ToolCallDelta",
     "ToolCallEnded",
     "ToolCallFinished",
     "ToolCallStarted",
+    "ToolChoice",
+    "ToolResult",
+    "Turn",
+    "TurnReader",
     "UsageReported",
     "WholeCallEncoder",
     "WireEvent",
+    "add_missing",
+    "both",
     "count_of",
+    "cut",
     "details_of",
+    "each_part",
+    "every",
+    "first",
+    "function_call",
+    "function_tool",
     "has_value",
+    "insert",
     "is_filled",
     "is_index",
     "is_text",
     "item_texts",
+    "last",
     "lenient_text",
     "like",
+    "object_arguments",
+    "only_choice",
     "provider_failed",
+    "put",
+    "read_options",
+    "rename",
+    "reword",
     "seal",
     "serialize_comment",
     "serialize_eventstream",
@@ -140,7 +246,9 @@ __all__ = [
     "shown",
     "stop_word",
     "text_of",
+    "turn",
     "unseal",
     "value_text",
+    "without_none",
     "wrapped_arguments",
 ]

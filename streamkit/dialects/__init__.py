@@ -1,7 +1,7 @@
 """The table of dialects, and the two stages that use it: ``decode`` and ``encode``.
 
-Adding a dialect touches its own folder and ``DIALECTS``; the recipes, the command line and every property test read the
-table. A dialect of somebody else's package touches nothing here: it joins by an entry point.
+To add a dialect, add its folder and its name in ``DIALECTS``; the recipes, the command line and every property test read this
+table. A dialect in another package joins by an entry point, without a change here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamkit.pipeline import Stage
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 
-#: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
+#: The built-in dialects. Dialects of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
     BuiltIn(
         "openai-chat",
@@ -42,7 +42,7 @@ DIALECTS = Registry(
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of that name. Raises UsageError: with what is wrong with an installed one, or with the names there are."""
+    """Return the dialect of that name. Raises UsageError with the known names, or the reason why an installed one fails."""
     try:
         return DIALECTS[name]
     except KeyError:
@@ -52,7 +52,7 @@ def dialect_named(name: str) -> Dialect:
 
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
-    """What comes in, named as a dialect or as a provider that speaks one (``"deepseek"``). Raises UsageError."""
+    """Return the source dialect, by its name or the name of a provider that speaks it (``"deepseek"``). Raises UsageError."""
     if (named := DIALECTS.get(name)) is not None:
         return named, None
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
@@ -60,13 +60,13 @@ def source_named(name: str) -> tuple[Dialect, Provider | None]:
 
 
 def prefill_of(name: str) -> Prefill | None:
-    """How a source of that name goes on with a text; None: it is not known to. Raises UsageError."""
+    """Return how a source of that name continues a text; None if this is not known. Raises UsageError."""
     dialect, provider = source_named(name)
     return (provider and provider.prefill) or dialect.prefill
 
 
 def client_named(name: str) -> tuple[Dialect, Profile]:
-    """What goes out, named as a dialect or as a client that reads one (``"claude-code"``). Raises UsageError."""
+    """Return the target dialect, by its name or the name of a client that reads it (``"claude-code"``). Raises UsageError."""
     if (named := DIALECTS.get(name)) is not None:
         return named, DEFAULT_PROFILE
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
@@ -74,7 +74,7 @@ def client_named(name: str) -> tuple[Dialect, Profile]:
 
 
 def endpoints() -> Iterator[Endpoint]:
-    """How servers are asked, of each dialect that says it, and of providers that are asked in another way."""
+    """Yield the endpoint of each dialect that has one, and the endpoints of providers that differ."""
     for dialect in DIALECTS.values():
         if dialect.http.endpoint is not None:
             yield dialect.http.endpoint
@@ -83,34 +83,34 @@ def endpoints() -> Iterator[Endpoint]:
 
 @cache
 def key_headers() -> Mapping[str, tuple[str, str]]:
-    """By the way to show a key, its header and what stands in front of it, those of every dialect included."""
+    """Return the header and the text before the key, for each way to send a key, including the ways of single dialects."""
     return {**KEY_HEADERS, **{name: key for endpoint in endpoints() for name, key in endpoint.keys.items()}}
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
-    """The stage after framing: what each frame of ``dialect`` (or of a provider that speaks it) says, as wire events.
+    """Return the stage after framing: it turns frames of ``dialect`` (or of a provider that speaks it) into wire events.
 
-    Raises UsageError for an unknown name; the stage raises BrokenFrame, NotThisDialect and LimitExceeded in the order of
+    Raises UsageError for an unknown name. The stage raises BrokenFrame, NotThisDialect and LimitExceeded, in the order of
     the stream.
     """
     return decode_frames(source_named(dialect)[0], limits, dialect)
 
 
 def decode_frames(dialect: Dialect, limits: Limits, name: str) -> Stage[list[Frame], list[WireEvent]]:
-    """The stage that ``decode`` gives, of a dialect that was looked up by ``name``."""
+    """Return the stage of ``decode`` for a dialect that was looked up by ``name``."""
     return Stage(f"decode {name}", partial(dialect.decoder, limits), takes="frames", gives="wire events")
 
 
 def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[list[Event]]:
-    """The stage that ``encode`` gives, of a dialect that was looked up."""
+    """Return the stage of ``encode`` for a dialect that was looked up."""
     return EncodeStage(name, partial(dialect.encoder, encoding), takes="events")
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
-    """What to write to a client of ``dialect`` while its provider is silent, between two events and before the first.
+    """Return the bytes to write to a client of ``dialect`` while its provider is silent, before or between events.
 
-    ``form`` is the one to write where the dialect has it, else the dialect's own is written. Clients that take every line for
-    JSON want an ``event``, others stumble over events that they do not know. Empty if no client would read any. Raises
+    ``form`` is the preferred form; if the dialect lacks it, its default form is returned. Clients that take every line for
+    JSON need an ``event``; others fail at events that they do not know. Empty if no client would read any form. Raises
     UsageError for an unknown name.
     """
     forms = client_named(dialect)[0].keep_alive
@@ -126,11 +126,11 @@ def encode(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Stage[list[Event], bytes]:
-    """The last stage: events as bytes of ``dialect``, or of a client that reads it, whose ``profile`` is then the default.
+    """Return the last stage: it writes events as bytes of ``dialect``, or for a client that reads it.
 
-    A ``StreamError`` of the stages before ends the stream with the dialect's own error frame and without its success
-    terminator, and stands in the report; it is not raised. Any other exception is raised after a generic error frame.
-    Raises UsageError for an unknown name.
+    ``profile`` defaults to the profile of that client. A ``StreamError`` of an earlier stage ends the stream with the
+    dialect's error frame and without its success terminator; it is in the report, and is not raised. Any other exception is
+    raised after a generic error frame. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)

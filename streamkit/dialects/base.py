@@ -1,7 +1,7 @@
-"""What a dialect is: a framing, a decoder, an encoder and a checker, named together in one value.
+"""The ``Dialect`` value: the framing, decoder, encoder, checker and HTTP surface of one dialect.
 
-``streams/frame_decoder.py`` and ``streams/event_encoder.py`` hold what decoders and encoders share; a dialect's own
-folder holds the rest.
+``streams/frame_decoder.py`` and ``streams/event_encoder.py`` hold the code that decoders and encoders share. The folder of
+each dialect holds the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamkit.limits import Limits
 from streamkit.machines import Machine
 from streamkit.report import StreamReport
 
-if TYPE_CHECKING:  # a dialect's package imports them
+if TYPE_CHECKING:  # the packages of dialects import these modules
     from streamkit.dialects.bodies.request_reader import RequestReader
     from streamkit.dialects.bodies.response_writer import ResponseWriter
     from streamkit.dialects.linting.explain import Hints
@@ -35,27 +35,27 @@ if TYPE_CHECKING:  # a dialect's package imports them
 
 
 class Encoder(ErrorWriter[list[Event]], Protocol):
-    """Events to a dialect's bytes."""
+    """Turns events into the bytes of a dialect."""
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str], /) -> None:
-        """Frames passed without this encoder; its error frame is to fit behind the last of them.
+        """Continue after frames that were forwarded without this encoder, so that its error frame fits after them.
 
-        ``begun``: the ids of the calls that they began, where clients would run them (``FrameDecoder.begun``).
+        ``begun`` has the ids of the calls that began in those frames and that clients would run (``FrameDecoder.begun``).
         """
 
 
 class Linter(Protocol):
-    """Checks a stream against its dialect's grammar. See ``lint.py``."""
+    """Checks a stream against the grammar of its dialect. Each dialect's is in its ``lint.py``."""
 
     @property
     def hints(self) -> Hints:
-        """What each of its rules looks like when it is broken. See ``linting/explain.py``."""
+        """For each rule of this checker, the text that explains a violation. See ``linting/explain.py``."""
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
-        """The rules that these frames break."""
+        """Return the violations in these frames."""
 
     def finish(self) -> list[Violation]:
-        """The rules that only the end shows to be broken."""
+        """Return the violations that only the end of the stream shows."""
 
 
 Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
@@ -63,21 +63,21 @@ Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
 
 @frozen
 class Bodies:
-    """How a dialect's requests and whole responses are read and written, in the order of one exchange's directions.
+    """Functions that read and write a dialect's requests and whole responses, in the order in which one exchange uses them.
 
     See ``members/fields.py`` and ``lowering.py``.
     """
 
-    #: Raises BadRequest.
+    #: Reads a request body. Raises BadRequest.
     decode_request: Callable[[Fields, StreamReport], Request]
-    #: A body as JSON values (``orjson.Fragment`` for argument text). Raises BadRequest for what the dialect can't say.
+    #: Returns the body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest for what the dialect lacks.
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
-    #: The wire events of a whole response or error body: those of a stream with the same facts, its terminator included. A
-    #: provider can't be told, so it is as tolerant as the decoder of streams. Raises what broke the reading (StreamError).
+    #: Returns the wire events of a whole response or error body: the events of a stream with the same content, including its
+    #: terminator. Accepts as many defects as the stream decoder does. Raises StreamError if the body cannot be read.
     decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
-    #: None for a dialect whose answers are always streams, and whose bodies are errors.
+    #: None if the dialect always streams its responses; then its only whole bodies are errors.
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
-    #: What the servers take: ``encode_request`` gets requests lowered to that. None: it gets every request as it is.
+    #: What the dialect's servers accept. ``encode_request`` gets requests lowered to this. None: requests are not lowered.
     capabilities: TellsCapabilities | None = None
 
     @classmethod
@@ -89,11 +89,11 @@ class Bodies:
         response_writer: type[ResponseWriter],
         capabilities: TellsCapabilities,
     ) -> Bodies:
-        """Those of a dialect whose readers and writers derive from the shared ones."""
+        """Return the bodies of a dialect whose readers and writers are subclasses of the shared ones."""
         return cls(reader.decode_request, write, decoder.decode_response, response_writer.encode_response, capabilities)
 
 
-#: The HTTP status of each kind of error, where a dialect has no other (dialects.md §7.5).
+#: The HTTP status of each type of error, for dialects that define no other (dialects.md §7.5, the table of error statuses).
 STATUSES: Mapping[ErrorType, int] = {
     "invalid_request": 400,
     "auth": 401,
@@ -111,150 +111,157 @@ STATUSES: Mapping[ErrorType, int] = {
 
 @frozen(kw_only=True)
 class Errors:
-    """How a dialect says an error over HTTP, where no stream has begun. See ``streamkit/http_errors.py``."""
+    """How a dialect writes an error as an HTTP response, before any stream began. See ``streamkit/http_errors.py``."""
 
-    #: Whose errors have this dialect's own words and bodies, which are then written as they came.
+    #: The vendors whose errors use this dialect's error words and bodies. Their errors are written unchanged.
     vendors: frozenset[str]
-    #: Its words for kinds of errors, in whichever member they stand.
+    #: The dialect's words for types of errors, whichever member has the word.
     words: Mapping[str, ErrorType]
-    #: The failure that a body says; None for a body in another envelope. Takes the headers too, by names in lower case.
+    #: Returns the failure in an error body, or None if the body has another envelope. The second argument is the headers,
+    #: with names in lower case.
     decode: Callable[[dict[str, Any], Mapping[str, str]], ProviderFailed | None]
-    #: The body as JSON values, and headers of its own.
+    #: Returns the body as JSON values, and the headers that this error needs.
     encode: Callable[[ProviderFailed, StreamReport], tuple[dict[str, Any], Mapping[str, str]]]
     statuses: Mapping[ErrorType, int] = STATUSES
-    #: Whether clients show a body as it is: then it is the message alone, as text.
+    #: Whether clients display the body as it is. Then the body is only the message, as plain text.
     in_words: bool = False
 
 
 @frozen(kw_only=True)
 class CitationForm:
-    """How a dialect cites pages of the web, and documents. See ``streamkit/translation/citations.py``."""
+    """How a dialect cites web pages and documents. See ``streamkit/translation/citations.py``."""
 
     vendor: str
-    #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end;
-    #: or nothing, where a citation has no place.
+    #: The unit of a citation's position: characters of a block, characters of the whole text of a choice, or bytes of that
+    #: text. Citations follow the text. "none": a citation has no position.
     unit: Literal["block", "choice", "bytes", "none"]
-    #: Asides that say them, of that choice.
+    #: Returns asides that contain these citations. The integer is the index of the choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]
-    #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.
-    #: None: what this dialect cites has no place in a text, which others want to know.
+    #: Returns the citations in an aside of this vendor, and the names of its other members. Both are empty for other asides.
+    #: None: citations of this dialect have no position in a text, so no other dialect can use them.
     read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
-    #: Whether it cites documents of the request, too.
+    #: Whether the dialect also cites documents of the request.
     documents: bool = False
 
 
 class SearchReader(Protocol):
-    """Reads the searches of one response from the asides of a dialect."""
+    """Reads the web searches of one response from the asides of a dialect."""
 
     def take(self, aside: Aside, /) -> tuple[list[WebSearched], Aside | None]:
-        """The searches that are over, and what is left of the aside; None where it was about a search."""
+        """Return the searches that this aside completes, and its rest: None if all of the aside was about a search."""
 
     def finish(self) -> None:
-        """Count what has no end."""
+        """Count the searches that have no end."""
 
 
 @frozen(kw_only=True)
 class SearchForm:
-    """How a dialect tells of searches of the web that its provider ran. See ``streamkit/translation/web_searches.py``."""
+    """How a dialect reports web searches that its provider ran. See ``streamkit/translation/web_searches.py``."""
 
     vendor: str
-    #: None: the dialect's searches are calls like any other that a provider ran.
+    #: None: in this dialect a search is an ordinary call that the provider ran.
     reader: Callable[[Limits, StreamReport], SearchReader] | None = None
-    #: Asides that tell one, by its number among all, of that choice. None: it has no place of its own.
+    #: Returns the asides for one search. The integers are the search's number in the response and the index of the choice.
+    #: None: the dialect has no form for a search.
     write: Callable[[WebSearched, int, int], list[Aside]] | None = None
-    #: Whether its clients read them though their request offers none.
+    #: Whether clients accept a search in the response although their request did not offer one.
     unasked: bool = False
 
 
 @frozen
 class ModelPlace:
-    """Where a dialect's frames name the model: member ``model`` of the frame, or of its object ``within``."""
+    """Where frames name the model: in the member ``model`` of the frame, or of the frame's object ``within``."""
 
-    beside: str  #: a member that such an object always has: without it, it is of another kind (an error)
+    beside: str  #: a member that this object always has; an object without it is something else, such as an error
     within: str = ""
 
 
 @frozen(kw_only=True, eq=False)
 class Dialect:
-    """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
+    """Everything that the recipes, the command line and the property tests must know of one dialect."""
 
     name: str
     title: str
-    #: The media type and the framing of a stream: server-sent events, unless it says otherwise.
+    #: The media type of a stream. ``parser`` reads its framing. The default is server-sent events.
     media_type: str = "text/event-stream"
-    #: What ends a frame: added to a last one that lacks it. None: such a one can't be mended.
+    #: The bytes that end a frame. They are added to a last frame that lacks them. None: such a frame cannot be repaired.
     frame_end: bytes | None = b"\n\n"
     parser: Callable[[Limits, StreamReport], FramingParser] = lambda limits, report: SSEParser(
         limits=limits, report=report, stray_errors=True
     )
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
-    #: Its grammar; one that is not given judges no more than that payloads are JSON objects.
+    #: Makes a checker of the dialect's grammar. The default one only checks that payloads are JSON objects.
     linter: Callable[[], Linter] = PayloadChecker
-    #: What is written while the provider is silent, as a comment and as an event; the first is the dialect's own form.
-    #: Empty: no client of the dialect would read any.
+    #: The bytes to write while the provider is silent, as a comment and as an event. The first one is the dialect's default.
+    #: Empty: no client of the dialect would read either.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: The bytes after the error frame of a stream that had output, instead of the end of its HTTP body: clients that ignore
-    #: the frame would take a body that ends for success. Bytes are the beginning of an event, for clients that do not notice
-    #: a broken transfer either; other readers drop it. None: the body ends as any other, since every client knows the frame,
-    #: and some would show the broken transfer instead of the message.
+    #: Written after the error frame if the stream already had output; it replaces the normal end of the HTTP body. Clients
+    #: that ignore the error frame would take a body that ends normally for success. Non-empty bytes are the beginning of an
+    #: event, for clients that do not notice a broken transfer either; other readers drop an incomplete event. None: the body
+    #: ends normally, because every client knows the error frame and some would show the broken transfer instead of the
+    #: message.
     failed_end: bytes | None = b""
-    #: Whether the mark ``[DONE]`` ends its streams.
+    #: Whether ``[DONE]`` ends a stream.
     done_mark: bool = False
-    #: Whether a payload, with the name of its event, can be this dialect's: for ``auto``. Not given: it is never guessed.
+    #: Whether a payload and the name of its event may belong to this dialect. ``auto`` uses this to guess the dialect. By
+    #: default, a dialect is never guessed.
     recognises: Callable[[str, Any], bool] = lambda _event, _document: False
-    #: For a dialect with another framing than its encoder's: what stands behind bytes that passed in it and end with that
-    #: byte, blanks aside, for an encoder's error frame, or for none where the stream is whole. None: as in the encoder's own.
+    #: For a stream whose framing differs from the encoder's framing. Takes the parser of the forwarded bytes, their last byte
+    #: that is not white space, and the encoder's error frame (empty if the stream is complete). Returns the bytes to append.
+    #: None: the bytes have the encoder's framing.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
-    #: None for a dialect that only streams.
+    #: None if the dialect only streams.
     bodies: Bodies | None = None
-    #: None for a dialect whose errors over HTTP nobody here writes.
+    #: None if streamkit cannot write the dialect's HTTP errors.
     errors: Errors | None = None
-    #: How its servers are asked and its clients served. See ``http.py``.
+    #: How to send requests to the dialect's servers, and how to serve its clients. See ``http.py``.
     http: HTTP = NO_HTTP
-    #: None for a dialect that cites no pages of the web.
+    #: None if the dialect does not cite web pages.
     citations: CitationForm | None = None
-    #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.
+    #: Whether a request must contain the bytes of this media, because a URL is refused. The second argument is True for media
+    #: in a tool's result, and False for media in a user message.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
-    #: Whether media in a vendor's store (an address or an id) can be read here; takes the media and their dialect.
+    #: Whether servers of this dialect can read media from a vendor's store, by an address or an id. The second argument is
+    #: the name of the dialect that the media were read in.
     reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
-    #: None for a dialect that tells of no searches of the web.
+    #: None if the dialect does not report web searches.
     searches: SearchForm | None = None
-    #: What of a request its answers say again, for ``Profile.settings``.
+    #: Returns the settings of a request that its responses repeat (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
-    #: Of the asides about a response, those that the next request is to say again: their vendor and type.
+    #: Vendor and type of the asides of a response that the next request must repeat.
     resent: Collection[tuple[str, str]] = ()
-    #: The headers that a request needs which a client of another dialect sent: its features that are no part of the API yet.
+    #: Returns the headers that a request from another dialect needs, such as those for beta features.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
-    #: What it takes of a tool's definition. See ``conversation/tool_definitions.py``.
+    #: Which parts of a tool's definition the dialect accepts. See ``conversation/tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
-    #: Where its clients look for the model's name. None: its streams need not name it.
+    #: Where clients look for the model's name. None: streams need not name the model.
     model_place: ModelPlace | None = None
-    #: Whether a chunk of nothing but usage is for those that asked for one (``Profile.include_usage``).
+    #: Whether a chunk with only usage is sent only to clients that asked for usage (``Profile.include_usage``).
     usage_on_request: bool = False
-    #: The client for whom calls get their ids, in a dialect whose strict readers refuse them.
+    #: The client profile that writes call ids. None in most dialects. Strict readers of the dialect refuse such ids.
     with_call_ids: Profile | None = None
-    #: How its servers are asked to go on with a text; None: they can't be, or not all of them can.
+    #: How to request that servers continue a text. None: they cannot, or only some of them can.
     prefill: Prefill | None = None
-    #: What OpenTelemetry calls who speaks it, where no provider is named (``gen_ai.provider.name``); empty: its name. And what
-    #: it calls asking for an answer (``gen_ai.operation.name``).
+    #: ``gen_ai.provider.name`` of OpenTelemetry where no provider is named. Empty: the dialect's name. The second is
+    #: ``gen_ai.operation.name``: what OpenTelemetry calls a request for a response.
     gen_ai_provider: str = ""
     gen_ai_operation: str = "chat"
-    #: What its servers may do otherwise: by kind of repair, a change of a conforming stream that needs it. See
+    #: How servers may depart from the dialect: for each kind of repair, a change that makes a conforming stream need it. See
     #: ``quirks/changes.py``.
     quirks: Mapping[str, Change] = field(factory=dict)
-    #: Providers and clients that are known by name, and may be named where the dialect may.
+    #: Providers and clients that have a name of their own here. Their names are accepted wherever the dialect's is.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()
 
     @property
     def answers_whole(self) -> bool:
-        """Whether an answer may be a whole body; if not, it is always a stream."""
+        """Whether a response may be a whole body. If not, it is always a stream."""
         return self.bodies is not None and self.bodies.encode_response is not None
 
 
 class FramingParser(Machine[bytes, list[Frame]], Protocol):
-    """A parser that also knows up to which byte everything was whole."""
+    """A parser that also reports the offset up to which all frames were complete."""
 
     @property
     def boundary(self) -> int: ...

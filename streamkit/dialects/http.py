@@ -1,8 +1,8 @@
-"""The HTTP half of a dialect, as values: how its servers are asked, and where and how its clients ask.
+"""The HTTP side of a dialect, as values: how to send requests to its servers, and which paths and forms its clients use.
 
-``web`` and ``gateway`` know no dialect: what differs stands in ``dialects/<name>/http.py`` and is read from ``Dialect.http``.
-A dialect of another package gives the same value; one without it is asked at its base URL, and has no clients here. Nothing
-here does I/O, and nothing that a client says chooses a host.
+``web`` and ``gateway`` contain no dialect's name. The differences are in ``dialects/<name>/http.py``, and are read from
+``Dialect.http``. A dialect of another package may give the same value; without it, requests go to the base URL itself, and
+its clients are not served. Nothing in this module does I/O, and nothing that a client sends chooses a host.
 
 Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
 """
@@ -26,126 +26,129 @@ from streamkit.machines import Machine
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: What is asked: an answer of the model, or how many tokens the request has.
+#: What a request asks for: a response of the model, or the number of the request's tokens.
 Operation: TypeAlias = Literal["generate", "count"]
-#: What stands behind a path; a name may come several times.
+#: The query of a URL. A name may occur several times.
 Query: TypeAlias = Mapping[str, str]
 
-#: How a key is shown: in which header, and what stands in front of it. Beside these there are ``none`` and ``sigv4``.
+#: How to send a key: the header, and the text before the key. In addition to these there are ``none`` and ``sigv4``.
 KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
     "x-goog-api-key": ("x-goog-api-key", ""),
     "azure": ("api-key", ""),
 }
-#: How a server says when to ask again, whatever its dialect; names of headers are in lower case.
+#: Headers with which a server says when to retry, in any dialect. Names of headers are in lower case.
 RETRY_HEADERS: Final = ("retry-after", "retry-after-ms", "x-should-retry")
-#: How names of headers begin that tell of rate limits.
+#: The beginnings of the names of headers about rate limits.
 RATE_LIMIT_PREFIXES: Final = ("x-ratelimit", "ratelimit")
-#: Where a server says its own id for a request: most, Claude's, AWS, Azure.
+#: Headers with a server's id for the request: of most servers, Anthropic, AWS and Azure.
 REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
-#: The longest name of a model: an ARN.
+#: The length of the longest model name, which is an AWS ARN.
 MODEL_CHARS: Final = 2048
-#: Of what a client called something, this much is repeated to it.
+#: An error message repeats at most this many characters of a name that a client sent.
 SHOWN_CHARS: Final = 200
-#: The most models on a page.
+#: The most models on one page of a list.
 MOST: Final = 1000
-#: How clients are told not to lean on what a server keeps.
+#: The error text for a request that refers to kept responses or conversations.
 STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
-#: Which settings make it keep them: of a gateway's configuration, of an application with ``add_resuming``.
+#: The settings that make a server keep them, for error messages: of the gateway, or of an application (``add_resuming``).
 STATE_SETTING: Final = "unless its operator sets [responses] state = true (Resuming.state in an application)"
 BACKGROUND_SETTING: Final = 'unless its operator sets [resume] store = "memory" (add_resuming in an application)'
-#: What stands in a segment as it is (RFC 3986 §3.3), beside letters, digits and `-._~`.
+#: Characters of a path segment that are not percent-encoded (RFC 3986 §3.3), in addition to letters, digits and `-._~`.
 _AS_IT_IS: Final = "!$&'()*+,;=:@"
-#: What parts a name as it parts a path, somewhere on the way.
+#: Characters in a name that some server on the way may treat as a path separator.
 _PARTS: Final = re.compile(r"[/\\]")
 
 
-# -- asking a server ---------------------------------------------------------------------------------------------------
+# -- sending requests to a server --------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
 class TokenCount:
     """How a server counts the tokens of a request, by ``POST``."""
 
-    #: The URL, of a base URL and a model. Raises BadRequest for a model that can't stand in a path.
+    #: Returns the URL, from a base URL and a model. Raises BadRequest if the model's name cannot be part of a path.
     url: Callable[[str, str], str]
-    #: The members of a request that a count takes: providers refuse the rest. None: all of them.
+    #: The members of a request that a count accepts; providers refuse any other member. None: all members.
     takes: frozenset[str] | None = None
-    #: The body, of these members and the model.
+    #: Returns the body, from these members and the model.
     body: Callable[[dict[str, Any], str], dict[str, Any]] = lambda members, _model: members
-    #: The member of the answer that has the number.
+    #: The member of the response with the number of tokens.
     member: str
 
 
 @frozen
 class SocketRefusal:
-    """An answer that would be an error over HTTP, told in a message of a WebSocket."""
+    """An HTTP error response that a server sent as a WebSocket message."""
 
     status: int  #: from 400 to 599
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)  #: the error's envelope, as a body over HTTP has it
+    body: bytes = field(repr=False)  #: the error's envelope, as in an HTTP body
 
 
 @frozen(kw_only=True)
 class SocketEndpoint:
-    """How a server is asked over a WebSocket, opened by ``GET`` at the URL of an answer: one message asks for many."""
+    """How to send requests to a server over a WebSocket, which ``GET`` opens at the URL for responses.
 
-    #: The message that asks what a body asks, a JSON object that does not say whether to stream.
+    A request is one message, and its response is many messages.
+    """
+
+    #: Returns the message for a request body. The body is a JSON object without the member ``stream``.
     message: Callable[[bytes], bytes]
-    #: A message of an answer in the bytes of the dialect's stream.
+    #: Returns a message of a response as bytes of the dialect's stream.
     event: Callable[[bytes], bytes]
-    #: Whether nothing follows a message: the socket stays open behind an answer.
+    #: Whether this message is the last one of a response. The socket stays open after it.
     is_last: Callable[[bytes], bool]
-    #: What a message says that stands instead of an answer; None: it is one of an answer.
+    #: Returns the refusal in a message, which replaces a response. None: the message is part of a response.
     refusal: Callable[[bytes], SocketRefusal | None]
 
 
 @frozen(kw_only=True)
 class Endpoint:
-    """How a server of the dialect is asked, by ``POST``. Paths are those of the official clients, behind their base URL."""
+    """How to send a request to a server of the dialect, by ``POST``. Paths are what official clients add to a base URL."""
 
-    #: The URL of an answer, of a base URL (percent-encoded, without a slash at its end), a model and whether to stream. Raises
-    #: BadRequest for a model that can't stand in a path.
+    #: Returns the URL for a response, from a base URL (percent-encoded, without a slash at its end), a model, and whether to
+    #: stream. Raises BadRequest if the model's name cannot be part of a path.
     url: Callable[[str, str, bool], str]
-    #: What a base URL ends with when somebody pasted an endpoint; empty: nothing that could be told.
+    #: The end of a base URL that is really an endpoint, pasted by mistake. Empty: this mistake is not detected.
     pasted: str = ""
-    #: The same where the address has deployments, as Azure's had before ``/openai/v1``, of a base URL and a model. None: it
-    #: never has.
+    #: Returns the same URL for addresses with deployments, as Azure had before ``/openai/v1``, from a base URL and a model.
+    #: None: the dialect has no such addresses.
     deployment: Callable[[str, str], str] | None = None
-    #: How its providers want a key, unless one of them says otherwise (``Provider.auth``).
+    #: How providers of the dialect expect the key, unless a provider has another way (``Provider.auth``).
     auth: str = "bearer"
-    #: Ways to show a key that have a name of their own here, beside ``KEY_HEADERS``: header, and what stands in front.
+    #: More ways to send a key, in addition to ``KEY_HEADERS``: the header, and the text before the key.
     keys: Mapping[str, tuple[str, str]] = field(factory=dict)
-    #: The service that AWS's signatures are for; empty: it is none of AWS's.
+    #: The service name in AWS signatures. Empty: the server does not belong to AWS.
     aws_service: str = ""
-    #: Headers that every request has, by the provider, where one is named.
+    #: Returns the headers of every request, for the provider if one is named.
     headers: Callable[[Provider | None], Mapping[str, str]] = lambda _provider: {}
-    #: Headers in which clients ask for features, names in lower case, and whether each is a list, to which an operator's own
-    #: is added. They pass from a client to a server of the same dialect.
+    #: Headers with which clients request features, by name in lower case. The value is True if the header is a list; then the
+    #: operator's values are added to it. These headers pass from a client to a server of the same dialect.
     features: Mapping[str, bool] = field(factory=dict)
-    #: What clients write after a model's name to ask for a feature, in lower case, and the feature headers that ask for it.
+    #: Suffixes of a model's name (in lower case) with which clients request a feature, and the headers that request it.
     marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
-    #: Headers of an answer that clients get too, names in lower case; one that ends with ``-`` is the beginning of names.
+    #: Response headers that are forwarded to clients, by name in lower case. A name that ends with ``-`` is a prefix.
     passed: tuple[str, ...] = ()
-    #: Whether a stream may come as one JSON array.
+    #: Whether the server may send a stream as one JSON array.
     streams_arrays: bool = False
-    #: None: it can't count.
+    #: None: the server cannot count tokens.
     count: TokenCount | None = None
-    #: None: it is asked over HTTP alone.
+    #: None: the server has only HTTP.
     socket: SocketEndpoint | None = None
 
 
 def with_root(base: str, root: str) -> str:
-    """``base`` with the path ``root`` at its end, which it may have already: ``/v1`` of ``https://api.example.com``."""
+    """Return ``base`` with the path ``root`` (such as ``/v1``) at its end. It is not added a second time."""
     return base if base.endswith(root) else base + root
 
 
 def segment(name: str, safe: str = _AS_IT_IS) -> str:
-    """A model's name as one segment of a path, percent-encoded but for ``safe``.
+    """Return a model's name as one path segment, percent-encoded except for the characters in ``safe``.
 
-    Raises BadRequest for one that is too long or could climb out of the path: a part of it that is empty or dots alone
-    (RFC 3986 §5.2.4), since what stands in front of a server may decode it.
+    Raises BadRequest if the name is too long, or if one of its parts is empty or consists of dots: such a part could lead out
+    of the path (RFC 3986 §5.2.4), because a proxy before the server may decode the name.
     """
     if len(name) > MODEL_CHARS or not all(part.strip(".") for part in _PARTS.split(unquote(name))):
         raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and no part of it dots alone")
@@ -156,7 +159,7 @@ def segment(name: str, safe: str = _AS_IT_IS) -> str:
 
 
 class RequestLine(Protocol):
-    """What a client's request says before its body."""
+    """The part of a client's request before its body."""
 
     @property
     def path(self) -> str: ...
@@ -166,227 +169,231 @@ class RequestLine(Protocol):
 
     @property
     def match_info(self) -> Mapping[str, str]:
-        """What stands in the places of the path's pattern."""
+        """The values of the names in the path's pattern."""
 
 
 @frozen
 class Address:
-    """Which model is asked, and how it is to answer."""
+    """The model that a request names, and the form of the response."""
 
     model: str
     stream: bool
-    #: The stream is to be one JSON array (``Surface.array``).
+    #: Whether the stream must be one JSON array (``Surface.array``).
     as_array: bool = False
 
 
 @frozen(kw_only=True)
 class ModelCard:
-    """One model, as clients may call it."""
+    """One model that clients may name."""
 
     id: str
-    tools: bool = True  #: whether an upstream of it takes tools
-    counts: bool = False  #: whether an upstream of it counts tokens
-    created: int = 0  #: seconds since the epoch; 0 is unknown
+    tools: bool = True  #: whether some upstream of this model accepts tools
+    counts: bool = False  #: whether some upstream of this model counts tokens
+    created: int = 0  #: seconds since the epoch; 0 means unknown
     owner: str = "streamkit"
 
 
 @frozen(kw_only=True)
 class Models:
-    """Where clients look up which models there are, and what they read there.
+    """Where clients look up the available models, and the responses to these requests.
 
-    What nobody told us, sizes, dates, windows, is left out, or is the value that the dialect has for *unknown* where its
-    readers demand one. Lists keep the order of the cards.
+    Unknown facts (sizes, dates, context windows) are left out, or have the dialect's value for *unknown* where readers
+    require a value. Lists keep the order of the cards.
     """
 
-    #: ``GET``: the list. Several dialects may share a path; then the client's headers tell whose it is.
+    #: The path of the list, for ``GET``. Dialects may share a path; then the client's headers decide which dialect it uses.
     path: str
-    #: All models, or the page of them that a query asks for. Raises BadRequest for a page that can't be.
+    #: Returns all models, or the page that the query names. Raises BadRequest if there is no such page.
     list: Callable[[Sequence[ModelCard], Query], dict[str, Any]]
-    #: One model.
+    #: Returns one model.
     detail: Callable[[ModelCard], dict[str, Any]]
-    #: ``POST`` to a path with a body that names the model, instead of ``GET`` below the list's: the path, and the name in the
-    #: body. Raises BadRequest.
+    #: For clients that look up a model by ``POST`` with the name in the body, instead of by ``GET`` at the list's path and a
+    #: name: the path, and a function that returns the name. The function raises BadRequest.
     by_body: tuple[str, Callable[[Fields], str]] | None = None
-    #: What else is looked up, by ``GET``: path and answer.
+    #: Other responses to ``GET`` requests, by path.
     constants: Mapping[str, dict[str, Any]] = field(factory=dict)
-    #: What a name ends with that its clients write without; empty: nothing.
+    #: The end of a model's name that clients may leave out. Empty: there is none.
     default_tag: str = ""
-    #: Whether many of its clients have no place for a key where they look models up.
+    #: Whether many clients cannot send a key when they look up models.
     keyless: bool = False
 
     @property
     def paths(self) -> frozenset[str]:
-        """Every fixed path of these."""
+        """All fixed paths of these look-ups."""
         return frozenset({self.path, *([self.by_body[0]] if self.by_body else ()), *self.constants})
 
 
 @frozen(kw_only=True)
 class ArrayForm:
-    """A stream as one JSON array, for clients that ask for it so."""
+    """How to write a stream as one JSON array, for clients that request one."""
 
-    #: Makes what turns whole frames of the dialect's stream, as its encoder writes them, into bytes of the array.
+    #: Returns a machine that turns complete frames of the dialect's encoder into bytes of the array.
     writer: Callable[[Limits], Machine[bytes, bytes]]
-    #: An array that says nothing but an error.
+    #: Returns an array that contains only an error.
     error: Callable[[ProviderFailed], bytes]
 
 
 @frozen
 class SocketRequest:
-    """What a message on a WebSocket asks."""
+    """One request that a client sent as a WebSocket message."""
 
-    #: The request, as it would be the body of a ``POST``.
+    #: The request, as the body of a ``POST`` would have it.
     body: bytes = field(repr=False)
-    #: Nothing is to be generated: only what a later message leans on is to be kept.
+    #: Whether to generate nothing, and only keep what a later message refers to.
     warm_up: bool = False
-    #: What was repaired of the message.
+    #: The repairs of the message.
     report: StreamReport = field(factory=StreamReport, repr=False)
 
 
 class Conversation(Protocol):
-    """The requests and answers of one WebSocket, one after the other: what it keeps, a later message may lean on."""
+    """The requests and responses of one WebSocket, in order. Later messages may refer to what it keeps."""
 
     @property
     def kept_bytes(self) -> int:
-        """The size of the last response and its request, and of the request under way."""
+        """The size of the last response and its request, plus the size of the request in progress."""
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
-        """A client's message as a request; why it is none."""
+        """Return the request in a client's message, or the reason why the message is not a request."""
 
     def write(self, chunk: bytes) -> list[str]:
-        """Bytes of a stream, as the dialect's encoder writes them, as messages."""
+        """Return bytes of a stream, as the dialect's encoder writes them, as messages."""
 
     def end(self) -> list[str]:
-        """What is left to tell of the answer once its stream is over; what it answers is kept if it is whole."""
+        """Return the remaining messages after the end of a stream. Keep the response if it is complete."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
-        """An answer that is an error over HTTP, as a message."""
+        """Return an HTTP error response as a message."""
 
     def over(self) -> None:
-        """Drop the request under way, whatever its response was."""
+        """Drop the request in progress, whatever its response was."""
 
     def forget(self) -> None:
-        """Keep nothing of the answers so far, nor of the one under way, for want of memory."""
+        """Drop all kept responses, and do not keep the one in progress. For use when memory is short."""
 
     @property
     def unknown_id(self) -> str:
-        """The answer that the last message leans on, if it is not kept here; else empty."""
+        """The id of the response that the last message refers to, if it is not kept here. Otherwise empty."""
 
     def recall(self, answer_id: str, value: bytes) -> None:
-        """Keep this answer, which was found elsewhere, as the last one: a value of ``KeptAnswer``."""
+        """Keep this response, which was found in a store, as the last one. ``value`` is a ``KeptAnswer.value``."""
 
 
 @frozen(kw_only=True)
 class SocketForm:
-    """Requests and answers as messages of a WebSocket, for clients that ask by ``GET`` at a path of answers."""
+    """Requests and responses as WebSocket messages, for clients that open one by ``GET`` at a path of responses."""
 
-    #: What reads and writes one WebSocket's messages, and keeps so many bytes between two of them.
+    #: Makes the conversation of one WebSocket. The argument is the number of bytes that it may keep between two messages.
     conversation: Callable[[int], Conversation]
 
 
 @frozen
 class KeptAnswer:
-    """What is kept of an answer, for requests that lean on it."""
+    """What is kept of a response, for later requests that refer to it."""
 
-    #: The answer with all that it was asked, as the dialect's ``StoredForm`` reads it.
+    #: The response and its complete request, in the form that the dialect's ``StoredForm`` reads.
     value: bytes = field(repr=False)
-    #: The items of its output that requests may name, by their ids.
+    #: The output items that requests may name, by their ids.
     items: Mapping[str, bytes] = field(repr=False)
 
 
 class StoredRequest(Protocol):
-    """A request that may lean on earlier answers and their items, or whose answer is to be kept."""
+    """A request that may refer to earlier responses and their items, or whose response must be kept."""
 
     @property
     def previous_id(self) -> str:
-        """The answer that it goes on from; empty: none."""
+        """The id of the response that this request continues. Empty: none."""
 
     @property
     def item_ids(self) -> Mapping[str, str]:
-        """The items that it names, by the places where it does."""
+        """The ids of the items that the request names, by their places in the request."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether its answer is to be kept."""
+        """Whether the response must be kept."""
 
     @property
     def input(self) -> bytes:
-        """All that the model is told, with what was kept once it is ``resolved``: for ``AnswerWriter.kept``."""
+        """The whole input of the model, including kept parts after ``resolved``. ``AnswerWriter.kept`` takes this."""
 
     def resolved(self, previous: bytes, items: Mapping[str, bytes]) -> bytes:
-        """The body that leans on nothing: with the value of the answer before, and the items by their ids."""
+        """Return a body without references, from the value of the previous response and the named items by their ids."""
 
     def unknown(self, place: str) -> ProviderFailed:
-        """That nothing is kept of what is named at ``place``, or of the answer before where that is empty."""
+        """Return the error that nothing is kept under the id at ``place``. Empty: the previous response's id."""
 
 
 class AnswerWriter(Protocol):
-    """Gives an answer an id of the server's own on its way to the client, and keeps what it is."""
+    """Gives a response the server's id as it passes to the client, and collects it for storage."""
 
     def feed(self, chunk: bytes, /) -> bytes:
-        """Whole events of a stream."""
+        """Return whole events of a stream, with the server's id."""
 
     def whole(self, body: bytes, /) -> bytes:
-        """A whole answer."""
+        """Return a whole response, with the server's id."""
 
     def kept(self, asked: bytes, /) -> KeptAnswer | None:
-        """The answer and what it was asked (``StoredRequest.input``), once it has ended as it should."""
+        """Return the response and its input (``StoredRequest.input``) after it ended normally; otherwise None."""
 
 
 @frozen(kw_only=True)
 class StoredForm:
-    """Answers that a server keeps, for clients that know them by the id in the answer itself.
+    """Responses that a server keeps, for clients that find them by the id in the response.
 
-    Behind ``path`` and an id there are ``GET`` (the answer, or its stream), ``DELETE``, and ``POST`` of ``cancel``.
+    Under ``path`` and an id, clients use ``GET`` (for the response or its stream), ``DELETE``, and ``POST`` to ``cancel``.
     """
 
     path: str
-    #: How ids begin.
+    #: The prefix of ids.
     prefix: str
-    #: Whether the answer goes on in the background; the request does not say so any more. ``is_served``: whether the server
-    #: keeps answers. Raises BadRequest where it can't be.
+    #: Returns whether the response is generated in the background, and removes this wish from the request. The second
+    #: argument tells whether the server keeps responses. Raises BadRequest if the background is not available.
     background: Callable[[Request, bool], bool]
-    #: Reads a body. Raises BadRequest.
+    #: Reads a request body. Raises BadRequest.
     request: Callable[[bytes], StoredRequest]
-    #: What writes an answer with that id. It says again whether it went on in the background, and the id before it.
+    #: Makes the writer of a response. Takes its id, whether it is generated in the background, and the id of the previous
+    #: response. The response repeats the last two.
     writer: Callable[[str, bool, str], AnswerWriter]
-    #: An answer of which there is nothing yet: of its id, its time in seconds since the epoch, its model and what its request
-    #: set (``Dialect.settings``).
+    #: Returns a response without output. Takes its id, its time in seconds since the epoch, its model, and the settings of
+    #: its request (``Dialect.settings``).
     queued: Callable[[str, int, str, Mapping[str, Any]], bytes]
-    #: The answer as far as its stream goes, of the bytes of that and of how it ended (``streamkit.resume.End``; empty: not
-    #: yet); where nothing in it says one, of the one that is ``queued``.
+    #: Returns the response as far as its stream goes. Takes the bytes of the stream, how it ended (``streamkit.resume.End``;
+    #: empty if it has not ended), and the ``queued`` response, which is returned if the stream contains none.
     answer: Callable[[bytes, str, bytes], bytes]
-    #: The answer of a kept value, and the ids of the items of its output.
+    #: Returns the response in a kept value. The second returns the ids of its output items.
     answer_in: Callable[[bytes], bytes]
     ids_in: Callable[[bytes], Sequence[str]]
-    #: Whether a query of ``GET`` asks for the stream, and the number of the last event that the client has; -1: it has none.
-    #: Raises BadRequest.
+    #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
+    #: none). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
-    #: Passes the events of an answer's stream behind the one with that number. A fault: there is no such event.
+    #: Makes a machine that forwards the events of a stream after the one with this number. It sets ``fault`` if there is none.
     behind: Callable[[str, int], Machine[bytes, bytes]]
-    #: What is said of an answer that is forgotten, of its id.
+    #: Returns the confirmation that a response was deleted, from its id.
     deleted: Callable[[str], dict[str, Any]]
-    #: Why an answer can't be cancelled that never was in the background.
+    #: The error for cancelling a response that was never in the background.
     not_background: ProviderFailed
 
 
 @frozen(kw_only=True)
 class ChatForm:
-    """How a user interface in a browser asks an application, at whatever path that has: it sends the messages alone."""
+    """How a user interface in a browser requests responses of an application, at a path of the application's choice.
 
-    #: What stands behind the path where it asks to go on with an answer, as a pattern of aiohttp's router.
+    The interface sends only the messages.
+    """
+
+    #: A pattern of aiohttp's router for the rest of the path at which the client resumes a response.
     resume: str
-    #: What the client calls its conversation: a name of that pattern, and of ``Request.exchange``.
+    #: The client's word for its conversation: a name in that pattern, and in ``Request.exchange``.
     conversation: str
-    #: Gives the answer to a request an id, by which a client that has its beginning knows it again.
+    #: Gives the response an id in the request, so that a client that has the beginning of the response recognises it.
     name_answer: Callable[[Request], None] = lambda _request: None
-    #: The headers of an answer.
+    #: The headers of a response.
     headers: Mapping[str, str] = field(factory=dict)
 
 
 def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, Request], Address]:
-    """Return what reads the address of streams alone: the model of the path, or else of the request.
+    """Return a function that finds the model in the path, or else in the request, for paths that only stream.
 
-    It raises BadRequest about ``member`` where neither names one; ``place`` is where a request may, in words.
+    The function raises BadRequest about ``member`` if neither names a model. ``place`` describes where a request may name it.
     """
 
     def address(line: RequestLine, request: Request) -> Address:
@@ -400,7 +407,7 @@ def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, 
 
 
 def model_in_body(_line: RequestLine, request: Request) -> Address:
-    """What the body says, as in most dialects. Raises BadRequest where it names no model."""
+    """Return the model and stream flag of the body, as most dialects do. Raises BadRequest if the body names no model."""
     if not request.model:
         raise BadRequest("model", "the name of a model is needed, and there is none")
     return Address(request.model, request.stream is True)
@@ -408,62 +415,63 @@ def model_in_body(_line: RequestLine, request: Request) -> Address:
 
 @frozen(kw_only=True)
 class Surface:
-    """The paths of a dialect's clients, all ``POST``, as patterns of aiohttp's router, and what is peculiar to them."""
+    """The paths that a dialect's clients use, as patterns of aiohttp's router, and other facts. All paths take ``POST``."""
 
     generate: tuple[str, ...]
     count: tuple[str, ...] = ()
-    #: A path of these clients, served or not: looked for at the end, since an application may serve us under a prefix of its
-    #: own. It must read a path once, whatever stands in it: it is tried before any key is looked at.
+    #: Matches a path of these clients, whether or not it is served. It searches at the end of a path, because an application
+    #: may serve streamkit under a prefix. It must take linear time for any path: it is tried before any key is checked.
     path: re.Pattern[str]
-    #: A header that none but these clients send, for paths that several dialects share.
+    #: A header that only these clients send, for paths that several dialects share.
     header: str = ""
-    #: The header in which they look for the id of their request; empty: none, or ``x-request-id``, which all get.
+    #: The header in which these clients look for the request's id. Empty: none, or ``x-request-id``, which all responses have.
     request_id: str = ""
-    #: What may be asked behind a colon at the end of a model's path.
+    #: The methods that may follow a colon at the end of a model's path.
     methods: frozenset[str] = frozenset()
-    #: The paths in words, where they are patterns.
+    #: A description of the paths, if the paths are patterns.
     in_words: str = ""
-    #: Paths at which clients ask for what a server keeps, which nobody does here. As ``path``. None: there are none.
+    #: Matches paths at which clients request data that a server keeps, and that streamkit does not serve. Searches like
+    #: ``path``. None: there are no such paths.
     kept: re.Pattern[str] | None = None
-    #: Whether these clients read past an ``id`` in an event of a stream (resume.md §4.1).
+    #: Whether these clients ignore an ``id`` in an event of a stream (resume.md §4.1 needs one to resume).
     event_ids: bool = True
-    #: None: these clients ask for a model, and not an application that chose one.
+    #: None: these clients name a model. Otherwise the application chooses the model.
     chat: ChatForm | None = None
-    #: None: these clients never ask for a WebSocket.
+    #: None: these clients never open a WebSocket.
     socket: SocketForm | None = None
-    #: None: these clients know no answers by their ids.
+    #: None: these clients cannot find responses by id.
     stored: StoredForm | None = None
-    #: Which model is asked, and how. Raises BadRequest.
+    #: Returns the model of a request and the form of the response. Raises BadRequest.
     address: Callable[[RequestLine, Request], Address] = model_in_body
-    #: Raises BadRequest for what is well-formed and can't be served here.
+    #: Raises BadRequest if a well-formed request cannot be served here.
     check: Callable[[Request], None] = lambda _asked: None
-    #: Of a body that asks for a count, the request in it and the member in which it stands; "" where it is the whole body.
-    #: What it repairs is in the report. Raises BadRequest.
+    #: Returns the request in the body of a token count, and the member that contains it ("" if it is the whole body). Counts
+    #: repairs in the report. Raises BadRequest.
     counted: Callable[[bytes, StreamReport], tuple[bytes, str]] = lambda body, _report: (body, "")
-    #: The answer to a count of that many tokens.
+    #: Returns the response to a token count.
     count_answer: Callable[[int], dict[str, Any]] = lambda tokens: {"input_tokens": tokens}
-    #: None: its streams are never arrays.
+    #: None: these clients never request arrays.
     array: ArrayForm | None = None
-    #: None: its clients look no models up.
+    #: None: these clients do not look up models.
     models: Models | None = None
 
     @property
     def paths(self) -> Mapping[str, Operation]:
-        """What is asked at each path."""
+        """The operation at each path."""
         return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
 
 
 @frozen(kw_only=True)
 class HTTP:
-    """A dialect over HTTP. None: it is asked at the base URL itself; its clients are not served."""
+    """How a dialect uses HTTP. Without ``endpoint``, requests go to the base URL; without ``surface``, it has no clients."""
 
     endpoint: Endpoint | None = None
-    #: Of providers that are asked in another way, by ``Provider.name``.
+    #: The endpoints of providers that differ from the dialect's, by ``Provider.name``.
     endpoints: Mapping[str, Endpoint] = field(factory=dict)
     surface: Surface | None = None
 
     def endpoint_of(self, provider: Provider | None) -> Endpoint | None:
-        """How that provider of the dialect is asked; None: at the base URL."""
+        """Return how to send a request to this provider. None: to the base URL itself."""
         return self.endpoint if provider is None else self.endpoints.get(provider.name, self.endpoint)
 
 
@@ -473,7 +481,7 @@ NO_HTTP: Final = HTTP()
 
 
 def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
-    """Where the model stands that ``name`` in the query names; -1 if it names none. Raises BadRequest for an unknown one."""
+    """Return the place of the model that ``name`` in the query names; -1 without it. Raises BadRequest if it is unknown."""
     cursor = query.get(name)
     if not cursor:
         return -1
@@ -484,7 +492,7 @@ def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
 
 
 def page_size(query: Query, name: str, default: int) -> int:
-    """How many models a page has, from 1 to ``MOST``. Raises BadRequest."""
+    """Return the size of a page, from 1 to ``MOST`` models. Raises BadRequest."""
     text = query.get(name) or str(default)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= MOST):
         raise BadRequest(name, f"a whole number from 1 to {MOST:,} is needed, not {quoted(text, SHOWN_CHARS)}")

@@ -1,8 +1,8 @@
-"""What the servers of a dialect take of a request, and a request that is on its way to them.
+"""What the servers of a dialect accept in a request, and the state of a request that is being lowered for them.
 
-A request of another dialect is lowered before it is written: passes (``streamkit/translation/lowering``) leave out or say
-otherwise what the dialect can't say, and count each loss once. The writers of dialects then write what they are given.
-Passes that only one dialect needs are its own, beside its writer; they are of the same form.
+A request of another dialect is lowered before it is written: passes (``streamkit/translation/lowering``) remove or rephrase
+what the dialect cannot express, and count each loss once. The dialects' writers then write the lowered request as it is. A
+pass that only one dialect needs is in that dialect's folder and has the same form.
 """
 
 from __future__ import annotations
@@ -34,162 +34,162 @@ from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
-#: How closely an image can be looked at.
+#: The words for how closely a model must look at an image.
 CLOSENESS: Final = frozenset({"auto", "low", "high"})
-#: The types of parts.
+#: The types of message parts.
 PART_TYPES: Final = get_args(Part)
-#: Where a part stands: in a message of that role, or in a tool's result.
+#: Where a part is: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
-#: Whose signatures go back, where a dialect has a place for any vendor's, or a pass of its own that decides.
+#: Instead of a vendor: signatures of all vendors are kept, because the dialect has a place for any, or a pass that decides.
 ANYBODY: Final = "anybody"
 _parts = attrgetter("parts")
 
 
 @frozen(kw_only=True)
 class Capabilities:
-    """What the servers of a dialect take of a request, for one model and provider."""
+    """What the servers of a dialect accept in a request, for one model and provider."""
 
     dialect: str
-    vendor: str  #: whose asides and signatures are the dialect's own
-    title: str  #: of the API, for messages
+    vendor: str  #: the vendor whose asides and signatures belong to the dialect
+    title: str  #: name of the API, for messages
     model: Model = UNKNOWN
-    is_claude: bool = False  #: whether all models behind the dialect are Claude
+    is_claude: bool = False  #: whether all models of the dialect are Claude
 
     # parts
-    #: Ids of calls, names of tools and names of users; None: any.
+    #: Patterns for call ids, tool names and user names. None: any.
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
     users: re.Pattern[str] | None = None
     needs_ids: bool = True  #: a call must have an id
-    text_files: bool = True  #: a file of plain text may be a part
+    text_files: bool = True  #: a plain-text file may be a part
     turn_names: bool = False
-    native_roles: bool = True  #: another dialect's word for a role is known (``developer``)
-    result_errors: bool = True  #: a member says that a result is an error
-    #: Whose signatures go back on reasoning, on texts and on calls; None: nobody's. Or ``ANYBODY``.
+    native_roles: bool = True  #: whether the dialect knows other dialects' words for a role (``developer``)
+    result_errors: bool = True  #: a member marks a result as an error
+    #: The vendor whose signatures may be written on reasoning, on texts and on calls. None: nobody's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
-    takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning goes back; None: all
-    opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning goes back
+    takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning is written; None: all
+    opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
     signs_texts: str | None = None
     signs_calls: str | None = None
-    excuses_unsigned: bool = False  #: the first call of a turn needs a word that says that it has no signature
-    unsigned_reasoning: bool = False  #: reasoning that nobody signed goes back
-    strips_signatures: bool = False  #: reasoning with another vendor's signature goes back without it
-    refusals: bool = False  #: a refusal is another part than a text
-    #: Which blank texts are taken: all, none, or some: those of white space next to another part.
+    excuses_unsigned: bool = False  #: the first call of a turn needs a mark if it has no signature
+    unsigned_reasoning: bool = False  #: reasoning without a signature may be written
+    strips_signatures: bool = False  #: reasoning with another vendor's signature is written without the signature
+    refusals: bool = False  #: a refusal is a separate type of part, not a text
+    #: Which blank texts are accepted. "some": those of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    #: Arguments are a text, an object, or any JSON value and otherwise a text.
+    #: The type of arguments: a text, an object, or ("any") any JSON value, and text if they are not JSON.
     arguments: Literal["text", "object", "any"] = "text"
-    custom_calls: bool = False  #: calls of custom tools have their text, though the tools are functions
-    #: Which of the vendor's own asides are written at that place; None: all.
+    custom_calls: bool = False  #: calls of custom tools have text arguments, although the tools are functions
+    #: Whether an aside of this vendor is written at that place. None: always.
     asides: Callable[[Aside, Place], bool] | None = None
-    #: Media as the servers take them at that place; None for what they don't take, which the function counts.
+    #: Returns media in a form that servers accept at that place, or None for unaccepted media, whose loss it counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: Dialects whose cache marks mean the same, the most marks that a request may have (None: any number), and who has them.
+    #: Dialects whose cache marks mean the same, the most marks in a request (None: any number), and the types with marks.
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
 
-    #: Members of another dialect's part, or of its request: those that the dialect has, in its words, and the rest.
+    #: Splits extra members of another dialect's part, or request: those that the dialect also has, in its words, and others.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
-    empty_turns: bool = False  #: a turn without parts is a message
-    empty_answers: bool = True  #: where it is, one of the assistant's is a message, too
-    #: Where the system's words may stand: anywhere, in front, or in front and behind the user's.
+    empty_turns: bool = False  #: a turn without parts may be a message
+    empty_answers: bool = True  #: if so, this also holds for the assistant
+    #: Where system messages may be: anywhere, only at the front, or also after user messages.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
-    alternate: bool = False  #: neighbours of one role are one message
-    joins_users: bool = True  #: so are those of the user
-    #: Results of tools: first in the turn behind their calls, in turns of their own right behind the calls, in turns of
-    #: their own in front of the rest of their turn, or anywhere.
+    alternate: bool = False  #: adjacent messages of one role are joined
+    joins_users: bool = True  #: this also holds for user messages
+    #: Where tool results must be: first in the turn after their calls; in turns of their own directly after the calls; in
+    #: turns of their own before the rest of their turn; or anywhere.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
-    needs_user: str = ""  #: the member that needs a message of the user: ``messages``
-    needs_word: str = ""  #: what that message is called, where the member does not say it: ``step``
-    user_first: bool = False  #: the user must speak first
+    needs_user: str = ""  #: the member that must contain a user message: ``messages``
+    needs_word: str = ""  #: the word for that message, if the member does not suggest it: ``step``
+    user_first: bool = False  #: the first message must be the user's
 
     # tools
     custom_tools: bool = False
-    some_tools: bool = False  #: a choice may name several tools
-    #: Who is told which tools may be called by offering no others, for no member says it: ``an AG-UI agent``.
+    some_tools: bool = False  #: a tool choice may name several tools
+    #: For a dialect without a tool choice: who gets only the tools that may be called, in words (``an AG-UI agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict
-    #: Options of a search of the web that the dialect has a place for; its provider runs one if ``can_search`` says so.
+    #: Options of a web search that the dialect has. The provider runs one if ``can_search`` returns True.
     search_options: frozenset[str] = frozenset()
     can_search: Callable[[Request], bool] | None = None
-    #: The definition of such a search, as JSON values.
+    #: Returns the definition of a web search, as JSON values.
     search: Callable[[WebSearch, Lowering], dict[str, Any]] | None = None
-    choice_extras: str = "metadata"  #: the loss that a member of another dialect's choice is
-    needs_properties: bool = False  #: the schema of an object without ``properties`` is refused
+    choice_extras: str = "metadata"  #: the loss to count for a member of another dialect's tool choice
+    needs_properties: bool = False  #: an object schema without ``properties`` is refused
     declares_called: bool = False  #: tools that the history calls must be defined
-    form_with_tools: bool | None = None  #: tools may be offered next to an answer in JSON; None: as the model says
+    form_with_tools: bool | None = None  #: tools may accompany a JSON response format; None: depends on the model
 
     # options
-    #: Our options that have a place.
+    #: The neutral options that the dialect has.
     options: frozenset[str] = frozenset()
     most_stops: int | None = None
-    service_tiers: frozenset[str] | None = None  #: that the server knows; None: any
-    #: What may be said of a schema for the answer: ``name``, ``description``.
+    service_tiers: frozenset[str] | None = None  #: tiers that the server knows; None: any
+    #: The accepted members of a response schema: ``name``, ``description``.
     form_members: frozenset[str] = frozenset()
 
-    #: Passes of the dialect's own, in front of those over parts, behind these, behind the order of turns, and at the end.
+    #: The dialect's passes: before those over parts, after these, after the pass that orders turns, and at the end.
     first: tuple[Pass, ...] = ()
     said: tuple[Pass, ...] = ()
     arranged: tuple[Pass, ...] = ()
     last: tuple[Pass, ...] = ()
 
 
-#: What the servers take of a request, by the dialect that it was read in, the name of its model, and the provider.
+#: Returns what the servers accept, from the request's original dialect, the model's name, and the provider.
 TellsCapabilities: TypeAlias = Callable[[str, "str | None", "Provider | None"], Capabilities]
 
 
 @define
 class Lowering:
-    """One request on its way to a server."""
+    """The state of one request that is being lowered for a server."""
 
     takes: Capabilities
     target: Target
     report: StreamReport
-    source: str  #: the dialect that it was read in
-    search: Tool | None = None  #: another dialect's search of the web that is defined here
+    source: str  #: the dialect that the request was read in
+    search: Tool | None = None  #: another dialect's web search that is defined here
     _rewritten: set[tuple[str, str]] = field(factory=set)
 
     @property
     def own(self) -> bool:
-        """Whether the request was read in the dialect that it is written in."""
+        """Whether the request was read in the same dialect as it is written in."""
         return self.source == self.takes.dialect
 
     def lose(self, kind: str, what: str = "") -> None:
         self.report.lose(kind, what=what)
 
     def lose_members(self, value: object, path: str, *names: str, kind: str = "parameter") -> None:
-        """Count the members of a value that say anything and are not written."""
+        """Count the given members of ``value`` that are not None as lost."""
         for name in names:
             if getattr(value, name) is not None:
                 self.lose(kind, f"{path}.{name}")
 
     def lose_look(self, media: Media, *names: str) -> None:
-        """Count how closely to look at media, and the members called ``names``, where they say it."""
+        """Count as lost how closely to look at media, and the members ``names``, if media have them."""
         for name in ("detail", *names):
             value = getattr(media, name)
             if value is not None and (name, value) != ("detail", "auto"):
                 self.lose("metadata", name)
 
     def fit_effort(self, effort: str | None) -> str | None:
-        """The nearest effort that the model knows; one that differs from the request is a counted loss."""
+        """Return the nearest effort that the model knows. Count a loss if it differs from the request's."""
         fits = effort if self.own else self.takes.model.fit(effort)
         if fits != effort:
             self.lose("parameter", "thinking.effort")
         return fits
 
     def closeness(self, detail: str | None) -> str | None:
-        """How closely to look at an image or a file, in a word that most servers know; any other is a counted loss."""
+        """Return how closely to look at an image or file, in a word that most servers know. Count any other word as lost."""
         if detail is None or detail in CLOSENESS:
             return detail
         self.lose("metadata", "detail")
         return None
 
     def lose_thinking(self, thinking: Thinking, *names: str) -> None:
-        """Count what is not written of how much to think. That it shall think at all is said by an effort."""
+        """Count members of ``thinking`` that are not written. ``enabled`` is no loss if an effort says the same."""
         told = asked_effort(thinking) not in {None, "none"}
         for name in names:
             value = getattr(thinking, name)
@@ -197,22 +197,22 @@ class Lowering:
                 self.lose("parameter", f"thinking.{name}")
 
     def rewrite(self, before: str, after: str, repair: str) -> str:
-        """``after``, counted once for each text before."""
+        """Return ``after``, and count the repair once for each different text ``before``."""
         if after != before and (repair, before) not in self._rewritten:
             self._rewritten.add((repair, before))
             self.report.repair(repair)
         return after
 
 
-#: A step of lowering: it sets members of the request, which is the lowering's own, and changes nothing that they hold.
+#: A step of lowering. It may set members of the request, which is a copy, but must not change the objects in them.
 Pass: TypeAlias = Callable[[Request, Lowering], None]
-#: What it does to a part: the part or another, or None for one that is left out.
+#: Returns the part, its replacement, or None to drop it.
 PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
 
 
 @frozen
 class When:
-    """A pass that does nothing but where the capabilities need it: a request to other servers is not given to it."""
+    """A pass for certain capabilities. Requests to other servers are not changed."""
 
     needed: Callable[[Capabilities], object]
     run: Pass
@@ -223,13 +223,13 @@ class When:
 
 
 def when(needed: Callable[[Capabilities], object]) -> Callable[[Pass], Pass]:
-    """Decorate a pass that only some capabilities need."""
+    """Return a decorator for a pass that only certain capabilities need."""
     return lambda run: When(needed, run)
 
 
 @frozen
 class OfParts:
-    """The pass that changes each part by the steps for its type, in turn; those of a result before the result itself."""
+    """A pass that applies the steps for its type to each part, in order. Parts inside a tool result are changed first."""
 
     steps: Mapping[type, Sequence[PartPass]]
 
@@ -243,17 +243,17 @@ class OfParts:
         request.turns = changed or request.turns
 
     def then(self, other: OfParts) -> OfParts:
-        """Both in one walk. A part of which a step makes another type goes on by the steps for the type that it had."""
+        """Return one pass for both. If a step changes the type of a part, the steps for its original type still follow."""
         return OfParts({kind: (*self.steps.get(kind, ()), *other.steps.get(kind, ())) for kind in PART_TYPES})
 
 
 def of_parts(*steps: PartPass) -> OfParts:
-    """The pass that changes each part by all steps in turn."""
+    """Return a pass that applies all steps to each part, in order."""
     return OfParts(dict.fromkeys(PART_TYPES, steps))
 
 
 def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> Sequence[Pass]:
-    """The passes that these capabilities need; neighbours over parts as one."""
+    """Return the passes that these capabilities need. Adjacent passes over parts are joined."""
     needed = list[Pass]()
     for each in passes:
         if isinstance(each, When):
@@ -266,12 +266,12 @@ def needed_by(takes: Capabilities, passes: Sequence[Pass]) -> Sequence[Pass]:
 
 
 def each_part(request: Request, to: Lowering, *steps: PartPass) -> None:
-    """Change each part by all steps in turn; those of a result before the result itself."""
+    """Apply all steps to each part, in order. Parts inside a tool result are changed before the result."""
     of_parts(*steps)(request, to)
 
 
 def of_turns(step: Callable[[Turn, Lowering], Turn]) -> Pass:
-    """The pass that changes each turn."""
+    """Return a pass that replaces each turn."""
 
     def run(request: Request, to: Lowering) -> None:
         request.turns = [step(turn, to) for turn in request.turns]
@@ -280,7 +280,7 @@ def of_turns(step: Callable[[Turn, Lowering], Turn]) -> Pass:
 
 
 def of_tools(step: Callable[[Tool, Lowering], Tool]) -> Pass:
-    """The pass that changes each tool."""
+    """Return a pass that replaces each tool."""
 
     def run(request: Request, to: Lowering) -> None:
         request.tools = [step(tool, to) for tool in request.tools]
@@ -291,7 +291,7 @@ def of_tools(step: Callable[[Tool, Lowering], Tool]) -> Pass:
 def _stepped(
     parts: Sequence[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]
 ) -> list[Part] | None:
-    """What the steps make of parts; None where they leave all as they are."""
+    """Return the parts after these steps; None if nothing changed."""
     made = list[Part]()
     for part in parts:
         new: Part = part
@@ -308,7 +308,7 @@ def _stepped(
 
 
 def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> None:
-    """Results with the names of their calls, ``unnamed`` ones included; the dialect's own clients may name another."""
+    """Give results the names of their calls, including ``unnamed`` calls. A name from the same dialect is kept."""
     parts = [part for turn in request.turns for part in turn.parts]
     called = {part.id: part.name for part in parts if isinstance(part, ToolCall) and (part.name or unnamed)}
 
@@ -322,7 +322,7 @@ def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> No
 
 
 def leading_of(turns: Sequence[Turn]) -> int:
-    """How many turns of the system are in front of all others."""
+    """Return the number of system turns before all other turns."""
     for number, turn in enumerate(turns):
         if turn.role != "system":
             return number
@@ -330,12 +330,12 @@ def leading_of(turns: Sequence[Turn]) -> int:
 
 
 def has_part(turns: Sequence[Turn], kind: type) -> bool:
-    """Whether a turn has a part of that type."""
+    """Return whether some turn has a part of that type."""
     return kind in map(type, chain.from_iterable(map(_parts, turns)))
 
 
 def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
-    """The tools that a choice names, in their order; all where it names none, or none may be called."""
+    """Return the tools that a choice names, in their order; all tools if it names none or forbids calls."""
     if choice is None or not choice.names or choice.mode == "none":
         return tools
     names = {*choice.names}
@@ -343,14 +343,14 @@ def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool
 
 
 def asked_effort(thinking: Thinking | None) -> str | None:
-    """The effort that was asked for, by the budget if it was said in tokens; None where nobody asked, or for no thinking."""
+    """Return the requested effort, derived from the budget if that was given in tokens; None without a request or thinking."""
     if thinking is None or thinking.effort is not None:
         return None if thinking is None else thinking.effort
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
 def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | None = None) -> TellsCapabilities:
-    """Capabilities by the source and the model alone; the bound on stops is that of the dialect's own servers."""
+    """Return capabilities that depend on the source and the model. A named provider has no limit of stop sequences."""
 
     def tell(source: str, name: str | None, provider: Provider | None) -> Capabilities:
         if source == foreign.dialect:
@@ -364,5 +364,5 @@ def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | 
 def model_for(
     model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
 ) -> Model:
-    """What a model takes behind a provider."""
+    """Return what a model of this provider accepts."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

@@ -1,6 +1,6 @@
-"""What is known of one client or provider, as data, and what an encoder or a request is written for.
+"""Facts about one client or provider, as data, and the settings for encoding a response or a request.
 
-A dialect whose clients or providers differ in ways of its own has classes of its own for them, which add fields to these.
+A dialect with peculiar clients or providers has subclasses of these, with more fields.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 
 @frozen(kw_only=True)
 class Profile:
-    """What an encoder writes for one client, as data. Where a client needs nothing of its own it is all defaults."""
+    """What an encoder must do differently for one client. The defaults fit clients without peculiarities."""
 
     name: str = "default"
-    title: str = ""  #: who the client is, for the list
-    #: What only this client's ``User-Agent`` has, in lower case; empty: nothing tells it.
+    title: str = ""  #: a description of the client, for lists
+    #: Text that only this client's ``User-Agent`` contains, in lower case. Empty: the header does not identify the client.
     user_agent: str = ""
-    #: Whether the usage is written, in a dialect whose clients ask for it (``Dialect.usage_on_request``).
+    #: Whether to write the usage, in a dialect whose clients must request it (``Dialect.usage_on_request``).
     include_usage: bool = True
-    #: Whether it reads the usage though it has no way to ask for it.
+    #: Whether the client reads usage although it has no way to request it.
     usage_unasked: bool = False
-    #: What this client asked for: said where the provider names no model, since clients' types demand one.
+    #: The model that the client requested. It is written if the provider names no model, because clients' types require one.
     model: str = ""
-    #: What this client's request set, which its answers say again (``Dialect.settings``).
+    #: The settings of the client's request, which its responses repeat (``Dialect.settings``).
     settings: Mapping[str, Any] = field(factory=dict)
-    #: When it was asked, by the clock of ``Encoding``, for dialects that say how long an answer took; None: as it begins.
+    #: The time of the request, by the clock of ``Encoding``, for dialects that report how long a response took. None: the
+    #: time when the response begins.
     asked_at: float | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from the defaults, whatever was asked for."""
+        """The fields that differ from the defaults, except those that identify the client or depend on one request."""
         others = {"name", "title", "user_agent", "model", "settings", "asked_at"}
         names = [field.name for field in fields(Profile) if field.name not in others]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
@@ -49,17 +50,18 @@ class Profile:
 
 @frozen(kw_only=True)
 class Prefill:
-    """That a server goes on with the text of an assistant's turn that stands last, and answers with the rest alone.
+    """How to request that a server continues the text of a last assistant turn, and returns only the continuation.
 
-    Others take such a turn for a whole one, and answer anew: what is not known to go on has no prefill (dialects.md §7.4).
+    Other servers take such a turn as complete, and begin a new response. Without proof that a server continues, it has no
+    prefill (dialects.md §7.4 lists the servers).
     """
 
-    #: Members of the message that say so, and of the request.
+    #: Members to add to the last message, and members to add to the request.
     message: Mapping[str, Any] = field(factory=dict, hash=False)
     request: Mapping[str, Any] = field(factory=dict, hash=False)
 
     def add_to(self, body: dict[str, Any]) -> None:
-        """Say it in a request whose last message is the assistant's."""
+        """Add these members to a request whose last message is the assistant's."""
         if self.message:
             body["messages"][-1].update(self.message)
         body.update(self.request)
@@ -67,25 +69,25 @@ class Prefill:
 
 @frozen(kw_only=True)
 class Provider:
-    """What is known of one provider of a dialect, as data.
+    """Facts about one provider of a dialect, as data.
 
-    Decoding never needs it: every habit is read from whoever has it, and a report only says which repairs are no surprise. A
-    request is written as its provider wants it.
+    Decoders never need these: they accept every habit from any provider, and a report only marks the repairs that were
+    expected. Requests are written as their provider needs them.
     """
 
     name: str
     title: str
-    #: Repairs that this provider is known to need, and how they come about.
+    #: The repairs that this provider is known to need, and their causes.
     habits: Mapping[str, str] = field(factory=dict, hash=False)
-    #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
+    #: Fields that the provider sends in addition to the dialect's, and their meanings. They are kept within the dialect.
     adds: Mapping[str, str] = field(factory=dict, hash=False)
-    #: How it wants a key, if not as its dialect's other providers do (``Endpoint.auth``).
+    #: How the provider expects the key, if not as other providers of its dialect do (``Endpoint.auth``).
     auth: str = ""
-    #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
+    #: Whether the models' reasoning is in the text, between tags (``<think>…</think>``). See ``Policy.think_tags``.
     thinks_in_text: bool = False
-    #: How it is asked to go on with a text, if not as its dialect's other servers are (``Dialect.prefill``).
+    #: How to request that it continues a text, if not as other servers of its dialect do (``Dialect.prefill``).
     prefill: Prefill | None = None
-    #: What OpenTelemetry calls it (``gen_ai.provider.name``); empty: its name.
+    #: OpenTelemetry's name of the provider (``gen_ai.provider.name``). Empty: its name here.
     gen_ai_provider: str = ""
 
 
@@ -93,7 +95,7 @@ DEFAULT_PROFILE = Profile()
 
 
 def report_for(provider: Provider | None, report: StreamReport | None) -> StreamReport:
-    """The report of what comes from ``provider``: the one that is given, or a new one."""
+    """Return the report for a stream of ``provider``: the given report, or a new one."""
     report = report if report is not None else StreamReport()
     report.habits = provider.habits if provider is not None else {}
     return report
@@ -101,13 +103,13 @@ def report_for(provider: Provider | None, report: StreamReport | None) -> Stream
 
 @frozen(kw_only=True)
 class Encoding:
-    """What an encoder is made with: everything but the events."""
+    """The arguments of an encoder, except the events."""
 
     limits: Limits = DEFAULT_LIMITS
     profile: Profile = DEFAULT_PROFILE
-    #: Makes ids for what came without one; a fixed maker gives reproducible output.
+    #: Makes an id where the source has none. A fixed function gives reproducible output.
     make_id: Callable[[str], str] = random_id
-    #: Seconds since the epoch, for a response that came without a time.
+    #: Returns the time in seconds since the epoch, for a response without a time.
     clock: Callable[[], float] = time.time
 
 
@@ -116,15 +118,16 @@ DEFAULT_MAX_TOKENS = 4096
 
 @frozen(kw_only=True)
 class Target:
-    """What a request is written for: everything but the conversation."""
+    """The settings for writing a request, except the conversation."""
 
-    #: The provider, where it is known by name: what it wants beside its dialect.
+    #: The provider, if it is known by name. It may need more than its dialect does.
     provider: Provider | None = None
-    #: Written where a dialect demands a bound and the request has none.
+    #: Written if the dialect requires a limit and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of refusing.
+    #: Whether to imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of
+    #: refusing the request.
     emulate: bool = False
-    #: A history that begins with the assistant, for a dialect that refuses one.
+    #: What to do with a history that begins with the assistant, if the dialect refuses one.
     assistant_first: AssistantFirst = "bridge"
-    #: One that ends with the assistant's text, for a model that does not go on with it.
+    #: What to do with a history that ends with the assistant's text, if the model does not continue it.
     assistant_last: AssistantLast = "bridge"

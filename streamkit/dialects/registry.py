@@ -1,9 +1,9 @@
-"""The dialects there are: the built-in ones, and those that other installed distributions bring.
+"""Find dialects by name: the built-in ones, and those of other installed distributions.
 
-A distribution brings one by an entry point of the group ``streamkit.dialects``: ``workers-ai = "workers_ai:DIALECT"``.
-Metadata is read when the built-in table has no answer, a package is imported when its dialect is asked for, and both happen
-once. An entry point that can't be used brings no dialect, and ``candidates`` says why. A built-in dialect is never replaced,
-so installing a package changes nothing for those who do not name its dialect.
+A distribution adds a dialect by an entry point of the group ``streamkit.dialects``: ``workers-ai = "workers_ai:DIALECT"``.
+Metadata is read when a name is not built in, and a package is imported when its dialect is requested; both happen once. An
+entry point that cannot be used adds no dialect, and ``candidates`` gives the reason. Built-in dialects are never replaced, so
+installing a package changes nothing for code that does not name its dialect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUP: Final = "streamkit.dialects"
 
 @frozen(kw_only=True)
 class Candidate:
-    """An entry point, and what came of it: a ``dialect``, or the ``reason`` why it brings none."""
+    """An entry point, and either its ``dialect`` or the ``reason`` why it cannot be used."""
 
     name: str
     value: str  #: ``package.module:DIALECT``
@@ -35,10 +35,10 @@ class Candidate:
     version: str
     dialect: Dialect | None = None
     reason: str = ""
-    cause: Exception | None = None  #: what the import raised
+    cause: Exception | None = None  #: the exception that the import raised
 
     def error(self) -> UsageError:
-        """What asking for it raises."""
+        """Return the error for a request of this dialect."""
         return UsageError(
             f"the dialect {self.name!r} of {self.distribution} {self.version} (entry point {self.name} = {self.value}) "
             f"can't be used: {self.reason}"
@@ -46,14 +46,14 @@ class Candidate:
 
 
 def installed() -> Iterable[EntryPoint]:
-    """The entry points of the group, of every distribution in the environment."""
+    """Return the entry points of the group, from all distributions in the environment."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - 13 ms, and most programs never ask
 
     return entry_points(group=GROUP)
 
 
 class BuiltIn(Mapping[str, Dialect]):
-    """The built-in dialects by name. The package of one is imported when it is asked for, and its names alone need none."""
+    """The built-in dialects by name. A package is imported when its dialect is looked up, not when names are listed."""
 
     def __init__(self, *names: str) -> None:
         self._loaded: dict[str, Dialect | None] = dict.fromkeys(names)
@@ -73,7 +73,7 @@ class BuiltIn(Mapping[str, Dialect]):
 
 
 class Registry(Mapping[str, Dialect]):
-    """Dialects by name, the built-in ones first. Iterating it imports the packages of other distributions."""
+    """Dialects by name, the built-in ones first. Iterating over them imports the packages of other distributions."""
 
     def __init__(self, built_in: Mapping[str, Dialect], find: Callable[[], Iterable[EntryPoint]] = installed) -> None:
         self.built_in = built_in
@@ -97,11 +97,11 @@ class Registry(Mapping[str, Dialect]):
         return sum(1 for _ in self)
 
     def candidates(self) -> list[Candidate]:
-        """What came of every entry point, by name."""
+        """Return the result for each entry point, sorted by name."""
         return [candidate for name in sorted(self._points) for candidate in self.named(name)]
 
     def named(self, name: str) -> tuple[Candidate, ...]:
-        """What came of the entry points of that name: none for a name that nobody brings."""
+        """Return the results for the entry points with this name. Empty if there are none."""
         if name not in self._tried:
             points = self._points.get(name, [])
             self._tried[name] = tuple(self._try(point, points) for point in points)
@@ -140,7 +140,7 @@ class Registry(Mapping[str, Dialect]):
 
 
 def _objection(name: str, dialect: object) -> str:
-    """Why an object is no dialect of that name; empty if it is."""
+    """Return the reason why an object is not a dialect of that name. Empty if it is one."""
     if not isinstance(dialect, Dialect):
         return f"it is no Dialect but of type {type(dialect).__name__}"
     if dialect.name != name:
@@ -149,5 +149,5 @@ def _objection(name: str, dialect: object) -> str:
 
 
 def _origin(point: EntryPoint) -> tuple[str, str]:
-    """The name and the version of the distribution that an entry point belongs to."""
+    """Return the name and version of the distribution that an entry point belongs to."""
     return (point.dist.name, point.dist.version) if point.dist is not None else ("an unknown distribution", "")

@@ -1,1 +1,1 @@
-"""The gateway, ``streamkit serve``: any client in front, any provider behind. See docs/how-to/run-the-gateway.md."""
+"""The gateway, ``streamkit serve``: clients of any dialect, providers of any dialect. See docs/how-to/run-the-gateway.md."""

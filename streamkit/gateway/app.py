@@ -1,7 +1,7 @@
-"""The gateway as an aiohttp application: each client dialect's paths, answered by the upstreams of a route.
+"""The gateway as an aiohttp application: the paths of all client dialects, answered by the upstreams of a route.
 
-Requests share the connections to the upstreams, what this process learned of them (``Memory``) and the counts. Nothing in a
-request names an upstream, and client headers reach one by allow-list only (limits.md T5, T6).
+Requests share the connections to upstreams, what this process learned of them (``Memory``) and the metrics. Nothing in a
+request can name an upstream, and only allowed client headers are passed to one (limits.md T5, T6).
 
 Source: design.md §6; limits.md §3.
 """
@@ -51,27 +51,27 @@ from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
 from streamkit.web.upstream.hiding import Cut, keys_of
 
-if TYPE_CHECKING:  # OpenTelemetry is an extra
+if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import Telemetry
 
-#: Seconds after which a client may ask again where there are too many streams.
+#: Seconds after which a client may retry if there are too many streams.
 BUSY_S: Final = 1.0
-#: How often it is counted what is kept of answers, and what is recorded.
+#: Seconds between updates of the metrics of kept responses and recordings.
 KEPT_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
-#: Says of a stream that another upstream may go on with it where one breaks off.
+#: The response header that marks a stream that another upstream may continue after an interruption.
 ON_CUT: Final = "x-streamkit-on-cut"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
-#: What everybody may ask, keys or not.
+#: Paths that need no key.
 OPEN_PATHS: Final = PROBES | {"/"}
-#: What a client is told of a fault that nobody foresaw.
+#: The error that a client gets after an unexpected exception.
 GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log says why")
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
 
 @define(eq=False)
 class Gateway(Service):
-    """What the handlers of one process share, and how they answer."""
+    """What the handlers of one process share, and how they respond."""
 
     failed = GATEWAY_FAILED
 
@@ -81,33 +81,33 @@ class Gateway(Service):
     ring: KeyRing | None
     hosts: Hosts | None
     delivery: Delivery
-    #: Takes every key of the configuration out of a text.
+    #: Removes every key of the configuration from a text.
     hide: Cut = field(repr=False)
     memory: Memory = field(factory=Memory)
     stopping: bool = False
-    streams: int = 0  #: answers that may be under way at once
+    streams: int = 0  #: the limit of responses in progress
     turns: Turns = field(factory=Turns)
     origins: Origins = field(factory=Origins)
-    telemetry: Telemetry | None = None  #: None: nobody is told, and nothing of OpenTelemetry is imported
-    kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
-    captures: Captures | None = None  #: streams to be looked at; None: nobody looks
-    recorder: Recorder | None = None  #: of the exchanges with upstreams, while the application runs; None: nothing is
-    session: ClientSession = field(init=False, repr=False)  #: to the upstreams; there while the application runs
+    telemetry: Telemetry | None = None  #: None: OpenTelemetry is not used, and not imported
+    kept: Budget = field(factory=Budget)  #: memory for what WebSockets keep from one message to the next
+    captures: Captures | None = None  #: streams for the inspector; None: it is off
+    recorder: Recorder | None = None  #: records the exchanges with upstreams while the application runs; None: off
+    session: ClientSession = field(init=False, repr=False)  #: the connections to upstreams, while the application runs
 
     @property
     def cards(self) -> list[ModelCard]:
-        """The models that clients are told of."""
+        """The models that clients can list."""
         return [self._card(name, route) for name, route in self.routes.named.items()]
 
     def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
-        """The route of a model, and what the model is called there: clients may write a default tag behind it."""
+        """Return the name and the route of a model. Clients of some dialects may add a default tag to the name."""
         plain = untagged(model, dialect)
         names = (plain, model) if plain in self.routes.named and model not in self.routes.named else (model, plain)
         found = ((name, self.routes.find(name)) for name in names)
         return next(((name, route) for name, route in found if route is not None), None)
 
     def card(self, model: str, dialect: str) -> ModelCard | None:
-        """What clients are told of one model, listed or not."""
+        """Return the description of one model for clients, also if it is not listed."""
         found = self.find(model, dialect)
         return found and self._card(*found)
 
@@ -142,14 +142,14 @@ class Gateway(Service):
             self.metrics.recorded(recorder)
             await asyncio.sleep(KEPT_S)
 
-    # -- as a service ----------------------------------------------------------------------------------------------------
+    # -- the methods of Service ------------------------------------------------------------------------------------------
 
     def check(self, request: web.Request) -> None:
         if len(request.app[LIVE]) >= self.streams:
             raise Refused(ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S))
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
-        """A client repeats its request behind the last event that it got: it gets the rest of that answer, and no other."""
+        """Return the rest of a response if the client repeats its request with the id of its last event."""
         resuming = request.app.get(RESUMING)
         cursor = None if resuming is None else named_cursor(request)
         if resuming is None or cursor is None:
@@ -161,7 +161,7 @@ class Gateway(Service):
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about
-        self.check(request)  # others may have begun while the body came
+        self.check(request)  # others may have begun while the body was read
         record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
         found = self.find(ask.model, ask.dialect)
         if found is None:
@@ -215,9 +215,9 @@ class Gateway(Service):
         )
 
     async def run_socket(self, request: web.Request, socket: Socket) -> web.StreamResponse:
-        self.metrics.active(-1)  # a socket that waits for a message is no answer under way
+        self.metrics.active(-1)  # a socket that waits for a message is no response in progress
         self.metrics.sockets(1)
-        request[RECORD].status, request[RECORD].ending = 101, "whole"  # whoever closes it, and however
+        request[RECORD].status, request[RECORD].ending = 101, "whole"  # however it is closed
         try:
             return await super().run_socket(request, socket)
         finally:
@@ -225,7 +225,7 @@ class Gateway(Service):
             self.metrics.active(1)
 
     async def answer_message(self, request: web.Request, message: Message) -> Refused | None:
-        """As of any server; a message is counted and logged as a request of its own."""
+        """Respond to a message, and count and log it as a separate request."""
         record = message.about = _record_of(request)
         record.socket = request[RECORD].id
         with _observed(request, record):
@@ -243,7 +243,7 @@ GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
 
 
 def telemetry_of(config: Config) -> Telemetry | None:
-    """What tells OpenTelemetry of each request, if the configuration says so. Raises UsageError for a bad environment."""
+    """Return what sends data to OpenTelemetry, if the configuration says so. Raises UsageError for a bad environment."""
     if not config.telemetry.otlp:
         return None
     from streamkit.gateway.telemetry import otlp_telemetry  # noqa: PLC0415 - an extra, of 0.2 s and 16 MiB
@@ -260,10 +260,10 @@ def gateway_app(
     telemetry: Telemetry | None = None,
     captures: Captures | None = None,
 ) -> web.Application:
-    """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have.
+    """Return the public application of one process. ``streams`` limits its streams, if fewer than ``max_streams``.
 
-    ``store`` keeps answers for clients that come back, ``telemetry`` tells OpenTelemetry; None: those that the configuration
-    says. ``captures`` keeps streams for the inspector.
+    ``store`` keeps responses for clients that resume, and ``telemetry`` sends data to OpenTelemetry; None: as the
+    configuration says. ``captures`` keeps streams for the inspector.
     """
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
@@ -310,7 +310,7 @@ def gateway_app(
 
 
 def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
-    """What is for the operator only: ``/metrics``, by the names of ``hosts``; None: by any."""
+    """Return the application for the operator only: ``/metrics``, under the names in ``hosts``; None: under any name."""
 
     @web.middleware
     async def addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -324,7 +324,7 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
     expect_anything(app.router)
 
     async def measured(_request: web.Request) -> web.Response:
-        text = await asyncio.to_thread(exposition, metrics)  # several workers' counts are read from files
+        text = await asyncio.to_thread(exposition, metrics)  # with several workers, this reads files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     app.router.add_get("/metrics", measured, expect_handler=expected)
@@ -333,7 +333,7 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
 
 
 async def _front_page(request: web.Request) -> web.Response:
-    """The page at ``/`` is for everybody; its models are for whom they are listed to."""
+    """Serve the page at ``/``. It needs no key, but shows the models only to clients that may list them."""
     gateway = request.app[GATEWAY]
     models: list[str] | Refused = [card.id for card in gateway.cards]
     try:
@@ -358,12 +358,12 @@ async def _stopping(app: web.Application) -> None:
     app[GATEWAY].stopping = True
 
 
-# -- around every request ----------------------------------------------------------------------------------------------
+# -- middlewares -------------------------------------------------------------------------------------------------------
 
 
 @web.middleware
 async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give the request an id, and count and log it when it is over. What fails unforeseen is the gateway's own fault."""
+    """Give the request an id; count and log it when it is over. An unexpected exception becomes a server error."""
     if request.path in PROBES:
         return await handler(request)
     gateway = request.app[GATEWAY]
@@ -385,14 +385,14 @@ def _record_of(request: web.Request) -> Record:
     path = request.path
     resource = request.match_info.route.resource
     if "stream_id" in request.match_info and resource is not None:
-        path = resource.canonical  # an id is a capability (resume.md §13.3)
+        path = resource.canonical  # not the id itself, which allows reading the response (resume.md §13.3)
     record = Record(random_id("req_"), request.method, path, client=client_dialect(request), status=499)
     record.hide = request.app[GATEWAY].hide
     return record
 
 
 def _own_headers(record: Record) -> dict[str, str]:
-    """By which a client, or who helps it, finds its request again."""
+    """Return the headers that identify the request, for its client and for support."""
     headers = {REQUEST_ID: record.id}
     surface = surfaces().get(record.client)
     if surface is not None and surface.request_id:
@@ -404,7 +404,7 @@ def _own_headers(record: Record) -> dict[str, str]:
 
 @contextmanager
 def _observed(request: web.Request, record: Record) -> Iterator[None]:
-    """Count, trace and log what is answered meanwhile, however it ends."""
+    """Count, trace and log the request that the block processes, however it ends."""
     loop, gateway = asyncio.get_running_loop(), request.app[GATEWAY]
     started = record.started = loop.time()
     if gateway.telemetry is not None:
@@ -425,10 +425,10 @@ def _observed(request: web.Request, record: Record) -> Iterator[None]:
 async def _answered(request: web.Request, handler: Handler, record: Record) -> web.StreamResponse:
     try:
         return await handler(request)
-    except web.HTTPException as error:  # a path that is none of ours
+    except web.HTTPException as error:  # an unknown path
         record.error = error.reason
         return unrouted(request, error)
-    except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
+    except Exception:  # noqa: BLE001 - the client gets any exception as its dialect's error; the log has it
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
         return error_response(GATEWAY_FAILED, client_dialect(request))
@@ -436,9 +436,9 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
 
 @web.middleware
 async def _addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse what is asked by another name than the gateway's, before anything else.
+    """Refuse a request that names another host than the gateway, before anything else.
 
-    A browser that asks whether a page of another site may ask is answered then; it sends no key with that.
+    Then respond to a browser's preflight for a page of another site, since browsers send no key with a preflight.
     """
     try:
         refuse_other_hosts(request, request.app[GATEWAY].hosts)
@@ -456,11 +456,11 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
     return await handler(request)
 
 
-# -- answers that clients come back to ---------------------------------------------------------------------------------
+# -- kept responses ----------------------------------------------------------------------------------------------------
 
 
 async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
-    """Count what is kept while the application runs: it changes with time, too, and no worker is asked for its counts."""
+    """Update the metrics of kept responses while the application runs: they also change with time."""
 
     async def count_on() -> None:
         while True:
@@ -474,7 +474,7 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 
 def _key_of(request: web.Request) -> str:
-    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
+    """Return the gateway key of a request. Without configured keys return "", since a client's key then identifies nobody."""
     ring = request.app[GATEWAY].ring
     return (ring and ring.accepted(request)) or ""
 
@@ -486,14 +486,14 @@ def _read_to_the_end(request: web.Request, reply: Reply) -> None:
 
 
 def _take_over(record: Record, reply: Reply) -> None:
-    """Note how a reply ended."""
+    """Copy the end of a reply to its record."""
     record.status, record.ending = reply.status, reply.ending or "client left"
     record.error = reply.failure.message if reply.failure is not None else ""
     record.keep_alives = reply.keep_alives
 
 
 def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
-    """Where the inspector looks at a stream; None where it does not. Of the request it has what the log has."""
+    """Return where to store a stream for the inspector, with the request's data in the log; None: it is not stored."""
     if gateway.captures is None or not ask.stream:
         return None
     known = record.document()

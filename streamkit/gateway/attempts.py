@@ -1,18 +1,17 @@
-"""Choosing an upstream: which one is asked, which one next, and when the asking ends.
+"""Choose upstreams for a request: which one is tried first, which one next, and when to stop.
 
-The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next if the next may
-do better (``may_do_better``). Where an upstream finds the request wrong, none behind it is asked. The client is told so at
-once, unless an upstream before it was only busy, where the request may be right; and one that was passed over to rest is
-asked.
+The upstreams of a route are tried in their order. If one fails before the model has emitted anything, the next one is tried,
+provided that it may succeed (``may_do_better``). If an upstream says that the request is wrong, no later upstream is tried,
+and the client gets this error at once, with two exceptions. If an earlier upstream was only busy, the client gets that error
+instead, because the request may be right. And a preferred upstream that was skipped because it was resting is tried first.
 
-After a whole round without an answer the route waits, as long as the least ``Retry-After`` wants and at least the backoff,
-and begins another if a failure was of the kind that passes. Upstreams that asked to be left alone, and for requests with
-tools those that said they have none, are passed over while others are there. Both are only hints, and of the model that was
-asked: nobody is refused for them.
+After a round without a response, another round begins if a failure may be temporary. The delay before it is the smallest
+``Retry-After``, and at least the backoff. Upstreams that asked for a pause are skipped while others are available; so are, for
+requests with tools, upstreams that said that they have no tools. Both are hints, kept per model: they refuse no request.
 
-After the model spoke the client gets the rest or an error (quirks.md 129). With ``on_cut = "continue"`` an answer that breaks
-off in its text is gone on with, by the upstreams behind, those in front, and the one that broke off; each once an answer, and
-only those known to go on with a text (``prefill_of``).
+After the model has emitted something, the client gets the rest or an error (quirks.md 129: a retry would repeat text). With
+``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier
+ones, then the interrupted one. Each is tried once per response, and only if it is known to continue text (``prefill_of``).
 
 Source: seeds.md S3; limits.md §1.
 """
@@ -48,7 +47,7 @@ from streamkit.web.upstream.auth import as_gateway_failure
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
 
-#: What broke the reading, as an outcome.
+#: The outcome of an attempt for each type of error.
 OUTCOMES: Final = {
     ConnectTimeout: "connect_timeout",
     FirstByteTimeout: "first_byte_timeout",
@@ -57,17 +56,17 @@ OUTCOMES: Final = {
     NotThisDialect: "not_this_dialect",
     Interrupted: "shut_down",
 }
-#: How long an upstream counts as one without tools after it said so.
+#: Seconds that an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0
-#: How long an upstream is left alone at most, whatever it says: it may have been given more of its limit.
+#: The longest pause of an upstream in seconds, whatever it asks for: its limit may have been raised meanwhile.
 REST_S: Final = 86_400.0
-#: Upstreams and models of which something is remembered, and of a model's name, which is the client's word, so much.
+#: How many upstreams and models are remembered; and how many characters of a model's name, which clients choose.
 REMEMBERED: Final = 1000
 NAME_CHARS: Final = 200
-#: Kinds of errors that say nothing of the request: this upstream's key, credit, models.
+#: Types of errors that depend on the upstream and not on the request: its key, credit or models.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
-#: "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
+#: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
 _NO_TOOLS: Final = re.compile(
     rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
     rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",
@@ -77,24 +76,24 @@ _NO_TOOLS: Final = re.compile(
 
 @define
 class Memory:
-    """What this process learned of its upstreams, until when, in the loop's time."""
+    """What this process has learned of its upstreams, and the event loop's time until which it holds."""
 
-    resting: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and what the model is called there
+    resting: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and its name for the model
     without_tools: dict[tuple[str, str], float] = field(factory=dict)
 
 
 def may_go_on(route: Route, ask: Ask) -> bool:
-    """Whether an answer that breaks off may be gone on with: one choice of a stream, where the route says so."""
+    """Return whether an interrupted response may be continued: the route says so, and it is a stream with one choice."""
     return route.on_cut == "continue" and ask.stream and (ask.request.options.choices or 1) == 1
 
 
 def lacks_tools(failed: ProviderFailed) -> bool:
-    """Whether an upstream says that it, or this model of it, has no support for tools."""
+    """Return whether an upstream says that it, or this model of it, does not support tools."""
     return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
 
 
 def may_do_better(failed: ProviderFailed) -> bool:
-    """Whether another upstream may answer what this one did not."""
+    """Return whether another upstream may succeed after this failure."""
     redirected = failed.http_status is not None and 300 <= failed.http_status < 400
     its_own = failed.type in ITS_OWN or failed.code == UNFIT
     return is_retryable(failed) or its_own or lacks_tools(failed) or redirected
@@ -102,7 +101,7 @@ def may_do_better(failed: ProviderFailed) -> bool:
 
 @define
 class _Trying:
-    """A try that is under way."""
+    """An attempt in progress."""
 
     target: Target
     exchange: Exchange
@@ -112,7 +111,7 @@ class _Trying:
 
 @define
 class Attempts:
-    """The work of one reply: a route's upstreams, one after the other."""
+    """Writes one reply by trying a route's upstreams one after the other."""
 
     route: Route
     ask: Ask
@@ -120,20 +119,20 @@ class Attempts:
     record: Record
     memory: Memory
     session: ClientSession
-    stall_s: float = STALL_S  #: a gap between outputs above it is a stall
+    stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
-    #: A whole answer that ignored the choice of tools.
+    #: A whole response without the tool call that the request requires.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
-    #: Of this round, each with the headers that came with it.
+    #: The failures of this round, each with the response headers of its upstream.
     _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
-    _upstream_headers: Mapping[str, str] = NO_HEADERS  #: of the failure that a round returned
+    _upstream_headers: Mapping[str, str] = NO_HEADERS  #: of the failure that the round returned
     _trying: _Trying | None = None
-    _onwards: deque[Target] | None = None  #: who may still go on with the answer; None: it has not broken off
+    _onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
 
     async def run(self) -> None:
-        """Answer, or tell the client why not."""
+        """Send a response to the client, or the reason why there is none."""
         failed = await self._round()
-        if self._is_passing(failed):  # a twenty-fifth of a short request's CPU is tenacity's
+        if self._is_passing(failed):  # else tenacity would take 4 % of a short request's CPU time
             failed = await self._more_rounds(failed)
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
@@ -141,7 +140,7 @@ class Attempts:
             await self.reply.fail(as_gateway_failure(failed, upstreams, self.reply.client_headers))
 
     async def _more_rounds(self, first: ProviderFailed | None) -> ProviderFailed | None:
-        """What the last round failed with, behind one that failed with ``first``; None: one answered."""
+        """Run more rounds after one that ended with ``first``. Return the last round's failure; None if one succeeded."""
         done = [first]
         backoff = wait_exponential_jitter(self.route.backoff_s, self.route.backoff_max_s, jitter=self.route.backoff_s)
         retrying = AsyncRetrying(
@@ -158,13 +157,13 @@ class Attempts:
         return cast("ProviderFailed | None", await retrying(round_))
 
     def _is_passing(self, failed: ProviderFailed | None) -> bool:
-        """Whether another round may help, soon enough."""
+        """Return whether another round may succeed, and its delay is allowed."""
         if failed is None or self.reply.interrupted is not None or not is_retryable(failed):
             return False
         return _wait_of(failed) <= self.route.retry_after_max_s
 
     async def _round(self) -> ProviderFailed | None:
-        """Ask each upstream once. None: one answered."""
+        """Try each upstream once. Return None if one succeeded, else the failure for the client."""
         self._failures.clear()
         self._upstream_headers = NO_HEADERS
         targets = self._order()
@@ -177,7 +176,7 @@ class Attempts:
             if failed is None:
                 return None
             self._failures.append((failed, self.reply.upstream_headers))
-            self.reply.upstream_headers = NO_HEADERS  # whoever answers has its own
+            self.reply.upstream_headers = NO_HEADERS  # the upstream that responds sets its headers
             if self.reply.interrupted is not None:
                 break
             if not may_do_better(failed):
@@ -191,9 +190,9 @@ class Attempts:
         return failed
 
     def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
-        """Return the failure that the client is told of, after a round in which nobody answered.
+        """Return the failure that the client gets after a round without a response.
 
-        A busy upstream wins: the request may be right for it, and a client that is told 400 does not ask again.
+        A busy upstream's failure is preferred: the request may be right, and after a 400 a client does not retry.
         """
         if self.reply.interrupted is not None:
             return self._failures[-1]
@@ -203,7 +202,7 @@ class Attempts:
         return min(passing, key=lambda failure: _wait_of(failure[0]), default=default)
 
     def _order(self) -> list[Target] | ProviderFailed:
-        """Whom to ask in this round; why nobody."""
+        """Return the upstreams to try in this round, or the reason why there are none."""
         able = [target for target in self.route.targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
@@ -214,7 +213,7 @@ class Attempts:
         return awake or [min(able, key=self._rests_until)]
 
     def _resting_before(self, refusing: Target, asked: list[Target]) -> list[Target]:
-        """The upstreams that the route prefers to one that refuses the request, and that were passed over to rest."""
+        """Return the upstreams that the route prefers to ``refusing`` and that were skipped because they were resting."""
         now = asyncio.get_running_loop().time()
         preferred = self.route.targets[: self.route.targets.index(refusing)]
         able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
@@ -236,7 +235,7 @@ class Attempts:
             outcome = self._cut_short(exchange if self._trying is None else self._trying.exchange)
             raise
         except Exception as error:
-            detail = type(error).__name__  # its words may be the request's; the log has them
+            detail = type(error).__name__  # the message may repeat the request; the log has it
             raise
         finally:
             self._end(outcome, detail)
@@ -266,7 +265,7 @@ class Attempts:
         return exchange
 
     def _end(self, outcome: str, detail: str) -> None:
-        """Note the try that is under way, if there is one."""
+        """Record the attempt in progress, if there is one."""
         if self._trying is None:
             return
         tried, self._trying = self._trying, None
@@ -291,7 +290,7 @@ class Attempts:
             tried.span.end(attempt, exchange.answer)
 
     async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:
-        """The answer of the next upstream to a request that goes on with ``prefill``, the text so far; None: nobody can."""
+        """Return the next upstream's continuation of ``prefill``, the text so far; None: no upstream can continue it."""
         if self._trying is not None:
             cut = self._trying
             self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message)
@@ -309,7 +308,7 @@ class Attempts:
         return None
 
     def _behind(self, cut: Target) -> list[Target]:
-        """Who may go on with an answer of ``cut``: those behind it first, itself last."""
+        """Return the upstreams that may continue a response of ``cut``: the later ones first, ``cut`` last."""
         now, targets = asyncio.get_running_loop().time(), self.route.targets
         place = targets.index(cut) + 1
         able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
@@ -320,8 +319,8 @@ class Attempts:
         ]
 
     def _cut_short(self, exchange: Exchange) -> str:
-        """Why an attempt ended that nobody let end."""
-        if self.reply.ending in {"whole", "broken"}:  # the client had all of it
+        """Return the outcome of an attempt that was cancelled."""
+        if self.reply.ending in {"whole", "broken"}:  # the client has received everything
             return outcome_of(exchange, self.reply.failure)
         if self.reply.interrupted is not None:
             return "shut_down"
@@ -358,23 +357,23 @@ class Attempts:
 
 def _recording(recorder: Recorder, target: Target) -> OpenRecording:
     upstream, provider = target.upstream, target.upstream.provider
-    is_exact = upstream.transport == "http"  # messages of a WebSocket are recorded as the stream that they become
+    is_exact = upstream.transport == "http"  # messages of a WebSocket are recorded as a stream, not byte for byte
     return recorder.open(dialect=upstream.wire.name, provider="" if provider is None else provider.name, exact=is_exact)
 
 
 def _end_unread(outcome: str, report: StreamReport) -> str:
-    """How an attempt ended that had no answer; where it had one, who read that said so."""
+    """Return how an attempt without a response ended. For a response, its reader records the end."""
     if outcome == "shut_down":
         return SHUT_DOWN
     return CLIENT_LEFT if report.error is None else end_of(report.error, answered=False)
 
 
-#: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.
+#: Not an upstream's error: it makes the next upstream be tried, which may obey ``tool_choice``.
 IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
 
 
 def _note(until: dict[tuple[str, str], float], key: tuple[str, str], now: float, seconds: float) -> None:
-    """Remember something for a while. Clients may name models without end, so what is over is forgotten first."""
+    """Remember ``key`` for some seconds. Clients may name any number of models, so expired keys are removed first."""
     if len(until) >= REMEMBERED:
         for old in [old for old, end in until.items() if end <= now] or list(until)[:1]:
             del until[old]
@@ -382,7 +381,7 @@ def _note(until: dict[tuple[str, str], float], key: tuple[str, str], now: float,
 
 
 def _wait_of(failed: ProviderFailed | None) -> float:
-    """Seconds that the upstream asked to be left alone."""
+    """Return the seconds of pause that the upstream asked for."""
     return (failed.retry_after_s if failed is not None else None) or 0.0
 
 
@@ -391,9 +390,9 @@ def _result(state: RetryCallState) -> ProviderFailed | None:
 
 
 def outcome_of(exchange: Exchange, failed: ProviderFailed | None) -> str:
-    """How an attempt went, for the log and for metrics; docs/how-to/run-the-gateway.md has all the words.
+    """Return how an attempt went, for the log and metrics. docs/how-to/run-the-gateway.md lists all outcomes.
 
-    ``failed`` is what the client, or the next upstream, was told of it.
+    ``failed`` is the failure that the client gets, or that makes the next upstream be tried.
     """
     if failed is None:
         choice, calls = exchange.ask.request.tool_choice, exchange.report.verdicts.total()
@@ -404,7 +403,7 @@ def outcome_of(exchange: Exchange, failed: ProviderFailed | None) -> str:
 
 
 def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
-    """One word for how an attempt failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
+    """Return the outcome of a failed attempt. ``status`` is the upstream's, if it responded; ``report`` has the error."""
     error = report.error
     named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
     if named is not None:

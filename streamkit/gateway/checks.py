@@ -1,7 +1,7 @@
-"""What no table shows by itself: routes that can't be reached, time-outs that never fire, keys that others can read.
+"""Find errors that a single table does not show: unreachable routes, time-outs that never fire, readable key files.
 
-Each remark is a path, and what to do about what stands there. Faults make a configuration unusable; warnings do not, and are
-looked for when there are no faults.
+Each remark is the path of a setting and what to do about it. Errors make a configuration unusable. Warnings do not, and are
+searched for only if there are no errors.
 
 Source: limits.md §3, T6.
 """
@@ -27,7 +27,7 @@ Remark: TypeAlias = tuple[KeyPath, str]
 
 
 def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
-    """What makes it unusable. ``values`` is the file's document, ``upstreams`` are those that could be read."""
+    """Yield the errors. ``values`` is the file's document; ``upstreams`` are those that could be read."""
     yield from _missing_extra(values)
     yield from _unreachable(values)
     yield from _idle_timers(upstreams)
@@ -36,7 +36,7 @@ def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) 
 
 
 def environment_faults(values: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Remark]:
-    """What the environment says that the configuration leaves to it, and that can't be."""
+    """Yield errors in environment variables that the configuration relies on."""
     if _value(values, "telemetry", "otlp") is not True:
         return
     try:
@@ -47,7 +47,7 @@ def environment_faults(values: Mapping[str, Any], env: Mapping[str, str]) -> Ite
 
 
 def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, KeyFile]) -> Iterator[Remark]:
-    """What may be meant, and may not be. ``key_files`` are those that were read, by the names that ``values`` has for them."""
+    """Yield the warnings. ``key_files`` are the key files that were read, by their names in ``values``."""
     yield from _listeners(config.server)
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
@@ -62,13 +62,13 @@ def _missing_extra(values: Mapping[str, Any]) -> Iterator[Remark]:
 
 
 def _value(values: Mapping[str, Any], table: str, key: str) -> Any:
-    """A value as the file has it, whatever else is wrong with its table."""
+    """Return a value of the file, even if its table has other errors."""
     found = values.get(table)
     return found.get(key) if isinstance(found, dict) else None
 
 
 def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
-    """Models that an earlier route has already. Names and patterns compete among themselves only: a name always wins."""
+    """Yield models that an earlier route has already. Names compete only with names: they always win over patterns."""
     before: list[tuple[KeyPath, str]] = []
     for path, model in _models(values):
         for place, other in before:
@@ -83,7 +83,7 @@ def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
 
 
 def _models(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """As the file has them, whatever else is wrong with a route."""
+    """Yield the models of the file, even if a route has other errors."""
     routes = values.get("routes")
     for index, route in enumerate(routes if isinstance(routes, list) else ()):
         models = route.get("models") if isinstance(route, dict) else None
@@ -127,7 +127,7 @@ def _unused(config: Config) -> Iterator[Remark]:
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:
-    """Wherever the file says where a key is read: ``{ file = "path" }``."""
+    """Yield a warning for each ``{ file = "path" }``, anywhere in the file, that every user can read."""
     if isinstance(value, dict):
         name = value.get("file")
         if isinstance(name, str) and name in key_files and key_files[name].open_to_everyone:

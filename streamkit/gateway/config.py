@@ -1,7 +1,7 @@
-"""What the gateway is configured with, as values. ``config_file`` reads them from a file; a program may make them itself.
+"""The gateway's configuration, as values. ``config_file`` reads them from a file; a program may also create them itself.
 
-Values refuse what can't be, however they are made. They hold keys, which show themselves nowhere: ``describe`` is the whole
-configuration for people, without any.
+The values check themselves, however they are created. They contain keys, which are never shown: ``describe`` returns the whole
+configuration for people to read, without keys.
 
 Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3.
 """
@@ -38,14 +38,14 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
-    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:  # more are IPv6
+    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:  # IPv6 has more
         raise Refusal(
             'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
         )
 
 
 def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribute[Any], tuple[str, ...]], None]:
-    """A validator of several texts, which refuses the first that does not fit."""
+    """Return a validator for several strings; it refuses the first one for which ``fits`` is false."""
 
     def validate(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
         for index, text in enumerate(value):
@@ -70,94 +70,91 @@ def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> N
 
 @frozen(kw_only=True)
 class Server:
-    """Where the gateway listens, whom it serves, and what it allows itself."""
+    """Where the gateway listens, which clients it serves, and its limits."""
 
-    #: The interface. Loopback unless you say so: who reaches the gateway uses your keys.
+    #: The interface to listen on. The default is loopback, because whoever can reach the gateway uses your provider keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
-    #: The names by which clients may call it, as they stand in `Host`: `"llm.example.org"`, `"*.example.org"` for all below,
-    #: `"*"` for any. Addresses, `localhost`, `host.docker.internal` and `host.containers.internal` always may. Other names are
-    #: told 421, since a page of the web could turn its own to this machine and read what the gateway answers (DNS rebinding):
-    #: on loopback, at `private`, and everywhere once names stand here. Name what a proxy on the same machine passes on.
+    #: The host names that clients may use for the gateway, as in `Host`: `"llm.example.org"`, `"*.example.org"` for all names
+    #: below it, `"*"` for any name. IP addresses, `localhost`, `host.docker.internal` and `host.containers.internal` are
+    #: always allowed. Requests with other names get 421, because a web page could point its own name at this machine and read
+    #: the gateway's responses (DNS rebinding). The check applies on loopback, at `private`, and everywhere if this list is not
+    #: empty. If a proxy on the same machine forwards requests, list the name that the proxy forwards.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
-    #: The sites whose pages may ask, as browsers name them in `Origin`: `"https://chat.example.org"`, or `"*"` for any.
-    #: Browsers keep answers from the pages of all others (CORS), and without `keys` those are refused besides.
+    #: The sites whose pages may send requests, as browsers write them in `Origin`: `"https://chat.example.org"`, or `"*"` for
+    #: any. Browsers hide responses from the pages of all other sites (CORS). Without `keys`, their requests are also refused.
     cors: tuple[str, ...] = field(default=(), validator=_are_origins)
-    #: The port; 0: any that is free, for tests.
+    #: The port. 0: any free port, for tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
-    #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, the port behind `port`), or `"off"`. Apart from clients,
-    #: since counts tell how a service is used.
+    #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, at `port` + 1), or `"off"`. It has its own port because
+    #: clients should not see how much the service is used.
     private: str = field(default="auto", validator=_is_listener)
-    #: Processes, all on one port. A process uses one core.
+    #: The number of processes; all listen on the same port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
-    #: How long live streams may go on after SIGTERM; what is left then ends with an error in its dialect. Kubernetes kills
-    #: after 30 s: there it has to be less, or `terminationGracePeriodSeconds` more.
+    #: Seconds that live streams may continue after SIGTERM; the remaining ones then end with an error in the client's dialect.
+    #: Kubernetes kills after 30 s: make this value smaller there, or `terminationGracePeriodSeconds` larger.
     grace_s: float = field(default=30.0, validator=ge(0))
-    #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
+    #: The largest request body. Prompts with images are larger than the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
-    #: Bytes of all requests in a process that are arriving, or held for their upstreams until the model speaks; beyond it
-    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more, and what a request names as
-    #: often as it is named; the first 64 KiB of a request are free. At least `body_bytes`. What is counted takes up to three
-    #: times as much memory while it is translated.
+    #: Memory in a process for all request bodies that are arriving, or kept until the upstream's model begins to respond. If
+    #: it is full, clients get 503 with `Retry-After`. Each JSON value in a body counts as 256 bytes more, and a value that a
+    #: request refers to several times counts each time; the first 64 KiB of a request are free. Must be at least `body_bytes`.
+    #: Translating a request takes up to three times the memory counted here.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
-    #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
-    #: that these are 1 GiB at worst.
+    #: Responses in progress at once in a process; further requests get 503 with `Retry-After`. Each response may hold
+    #: `unsent_bytes`, so the defaults allow 1 GiB in the worst case.
     max_streams: int = field(default=1000, validator=ge(1))
-    #: WebSockets open at once in a process, for clients that ask over one (`GET /v1/responses`). Beyond it, and where it is 0,
-    #: they are told 426, at which Codex goes on over HTTP at once. A message may have `body_bytes`.
+    #: WebSockets open at once in a process, for clients that send requests over one (`GET /v1/responses`). Further ones get
+    #: 426, and so do all if this is 0; Codex then continues over HTTP at once. A message may have `body_bytes`.
     max_sockets: int = field(default=1000, validator=ge(0))
-    #: Bytes of their last answers and requests that all WebSockets of a process keep, for messages with
-    #: `previous_response_id`; the first 64 KiB of each are free. Beyond it clients are told to send the whole input, which
-    #: Codex does by itself.
+    #: Memory in a process for the last requests and responses of all WebSockets, for messages with `previous_response_id`; the
+    #: first 64 KiB of each are free. If it is full, clients must send the whole input again, as Codex does.
     sockets_bytes: int = field(default=128 * MIB, validator=ge(0))
-    #: How long a WebSocket may stay without a message and without an answer under way.
+    #: Seconds that a WebSocket may stay open without a message and without a response in progress.
     socket_idle_s: float = field(default=600.0, validator=gt(0))
-    #: What is logged: this and what is graver. A request is one line of `info`.
+    #: The lowest level that is logged. A request is one line at level `info`.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: One line of JSON for each request and event, or the same for people.
+    #: Log each request and event as one line of JSON, or as a line of text for people.
     log_format: Literal["json", "text"] = "json"
-    #: Whether the log's line of a stream says what each stage of it took, in its member `profile`.
+    #: Whether the log line of a stream shows the time that each stage took, in its member `profile`.
     profile: bool = False
-    #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key`,
-    #: `x-goog-api-key` or `api-key`. Without any, whoever reaches the gateway is served.
+    #: The keys of clients, each `{ env = "NAME" }` or `{ file = "path" }`. A client sends one in `Authorization: Bearer`,
+    #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, anyone who reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
-    #: Whether clients may look up which models there are without a key, in dialects in which many have no place for one there
-    #: (`/api/tags`, `/api/show`, `/api/ps`, `/api/version`). Asking a model takes a key all the same.
+    #: Whether clients may list models without a key, on paths where many clients can't send one (`/api/tags`, `/api/show`,
+    #: `/api/ps`, `/api/version`). Requests to a model still need a key.
     keyless_listing: bool = False
-    #: What clients get that ask how many tokens a request has, where no upstream of the model can count or its count fails:
-    #: an `estimate`, marked by the header `x-streamkit-count` (with the extra `tokens` by a vocabulary, else by bytes);
-    #: `upstream`: an error, as Claude Code then asks for a completion each time; `off`: an error always, and nobody is asked.
+    #: The response to a request for a token count if no upstream of the model can count, or counting failed. `estimate`: an
+    #: estimate, marked by the header `x-streamkit-count`; it uses a vocabulary if the extra `tokens` is installed, else the
+    #: number of bytes. `upstream`: an error, after which Claude Code requests a completion each time. `off`: always an error.
     count_tokens: CountTokens = "estimate"
-    #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
+    #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
-    #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one. Some clients
-    #: take every line for JSON, others stumble over events that they do not know.
+    #: The form of a keep-alive: the one that clients of the dialect handle best (`dialect`), or a `comment` or an `event` if
+    #: the dialect has one. Some clients parse every line as JSON; others fail at unknown events.
     keep_alive: KeepAliveForm = "dialect"
-    #: Whether whole JSON answers get leading white space meanwhile, for clients behind proxies that cut after 60 s. Their
-    #: status is then 200, whatever comes.
+    #: Whether a whole JSON response may begin with white space as a keep-alive, for clients behind proxies that close silent
+    #: connections after 60 s. The HTTP status is then 200 even if the request fails.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
-    #: Bytes that wait for a client before its upstream is left unread. Most answers fit, and free their upstream.
+    #: Bytes that may wait for a client before its upstream is no longer read. Most responses fit, which frees the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: How long a client may take none of the bytes that wait for it before it is dropped: it costs memory, and an upstream's
-    #: connection.
+    #: Seconds that a client may leave all waiting bytes unread before it is disconnected. It holds an upstream's connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
-    #: How long a client that does not leave at the error frame of a stream that had begun keeps its connection, which is then
-    #: closed without an end of the body, in the dialects whose clients may not know the frame. One that reads more slowly than
-    #: that may lose text.
+    #: Seconds before the connection is closed after an error frame in a stream, if the client does not close it. The body then
+    #: has no end; this is done in dialects whose clients may not know the error frame. A slower client may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
-    #: Silence between two outputs of a model that counts as a stall, in metrics and in the log.
+    #: Seconds between two outputs of a model that count as a stall, in metrics and in the log.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
-    #: How long a client's connection may stay without a request, and how long a request's headers may take. What is in front
-    #: has to give up first, or a request meets a connection that is being closed: nginx and AWS balancers keep theirs for
-    #: 60 s, Google's for 600 s.
+    #: Seconds that a client's connection may stay open without a request, and that a request's headers may take. A proxy must
+    #: close its connections earlier, or it sends a request into a connection that is closing: nginx and AWS balancers keep
+    #: theirs for 60 s, Google's for 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
-    #: A directory in which each exchange with an upstream is recorded, in a file of its own; empty: nothing is. Prompts and
-    #: answers stand there; keys do not. A path that is not absolute begins where the gateway is started. The directory is made
-    #: for this user alone if it is not there; a file may have 64 MiB, and all of them 10,000 files and 4 GiB.
+    #: A directory in which each exchange with an upstream is recorded, one file each. Empty: nothing is recorded. The files
+    #: contain prompts and responses but no keys. A relative path begins at the directory where the gateway was started. A
+    #: missing directory is created for this user only. Limits: 64 MiB for a file, and 10,000 files and 4 GiB together.
     record: str = ""
-    #: What is recorded of requests' bodies: all (`full`), their members with the names of types in place of values (`shape`),
-    #: or nothing (`none`).
+    #: What is recorded of request bodies: all (`full`), members with type names as values (`shape`), or nothing (`none`).
     record_bodies: Bodies = "full"
-    #: What is tolerated of upstreams: `strict` repairs nothing, `lenient` accepts more ends and splits calls.
+    #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged calls.
     policy: PolicyName = "tolerant"
 
     def __attrs_post_init__(self) -> None:
@@ -170,25 +167,25 @@ class Server:
 
     @property
     def private_address(self) -> tuple[str, int] | None:
-        """Host and port of the private listener; None: there is none."""
+        """Host and port of the listener for ``/metrics``; None: it is off."""
         if self.private == "auto":
             return LOOPBACK, self.port + 1 if self.port else 0
         return address_in(self.private)
 
     @property
     def served_hosts(self) -> Hosts | None:
-        """The names by which clients may call it; None: any."""
+        """The host names that clients may use for the gateway; None: any."""
         return Hosts((self.host, *self.hosts)) if self.hosts or is_loopback(self.host) else None
 
     @property
     def private_hosts(self) -> Hosts:
-        """The same of the private listener, on whatever interface: it asks for no key."""
+        """The host names for the private listener. They are checked on every interface, because it requires no key."""
         address = self.private_address
         return Hosts((() if address is None else address[:1]) + self.hosts)
 
     @property
     def delivery(self) -> Delivery:
-        """How answers reach clients. Its policy is the one for reading upstreams, too."""
+        """How responses are sent to clients. Its policy also applies to reading upstreams."""
         return Delivery(
             keep_alive_s=self.keep_alive_s,
             whole_keep_alive=self.whole_keep_alive,
@@ -211,7 +208,7 @@ def _is_prefix(_instance: object, _attribute: Attribute[str], value: str) -> Non
 
 
 def _check_url(url: str) -> None:
-    """Raises Refusal, in which nothing of the URL stands."""
+    """Raise Refusal if the URL is invalid. The message shows nothing of the URL."""
     try:
         parts = urlsplit(url)
         named = parts.path if parts.scheme == "unix" else parts.hostname
@@ -227,37 +224,37 @@ def _check_url(url: str) -> None:
 
 @frozen(kw_only=True)
 class Resume:
-    """How answers are kept for clients that come back."""
+    """How responses are kept for clients that reconnect."""
 
-    #: Where: in the `memory` of the process that made them; in `redis`, also Valkey, from which any node reads them on (the
-    #: extra `redis`); or nowhere (`off`).
+    #: Where responses are kept: in the `memory` of their process; in `redis` (or Valkey), from which any node can
+    #: read them (needs the extra `redis`); or nowhere (`off`).
     store: Literal["memory", "redis", "off"] = "memory"
-    #: How long an answer can be read behind its end, in seconds.
+    #: Seconds that a response can still be read after its end.
     ttl_s: float = field(default=DEFAULT_LOG_LIMITS.ttl_s, validator=gt(0))
-    #: How long an answer goes on without its client and without a reader, in seconds.
+    #: Seconds that a response continues while neither its client nor another reader is connected.
     unattended_s: float = field(default=300.0, validator=gt(0))
-    #: Bytes that are kept of one answer. A longer one can't be resumed; its client gets it whole all the same.
+    #: Bytes that are kept of one response. A longer response can't be resumed; its client still gets all of it.
     log_bytes: int = field(default=DEFAULT_LOG_LIMITS.log_bytes, validator=ge(1))
-    #: Bytes that are kept of all answers of a process. Where they are full, those that ended first go.
+    #: Bytes that are kept of all responses in a process. If this is full, the responses that ended first are dropped.
     all_bytes: int = field(default=DEFAULT_LOG_LIMITS.all_bytes, validator=ge(1))
-    #: Readers of one answer at once.
+    #: Readers of one response at the same time.
     readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
-    #: Where Redis is: `redis://user:password@host:6379/0`, `rediss://…` over TLS (`?ssl_ca_certs=path` for private roots), or
-    #: `unix:///path`. A server on its own or with replicas, no Redis Cluster.
+    #: The address of Redis: `redis://user:password@host:6379/0`, `rediss://…` for TLS (`?ssl_ca_certs=path` for private root
+    #: certificates), or `unix:///path`. A single server or one with replicas; Redis Cluster is not supported.
     url: Secret | None = None
-    #: The beginning of all keys in Redis. What else uses the same server has another.
+    #: The prefix of all keys in Redis. Other users of the same server need another prefix.
     prefix: str = field(default="sk", validator=_is_prefix)
-    #: Silence after which other nodes take a process for dead, and readers of its answers get an error.
+    #: Seconds of silence after which other nodes consider a process dead; readers of its responses then get an error.
     lease_s: float = field(default=10.0, validator=gt(0))
-    #: Milliseconds for which bytes wait for others, to go to Redis together. Clients do not wait for that.
+    #: Milliseconds that bytes wait so that several writes go to Redis together. Clients do not wait for this.
     flush_ms: int = field(default=50, validator=ge(0))
-    #: How long readers try again where Redis can't be reached, before they get an error.
+    #: Seconds that readers retry while Redis can't be reached, before they get an error.
     retry_s: float = field(default=10.0, validator=ge(0))
-    #: Bytes of one answer that may wait for Redis. Beyond it the answer can't be resumed; its client gets it whole.
+    #: Bytes of one response that may wait for Redis. If there are more, it can't be resumed; its client still gets all of it.
     behind_bytes: int = field(default=MIB, validator=ge(1))
-    #: The same of all answers of a process.
+    #: The same limit for all responses of a process together.
     all_behind_bytes: int = field(default=64 * MIB, validator=ge(1))
-    #: Replicas of Redis that must have bytes before they count as written: where the master fails, none of those is missing.
+    #: Redis replicas that must have bytes before these count as written, so that none is lost if the master fails.
     wait_replicas: int = field(default=0, validator=ge(0))
 
     def __attrs_post_init__(self) -> None:
@@ -270,7 +267,7 @@ class Resume:
 
     @property
     def secrets(self) -> list[str]:
-        """What nobody may be shown of the URL: all of it, and its password."""
+        """The texts that must not be shown: the whole URL and its password."""
         url = "" if self.url is None else self.url.reveal()
         return [text for text in (url, urlsplit(url).password) if text]
 
@@ -281,44 +278,43 @@ class Resume:
 
 @frozen(kw_only=True)
 class Responses:
-    """What is kept of responses for requests that lean on them."""
+    """How responses are kept for later requests that refer to them."""
 
-    #: Whether a request may lean on earlier responses (`previous_response_id`, items of the type `item_reference`), whichever
-    #: upstream answers. They are kept where `[resume]` keeps answers; a request with `store: false` keeps nothing. With all
-    #: that it leans on, a request may be no longer than `server.body_bytes`.
+    #: Whether a request may refer to earlier responses (`previous_response_id`, items of type `item_reference`), whichever
+    #: upstream answered them. They are kept in the store of `[resume]`; a request with `store: false` is not kept. A
+    #: request together with everything it refers to may have at most `server.body_bytes`.
     state: bool = False
-    #: How long a response can be leaned on, in seconds.
+    #: Seconds that requests can refer to a response.
     ttl_s: float = field(default=3600.0, validator=gt(0))
-    #: Bytes of one response with all that was said before it; a larger one is not kept. All of them together, and all logs,
-    #: have `resume.all_bytes`.
+    #: Bytes of one response together with the conversation before it; a larger one is not kept. Everything that is
+    #: kept for `[resume]` and `[responses]` together may have `resume.all_bytes`.
     response_bytes: int = field(default=8 * MIB, validator=ge(1))
 
     @property
     def kept(self) -> State | None:
-        """The same for the web layer; None: nothing is."""
+        """The same settings for ``streamkit.web``; None: no response is kept."""
         return State(ttl_s=self.ttl_s, response_bytes=self.response_bytes) if self.state else None
 
 
 @frozen(kw_only=True)
 class Telemetry:
-    """What OpenTelemetry is told."""
+    """What is sent to OpenTelemetry."""
 
-    #: Whether traces and metrics are sent by OTLP over HTTP (the extra `otel`). Where to, what is sampled, and how the service
-    #: is called stand in OpenTelemetry's own environment variables: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
-    #: `OTEL_SERVICE_NAME` and the others.
+    #: Whether traces and metrics are sent by OTLP over HTTP (needs the extra `otel`). OpenTelemetry's environment variables
+    #: set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
+    #: `OTEL_SERVICE_NAME` and others.
     otlp: bool = False
-    #: Which version of the conventions for generative AI names the metrics: `1.41`, which tools read today, or `genai`, in
-    #: which they have other names.
+    #: The version of the conventions for generative AI that names the metrics: `1.41`, which tools read today, or `genai`.
     semconv: SemConv = "1.41"
-    #: Whether spans have what people and models said: prompts, answers, definitions of tools, without what looks like a key.
-    #: Each stream is then read a second time, for the spans that are recorded.
+    #: Whether spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. Each
+    #: recorded stream is then parsed a second time.
     content: Literal["off", "on"] = "off"
-    #: Characters of each of these attributes. Of a longer conversation the newest messages are told.
+    #: Characters of each of these attributes. Of a longer conversation, the newest messages are kept.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
-    #: Whether each gap between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. A
-    #: record takes as much of the processor as two or three events of a stream; `/metrics` has the gaps without.
+    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. One
+    #: record costs as much CPU time as two or three stream events; `/metrics` reports the pauses without this cost.
     time_per_output_chunk: bool = False
-    #: How long the last of both may take to be sent when the gateway stops, in seconds, beyond `server.grace_s`.
+    #: Seconds in which the remaining traces and metrics must be sent when the gateway stops, in addition to `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))
 
 
@@ -332,7 +328,7 @@ class Config:
     telemetry: Telemetry = field(factory=Telemetry)
     upstreams: Mapping[str, Upstream]
     routes: tuple[Route, ...]
-    #: What may be meant, and may not be. Faults are no warnings: they are raised.
+    #: Settings that are allowed but probably wrong. Errors are not in this list: they are raised.
     warnings: tuple[Finding, ...] = ()
 
 
@@ -340,7 +336,7 @@ class Config:
 
 
 def address_in(text: str) -> tuple[str, int] | None:
-    """Host and port of ``"host:port"`` or ``"[::1]:port"``; None for anything else."""
+    """Return host and port of ``"host:port"`` or ``"[::1]:port"``; None for anything else."""
     try:
         url = urlsplit(f"//{text}")
         host, port = url.hostname, url.port
@@ -357,11 +353,11 @@ def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
     return same_host and one[1] == other[1] and one[1] != 0
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- description for people --------------------------------------------------------------------------------------------
 
 
 def describe(config: Config) -> str:
-    """The configuration in a few lines: where it listens, upstreams, routes, warnings. No keys."""
+    """Return the configuration as a few lines: addresses, upstreams, routes, warnings. It shows no keys."""
     return "\n".join(_lines(config))
 
 
@@ -398,7 +394,7 @@ def _kept(resume: Resume) -> str:
 
 
 def _place_of(url: Secret) -> str:
-    """Where a server is, without its user and password."""
+    """Return a server's URL without user and password."""
     parts = urlsplit(url.reveal())
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

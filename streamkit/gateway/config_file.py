@@ -1,7 +1,7 @@
-"""The gateway's configuration file: one TOML text to a ``Config``, or to every fault in it with its line.
+"""Read the gateway's configuration file: convert one TOML text to a ``Config``, or report every error in it with its line.
 
-Each table is read by itself, so that one fault hides no other; what compares two values waits until both could be read. A
-fault says where it is, what it is and what to do. What may be meant, and may not be, is a warning.
+Each table is converted separately, so one error hides no other. Checks that compare two values run after both are read. An
+error says where it is, what it is and what to do. A setting that is allowed but probably wrong is a warning.
 
 Source: limits.md §3, T5, T6.
 """
@@ -29,7 +29,7 @@ from streamkit.web.upstream import Auth, Upstream
 
 T = TypeVar("T")
 
-#: The tables there are: what tomllib makes of each, and how it is written.
+#: The known tables: the type that tomllib returns for each, and how to write it, for error messages.
 TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "server": (dict, "write it as a table, [server]"),
     "resume": (dict, "write it as a table, [resume]"),
@@ -38,15 +38,15 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
-#: Tables without which there is nothing to serve.
+#: The gateway can't serve without these tables.
 REQUIRED: Final = frozenset({"upstreams", "routes"})
 
 
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
-    """The configuration in a file; its keys come from this process's environment and from files.
+    """Read the configuration in a file. Its keys come from this process's environment and from files.
 
-    Relative paths of key files begin at the folder of ``path``. ``server`` has values for the table ``[server]`` of a command
-    line, which win over the file's; their faults are told of ``--port``, not of a line. Raises ConfigError with every fault.
+    Relative paths of key files begin at the folder of ``path``. ``server`` has command line options that replace values of the
+    table ``[server]``; their errors name the option, such as ``--port``, not a line. Raises ConfigError with every error.
     """
     path = Path(path)
     return parse_config(
@@ -61,7 +61,10 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
 def parse_config(
     text: str, *, name: str, env: Mapping[str, str], read_file: FileReader, server: Mapping[str, Any] | None = None
 ) -> Config:
-    """The configuration that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
+    """Convert a TOML text to a configuration.
+
+    ``name`` is the file's name for messages. Raises ConfigError with every error.
+    """
     document = evolve(parse_toml(text, name), options=frozenset(server or {}))
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
@@ -89,7 +92,7 @@ def _place(finding: Finding) -> tuple[int, int]:
 
 
 class _Reading:
-    """Reads the tables in their order, and keeps what was wrong with them."""
+    """Converts the tables in their order, and collects their errors."""
 
     def __init__(self, document: TOMLDocument, keys: KeyReader) -> None:
         self.document = document
@@ -101,18 +104,18 @@ class _Reading:
                 self._fault((name,), f"unknown key{meant(name, TABLES)}")
 
     def table(self, name: str, kind: type[T], instead: Mapping[str, Any] | None = None) -> T | None:
-        """Return what a table of settings says, with other values ``instead`` of some; None for a table with faults."""
+        """Convert a table of settings; the values in ``instead`` replace the file's. Return None if the table has errors."""
         return self._read((name,), {**self._top(name), **(instead or {})}, kind)
 
     def upstreams(self) -> dict[str, Upstream | None]:
-        """By name; None for one with faults."""
+        """Return the upstreams by name; None for one with errors."""
         for name, table in self._top("upstreams").items():
             path = ("upstreams", name)
             self._upstreams[name] = self._read(path, self._completed(path, table), Upstream)
         return self._upstreams
 
     def _completed(self, path: KeyPath, table: Any) -> Any:
-        """With what stands elsewhere: the name, and the way to show a key that the dialect's provider wants."""
+        """Add what the table itself does not state: the upstream's name, and the usual ``auth`` of its provider."""
         if not isinstance(table, dict):
             return table
         if "name" in table:
@@ -120,7 +123,7 @@ class _Reading:
         return {"auth": usual_auth(str(table.get("dialect"))), **table, "name": path[-1]}
 
     def routes(self) -> list[Route | None]:
-        """In the order of the file, to the upstreams that were read; None for one with faults."""
+        """Return the routes in the order of the file, with the upstreams that were read; None for a route with errors."""
         return [self._read(("routes", index), table, Route) for index, table in enumerate(self._top("routes"))]
 
     def _top(self, name: str) -> Any:
@@ -144,7 +147,7 @@ class _Reading:
 
 
 def usual_auth(name: str) -> Auth:
-    """How the providers of a dialect, or that provider, want a key: as a bearer token where nothing else is known."""
+    """Return how a dialect's providers, or this provider, expect a key; ``bearer`` if that is unknown."""
     try:
         dialect, provider = source_named(name)
     except UsageError:

@@ -1,7 +1,7 @@
 """The demo upstream: a server on loopback that speaks one dialect, for a gateway without a configuration.
 
-The gateway reaches it over TCP as any provider. It says what ``demo_model`` has, at the pace of a model, and some of its
-models fail as providers do. It checks no key, and listens on loopback only.
+The gateway reaches it over TCP like any provider. It sends what ``demo_model`` says, as slowly as a model, and some of its
+models fail as providers do. It checks no key, and listens only on loopback.
 
 Source: dialects.md §1; clients.md §10.8.
 """
@@ -30,7 +30,7 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.translation.bodies import decode_request, encode_response
 from streamkit.web.upstream import Upstream
 
-#: The models, and what each shows. Any other name answers as ``demo`` does, and as ``demo-reasoning`` if it ends so.
+#: The models, and what each shows. Other names respond like ``demo``, or like ``demo-reasoning`` if they end so.
 MODELS: Final[Mapping[str, str]] = {
     "demo": "answers, and calls the tools that it is offered",
     "demo-reasoning": "thinks first",
@@ -42,18 +42,18 @@ REASONS: Final = "-reasoning"
 FIRST_TOKEN_S: Final = 0.4
 SILENCE_S: Final = 60.0
 TOKENS_PER_S: Final = (30.0, 60.0)
-#: What ``demo-cut`` writes of a stream before it breaks off inside a chunk.
+#: The chunks that ``demo-cut`` writes of a stream before it stops inside the next one.
 CHUNKS_BEFORE_CUT: Final = 5
-#: The gateway takes requests up to this, so its upstream does.
+#: The same limit as the gateway's.
 REQUEST_BYTES: Final = 32 * 1024 * 1024
-#: Of the shutdown: whoever still listens is the gateway, and that has stopped before.
+#: Seconds for the shutdown. Only the gateway uses this server, and it has stopped before.
 SHUTDOWN_S: Final = 1.0
 
 
 async def start_demo(*, speed: float = 1.0) -> tuple[web.AppRunner, str]:
-    """Serve ``demo_app`` on a free port of loopback: the runner, whose ``cleanup`` ends it, and the base URL.
+    """Serve ``demo_app`` on a free loopback port. Return the runner, whose ``cleanup`` ends it, and the base URL.
 
-    Raises UsageError for a speed below 0, OSError where loopback can't be listened on.
+    Raises UsageError for a speed below 0, and OSError if it can't listen on loopback.
     """
     app = demo_app(speed=speed)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_S)
@@ -68,24 +68,24 @@ async def start_demo(*, speed: float = 1.0) -> tuple[web.AppRunner, str]:
 
 
 def demo_app(*, speed: float = 1.0, seed: int = 0) -> web.Application:
-    """The demo upstream as an application that answers ``POST /v1/chat/completions``, streamed and whole.
+    """Return the demo upstream as an application that answers ``POST /v1/chat/completions``, streamed and whole.
 
     ``speed`` multiplies the pace of a model (the first token after 0.4 s, then 30 to 60 a second); 0 is as fast as possible.
-    ``seed`` fixes the jitter. Raises UsageError for a speed below 0.
+    ``seed`` makes the jitter repeatable. Raises UsageError for a speed below 0.
     """
     if speed < 0:
         raise UsageError(f"the demo's speed is a factor, or 0 for no waiting at all, not {speed:g}")
     for name in "text", "calls", "results":
-        recording(name)  # read from the disk now, not inside a request
+        recording(name)  # read from the disk now, not during a request
     app = web.Application(client_max_size=REQUEST_BYTES)
     app.router.add_post("/v1/chat/completions", _Demo(speed, random.Random(seed)).chat)  # noqa: S311 - jitter, no secret
     return app
 
 
 def demo_config(base_url: str, server: Server | None = None) -> Config:
-    """The configuration of a gateway whose one upstream is the demo at ``base_url``, as ``start_demo`` gives it.
+    """Return the configuration of a gateway whose only upstream is the demo at ``base_url``, which ``start_demo`` returns.
 
-    Every model is its, whatever it is called. Nothing is tried again: its failures are there to be seen.
+    The upstream serves every model name. Nothing is retried, so that users can see the failures.
     """
     upstream = Upstream(name="demo", dialect=dialect(), base_url=base_url, auth="none")
     route = Route(models=(*MODELS, "*"), targets=(Target(upstream=upstream),), retries=0)
@@ -94,7 +94,7 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
 
 @define
 class _Demo:
-    """What the requests share: how fast they are answered."""
+    """The handler, with the speed of all responses."""
 
     speed: float
     jitter: random.Random
@@ -114,7 +114,7 @@ class _Demo:
         return await write(request, stream, cut=asked.model == "demo-cut")
 
     async def spoken(self, events: list[WireEvent], first_token_s: float) -> AsyncIterator[list[WireEvent]]:
-        """The events as a model says them, one at a time."""
+        """Yield the events one at a time, with the delays of a model."""
         wait_s = first_token_s
         for event in events:
             if self.speed and isinstance(event, DELTAS):
@@ -143,7 +143,7 @@ async def _streamed(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> 
 
 
 async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web.StreamResponse:
-    """The answer as one body: by way of the stream, so that both say the same at the same time."""
+    """Send a whole response, made from the stream, so that both forms have the same content and take the same time."""
     async with stream:
         body = encode_response(await collect(stream, dialect()), dialect())
     if not cut:
@@ -155,14 +155,14 @@ async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, rest: bytes) -> None:
-    """Write half of what is left, then close the connection under the answer, as a proxy that gives up does."""
+    """Write half of the rest, then close the connection inside the response, as a failing proxy does."""
     await response.write(rest[: len(rest) // 2])
     if request.transport is not None:
         request.transport.close()
 
 
 def commands(url: str) -> dict[str, str]:
-    """By what each shows, a command for a shell that asks the gateway at ``url``."""
+    """Return shell commands that send requests to the gateway at ``url``, by what each one shows."""
     return {
         each["title"]: f"curl -sSN {url}{each['path']} -H 'content-type: application/json' -d '{each['body']}'"
         for each in settings()["commands"]
@@ -170,7 +170,7 @@ def commands(url: str) -> dict[str, str]:
 
 
 def welcome(url: str) -> str:
-    """What a gateway at ``url`` (``http://127.0.0.1:8080``) prints when it starts without a configuration."""
+    """Return the text that a gateway at ``url`` (``http://127.0.0.1:8080``) prints if it starts without a configuration."""
     asked = "\n\n".join(f"# {title}\n{command}" for title, command in commands(url).items())
     models = "\n".join(f"  {name:<15} {what}" for name, what in MODELS.items())
     return f"""\

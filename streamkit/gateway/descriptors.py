@@ -1,7 +1,7 @@
-"""File descriptors: as many as a process needs, what fits into those that it gets, and one line a second where none is left.
+"""File descriptors: raise the limit as needed, calculate what fits into it, and log once a second if none is left.
 
-A stream takes two, its client's connection and its upstream's; a WebSocket that waits for a message takes one. Many systems
-allow a process 1,024 unless it asks for more (the soft limit), up to a bound that it can't pass (the hard one).
+A stream takes two descriptors, for its client and its upstream. A WebSocket that waits for a message takes one. Many systems
+allow a process 1,024 unless it asks for more (the soft limit), up to a fixed maximum (the hard limit).
 
 Source: getrlimit(2); limits.md T8.
 """
@@ -16,17 +16,17 @@ from typing import Any, Final
 
 from streamkit.gateway.log import log
 
-#: Of the process itself: standard streams, its log, the counts' files, look-ups of names, and a burst of connections.
+#: For the process itself: standard streams, its log, the metrics' files, name resolution, and a burst of connections.
 RESERVED: Final = 128
-#: Connections without a stream, such as those that clients keep for their next request, for each stream that is allowed.
+#: Connections without a stream, per allowed stream. Clients keep such connections for their next requests.
 IDLE_SHARE: Final = 2
-#: What says that nothing more can be opened: in the process, in the system, or for want of memory.
+#: Errors that mean that nothing more can be opened: in the process, in the system, or for lack of memory.
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 LOG_S: Final = 1.0
 
 
 def raised(max_streams: int, max_sockets: int) -> int:
-    """Raise the soft limit to what streams and sockets may take, or to the hard one; the limit that holds then."""
+    """Raise the soft limit for these streams and sockets, at most to the hard limit. Return the limit that applies now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = RESERVED + (2 + IDLE_SHARE) * max_streams + max_sockets
     if hard != resource.RLIM_INFINITY:
@@ -38,19 +38,19 @@ def raised(max_streams: int, max_sockets: int) -> int:
 
 
 def streams_that_fit(max_streams: int, descriptors: int) -> int:
-    """How many streams may be under way: two descriptors each, beside the reserve."""
+    """Return how many streams may be in progress: each takes two descriptors, in addition to the reserve."""
     return max(1, min(max_streams, (descriptors - RESERVED) // 2))
 
 
 def connections_that_fit(max_streams: int, descriptors: int) -> int:
-    """How many clients may be connected while that many streams have their upstreams' connections too."""
+    """Return how many clients may be connected while that many streams use connections to upstreams."""
     return max(1, descriptors - RESERVED - streams_that_fit(max_streams, descriptors))
 
 
 class OncePerSecond:
-    """An event loop's handler of exceptions that says once a second that nothing can be opened, and how often it was so.
+    """An event loop's exception handler. It logs once a second that nothing can be opened, and how often that happened.
 
-    asyncio tells of each connection that it can't accept, with a traceback, a thousand times in one turn.
+    asyncio reports each connection that it can't accept, with a traceback, a thousand times in one turn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -1,9 +1,8 @@
-"""What stands at ``/``: what this is, its models, and how clients are pointed at it; for people, and for programs that look
-whether it lives.
+"""The page at ``/``: what this server is, its models, and how to configure clients; for people and for simple health checks.
 
-Models are named to whom ``/v1/models`` names them; to others it is said what they lack. No upstream and no key is on the page,
-and beside the models nothing of the configuration. Browsers get a page that loads and runs nothing, and whose one style is
-named by its hash; all others get the same as text. ``HEAD`` is answered too, which some clients ask before anything else.
+The page names models to clients that may list them at ``/v1/models``; other clients are told what they lack. It shows no
+upstream and no key, and of the configuration only the models. Browsers get HTML that loads and runs nothing; its one style
+sheet is allowed by its hash. Other clients get plain text. ``HEAD`` is supported, since some clients send it first.
 
 Source: W3C Content Security Policy Level 3 §6, §2.3.1 (hashes); clients.md §10.2.
 """
@@ -38,7 +37,7 @@ NO_KEY: Final = "No key is asked for. Most clients want one: any word will do fo
 A_KEY: Final = "`key` and `$GATEWAY_KEY` stand for the key that the gateway's operator gave you."
 SHOWS_STREAMS: Final = "it shows the streams to whoever has its token, which was printed where the gateway was started."
 NO_NAMES: Final = "None is listed; ask for one that a pattern of a route serves."
-#: Where no model is known.
+#: Replaces the model's name if none is known.
 MODEL: Final = "MODEL"
 STYLE: Final = "front_page.css"
 
@@ -46,10 +45,10 @@ STYLE: Final = "front_page.css"
 def front_page(
     request: web.Request, models: Sequence[str] | Refused, *, has_keys: bool, inspector: str | None = None
 ) -> web.Response:
-    """The answer to ``GET /`` and ``HEAD /``.
+    """Return the response to ``GET /`` and ``HEAD /``.
 
-    ``models`` are their names, or why the client may not know them. ``has_keys``: a client needs one. ``inspector`` is the URL
-    of the inspector, where it is on.
+    ``models`` are the names of the models, or why the client may not know them. ``has_keys``: clients need a key.
+    ``inspector`` is the URL of the inspector, if it is on.
     """
     page = _Page(_base_url(request), models, has_keys, inspector)
     if "text/html" in request.headers.get("Accept", ""):
@@ -59,7 +58,7 @@ def front_page(
 
 @frozen
 class _Page:
-    """What one client is shown."""
+    """The content of the page for one client."""
 
     base_url: str
     models: Sequence[str] | Refused
@@ -72,7 +71,7 @@ class _Page:
 
     @property
     def why_none(self) -> str:
-        """Why no model is named, as a sentence."""
+        """A sentence that says why no model is listed."""
         if isinstance(self.models, Refused):
             reason = str(self.models)
             return f"{reason[:1].upper()}{reason[1:]}."
@@ -84,7 +83,7 @@ class _Page:
 
     @property
     def clients(self) -> dict[str, str]:
-        """By the client's name, what points it here."""
+        """The configuration of each client program for this gateway, by the program's name."""
         model = self.names[0] if self.names else MODEL
         filled = {"{base}": self.base_url, "{model}": printable_json(model)}
         return {client["name"]: _filled(client["code"].strip(), filled) for client in _clients()}
@@ -122,9 +121,9 @@ class _Page:
 
 
 def _base_url(request: web.Request) -> str:
-    """The gateway as the client called it; where ``Host`` is no name, the address that it reached.
+    """Return the base URL that the client used, or the address that it reached if ``Host`` is invalid.
 
-    Whoever ends TLS in front says so in ``X-Forwarded-Proto``. Nobody but the asker sees what it changes.
+    A proxy that ends TLS sets ``X-Forwarded-Proto``. A client that forges it changes only its own page.
     """
     host = request.headers.get("Host", "")
     if not is_host(host):
@@ -135,17 +134,17 @@ def _base_url(request: web.Request) -> str:
 
 
 def _marked(text: str) -> str:
-    """A sentence in HTML, with what stands in backquotes as code."""
+    """Return a sentence as HTML, with text in backquotes as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _filled(code: str, values: Mapping[str, str]) -> str:
-    """The code with each value in place of its name."""
+    """Return the code with each name replaced by its value."""
     return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], code)
 
 
 def _served() -> list[tuple[str, str]]:
-    """Where clients of each dialect ask, and what it is called."""
+    """Return the paths of each dialect with the dialect's title."""
     first = ((dialect, surface.generate[0]) for dialect, surface in surfaces().items())
     return [(re.sub(r"\{.*\}", "models/…", path), dialect_named(dialect).title) for dialect, path in first] + [
         ("/v1/models", "the models there are"),
@@ -155,7 +154,7 @@ def _served() -> list[tuple[str, str]]:
 
 @cache
 def _headers() -> Mapping[str, str]:
-    """Nothing is loaded or run, nowhere is the page shown inside another, and nothing is guessed of it."""
+    """Return headers so that the page loads and runs nothing, is not shown in frames, and its type is not guessed."""
     digest = b64encode(hashlib.sha256(_file(STYLE).encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

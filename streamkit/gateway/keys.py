@@ -1,7 +1,7 @@
-"""Keys come from the environment or from files of their own, never from the configuration file.
+"""Read keys from the environment or from separate files, never from the configuration file.
 
-A configuration is copied into tickets and repositories; a key in it is refused. What is read here is never shown: messages
-name the variable, and not even that where its name looks like the key itself.
+A configuration gets copied into tickets and repositories, so a key in it is refused. Keys are never shown: messages name the
+variable, or not even that if its name looks like a key itself.
 
 Source: limits.md T6.
 """
@@ -21,16 +21,16 @@ from streamkit.text.redact import without_secrets
 from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Secret
 
-#: The longest keys are signed tokens of a few kilobytes.
+#: The limit of a key. The longest keys are signed tokens of a few kilobytes.
 KEY_BYTES: Final = 16 * 1024
-#: The way variables are named by convention; a key that was pasted into this place rarely looks so.
+#: How variables are named by convention. A key that was pasted here by mistake rarely looks like this.
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _KEY: Final = re.compile(rb"[!-~]+")
 
 
 @frozen(kw_only=True)
 class KeySource:
-    """Where a key is read: exactly one of the two."""
+    """Where to read a key: from exactly one of the two."""
 
     #: The name of an environment variable.
     env: str | None = None
@@ -47,37 +47,37 @@ WRITTEN: Final = 'a key is written as { env = "NAME" } or as { file = "path" }'
 
 @frozen
 class KeyFile:
-    """What was read of a file, at most ``KEY_BYTES`` and one, and its mode as ``stat`` has it."""
+    """The content of a key file, at most one byte more than ``KEY_BYTES``, and its mode as ``stat`` returns it."""
 
     data: bytes = field(repr=False)
     mode: int
 
     @property
     def open_to_everyone(self) -> bool:
-        """Whether any user of the machine may read it."""
+        """Whether every user of the machine may read the file."""
         return bool(self.mode & stat.S_IROTH)
 
 
-#: Reads a file as it is named in the configuration. Raises OSError.
+#: Reads the file with this name in the configuration. Raises OSError.
 FileReader: TypeAlias = Callable[[str], KeyFile]
 
 
 def read_key_file(path: Path) -> KeyFile:
-    """Read a key's file. Raises OSError."""
+    """Read a key file. Raises OSError."""
     with path.open("rb") as file:
         return KeyFile(file.read(KEY_BYTES + 1), os.fstat(file.fileno()).st_mode)
 
 
 @define
 class KeyReader:
-    """Reads keys, and remembers the files, for what is to be said of them."""
+    """Reads keys, and keeps the key files for later warnings."""
 
     env: Mapping[str, str]
     read_file: FileReader
     files: dict[str, KeyFile] = field(factory=dict)
 
     def read(self, source: KeySource) -> Secret:
-        """The key. Raises Refusal where there is none, or what is there can be no key."""
+        """Return the key. Raises Refusal if it is missing or not a valid key."""
         if source.env is not None:
             return self._of_variable(source.env)
         return self._of_file(source.file or "")

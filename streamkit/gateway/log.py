@@ -1,7 +1,7 @@
-"""The gateway's log: one line of JSON for each request and each event, on standard error.
+"""The gateway's log: one line of JSON per request and per event, on standard error.
 
-What a line says is the record's; bodies, headers and keys are never part of one. Text from the wire is escaped, so that no
-line can be forged and no terminal moved (limits.md T6, T12).
+The record of a request decides what its line contains; bodies, headers and keys are never included. Text from clients and
+upstreams is escaped, so that it can't forge a line or control a terminal (limits.md T6, T12).
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from streamkit.text.printable import printable
 from streamkit.text.redact import excerpt, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
-#: At the level of debugging they log what they sign, send and read.
+#: Loggers that log what they sign, send and read at level debug.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.translation.bodies")
-#: Of a message, and of a traceback's lines, whose last says what it was: exceptions of others repeat what they were given.
+#: Limits for a message, a line of a traceback, and the lines of a traceback; the last lines are kept, which name the error.
+#: Exceptions of other packages may repeat their input.
 MESSAGE_CHARS, TRACED_CHARS, TRACED_LINES = 2000, 500, 200
 
 
 class JSONLines(logging.Formatter):
-    """A log record as one JSON object."""
+    """Formats a log record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -41,7 +42,7 @@ class JSONLines(logging.Formatter):
 
 
 class Text(logging.Formatter):
-    """The same for people."""
+    """Formats a log record as text for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
@@ -54,9 +55,9 @@ class Text(logging.Formatter):
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return the traceback; for an unreadable request or body only the kind of error.
+    """Return the traceback; for an unreadable request or body only the type of the error.
 
-    aiohttp repeats the line that it can't read, keys and all, and clients without a key must not fill the log with tracebacks.
+    aiohttp repeats a line that it can't parse, including keys, and clients without a key must not fill the log.
     """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, RequestPayloadError):

@@ -1,8 +1,8 @@
-"""Counts of one worker in files, as prometheus-client reads them, but safe where the disk has no room for them.
+"""The metrics of one worker in files, in the format of prometheus-client, but safe if the disk is full.
 
-The library maps a file that has no room on the disk yet: in a full folder the first count is a SIGBUS, and the worker is
-gone. Here room is taken first, by writing, which fails with an error. A count that finds no file is kept in the process, the
-log says once that ``/metrics`` lacks counts, and each new series tries again.
+The library maps a file before its disk space exists: in a full folder, the first write raises SIGBUS and kills the worker.
+Here the space is written first, and a full disk raises an exception. A series without a file is kept in the process, the log
+says once that ``/metrics`` is incomplete, and each new series tries again.
 
 Source: prometheus-client 0.21 to 0.25, ``values.py`` and ``mmap_dict.py``; mmap(2) on SIGBUS.
 """
@@ -20,27 +20,27 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from streamkit.gateway.log import log
 
 MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
-#: What a file begins with, as in the library.
+#: The first size of a file, as in the library.
 FILE_BYTES: Final = 64 * 1024
-#: Of an entry, beside its key: its length, what fills it up to 8 bytes, two numbers.
+#: The size of an entry without its key: its length, padding to 8 bytes, two numbers.
 ENTRY_BYTES: Final = 4 + 8 + 16
 
 
 def use_count_files() -> None:
-    """Let every metric that is made from now on count in files of ours, where there are several workers."""
+    """Make every metric that is created from now on write to these files, if there are several workers."""
     if MULTIPROCESS_DIR in os.environ:
-        values.ValueClass = CountValue  # as the library's own documentation does
+        values.ValueClass = CountValue  # as the library's documentation describes
 
 
 class CountFile(MmapedDict):
-    """A file of counts that has all the room that it maps. Raises OSError where there is none."""
+    """A file of metrics whose mapped space is already on the disk. Raises OSError if the disk is full."""
 
     def __init__(self, path: str) -> None:
         try:
             take_room(path, 0, FILE_BYTES)
         except OSError:
             with suppress(OSError):
-                Path(path).unlink(missing_ok=True)  # a file without its first number stops whoever reads all of them
+                Path(path).unlink(missing_ok=True)  # a file without its first number makes reading all files fail
             raise
         self._path = path
         super().__init__(path)  # type: ignore[no-untyped-call]  # the library has no types here
@@ -55,7 +55,7 @@ class CountFile(MmapedDict):
 
 
 def take_room(path: str, start: int, end: int) -> None:
-    """Write zeros from ``start`` to ``end``. Raises OSError where there is no room."""
+    """Write zeros from ``start`` to ``end``. Raises OSError if the disk is full."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while start < end:
@@ -65,9 +65,9 @@ def take_room(path: str, start: int, end: int) -> None:
 
 
 class CountValue:
-    """One series' number: in a file, or where none can be had in the process."""
+    """The value of one series: in a file, or in the process if there is no file."""
 
-    _multiprocess = True  # asked for by the library
+    _multiprocess = True  # the library reads this attribute
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class CountValue:
         return self._value
 
     def set_exemplar(self, exemplar: Any) -> None:
-        """Nothing: no file has any, in the library too."""
+        """Do nothing: files contain no exemplars, in the library either."""
 
     def get_exemplar(self) -> None:
         return None
@@ -120,7 +120,7 @@ def _file(kind: str) -> CountFile:
 
 
 def _warn_once(error: OSError) -> None:
-    global _warned  # noqa: PLW0603 - one line of a process, however many series find no room
+    global _warned  # noqa: PLW0603 - one line per process, however many series have no file
     if not _warned:
         _warned = True
         log.error("counts find no place in their folder; /metrics lacks them", extra={"fields": {"reason": str(error)}})

@@ -1,8 +1,8 @@
-"""Counts for ``/metrics``, in Prometheus' form: how each attempt went, calls by verdict, repairs and losses by kind, and time.
+"""The metrics for ``/metrics`` in Prometheus' format: outcomes of attempts, calls by verdict, repairs, losses, and times.
 
-Labels are bounded: dialects, the configuration's upstreams and routes, and words of fixed lists. A model's name is the
-client's own choice, and so no label (limits.md T13). With several workers each writes to files in
-``PROMETHEUS_MULTIPROC_DIR``, and whoever serves ``/metrics`` adds them up.
+Labels have few values: dialects, the configuration's upstreams and routes, and words of fixed lists. A model's name is not a
+label, since clients choose it (limits.md T13). Several workers each write files in ``PROMETHEUS_MULTIPROC_DIR``, and the
+process that serves ``/metrics`` adds them up.
 
 Source: clients.md §3; seeds.md S3.
 """
@@ -36,12 +36,12 @@ from streamkit.resume.log import Lost
 from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
-#: Seconds: from a token's pace to a long answer's length.
+#: In seconds: from the time of one token to the time of a long response.
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-#: Seconds of the gateway's own, and tokens a second.
+#: For the gateway's own time, in seconds, and for tokens per second.
 OVERHEAD_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 RATE_BUCKETS: Final = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
-#: What a store of answers may say of itself at any time, by attribute: the metric, its meaning, and how workers' are added up.
+#: Attributes that a store of responses may have: the metric, its description, and how the workers' values are combined.
 STORE_GAUGES: Final = {
     "live": ("logs_live", "Answers that are kept and under way", "livesum"),
     "kept": ("logs_kept", "Answers that ended and are kept in the gateway's memory", "livesum"),
@@ -49,19 +49,19 @@ STORE_GAUGES: Final = {
     "behind_bytes": ("log_behind_bytes", "Bytes of answers that wait for the store", "livesum"),
     "behind_s": ("log_behind_seconds", "For how long bytes have been waiting for the store", "livemax"),
 }
-#: Outcomes of attempts whose series begin with 0; of ``http_…`` nobody knows which will come.
+#: Outcomes of attempts whose series begin with 0. The statuses after ``http_`` are not known in advance.
 BEGUN_OUTCOMES: Final = ("success", "answered", "refused", "cut", "broken", "error_event", "failed", *OUTCOMES.values())
-#: How a request ends, as its client saw it.
+#: How a request ends for its client.
 ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")
-#: Why an answer was not kept; why it could be kept no longer is ``Lost``.
+#: Why a response was not kept. ``Lost`` lists why a response could no longer be kept.
 UNKEPT: Final = ("slow", "down", "too_long")
 
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here; when a series began says nothing here, and doubles their number
+disable_created_metrics()  # type: ignore[no-untyped-call]  # no types in the library; creation times are of no use and double the series
 
 
 class Metrics:
-    """The counts of one process."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
         use_count_files()
@@ -97,9 +97,10 @@ class Metrics:
         self._add_recordings()
 
     def begin(self, config: Config) -> None:
-        """Let the series be 0 that a configuration knows of: a rate misses the first event of a series that begins with it.
+        """Create the series that the configuration implies, with value 0.
 
-        Those are few for each upstream. Statuses, and which clients ask for which routes, are not known before.
+        A rate would miss the first event of a series that begins with this event. There are few series per upstream. Statuses,
+        and which clients use which routes, are not known in advance.
         """
         routed = {(target.upstream.name, route.name) for route in config.routes for target in route.targets}
         for upstream in {name for name, _ in routed}:
@@ -165,7 +166,7 @@ class Metrics:
             attribute: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # a word of the library's
             for attribute, (name, meaning, mode) in STORE_GAUGES.items()
         }
-        self._told: Totals[tuple[Counter, str]] = Totals()  # of counters that others keep, what is in ours
+        self._told: Totals[tuple[Counter, str]] = Totals()  # the totals of others' counters that ours include
 
     def _add_recordings(self) -> None:
         self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
@@ -178,22 +179,22 @@ class Metrics:
         )
 
     def _counter(self, name: str, meaning: str, labels: str = "") -> Counter:
-        """Return a counter; ``labels`` are names with blanks between them."""
+        """Return a counter. ``labels`` are names separated by spaces."""
         return Counter(f"streamkit_{name}", meaning, labels.split(), registry=self.registry)
 
     def _histogram(self, name: str, meaning: str, labels: str, *, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
         return Histogram(f"streamkit_{name}", meaning, labels.split(), buckets=buckets, registry=self.registry)
 
     def active(self, change: int) -> None:
-        """An answer begins (1) or is over (-1)."""
+        """Count a response that begins (1) or ends (-1)."""
         self._active.inc(change)
 
     def sockets(self, change: int) -> None:
-        """A WebSocket is opened (1) or closed (-1)."""
+        """Count a WebSocket that opens (1) or closes (-1)."""
         self._sockets.inc(change)
 
     def answers_kept(self, counts: ResumeCounts, store: object) -> None:
-        """What ``counts`` and a store of answers say now; what a store says nothing of is 0."""
+        """Copy the present values of ``counts`` and of a store of responses. A value that the store does not have is 0."""
         self._tell(self._resumes, counts.resumes)
         self._tell(self._unkept, counts.not_resumable)
         self._tell(self._lost, getattr(store, "lost", {}))
@@ -202,7 +203,7 @@ class Metrics:
             gauge.set(getattr(store, attribute, 0))
 
     def recorded(self, recorder: Recorder) -> None:
-        """What a recorder wrote, and could not write, until now."""
+        """Copy the present counts of a recorder."""
         self._tell(self._recorder_files, {"": recorder.files})
         self._tell(self._recorder_bytes, {"": recorder.bytes})
         self._tell(self._recorder_dropped, {"": recorder.dropped})
@@ -264,7 +265,7 @@ def _begin(counter: Counter, series: Iterable[tuple[str, ...]]) -> None:
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:
-    """Add observations that were counted by bucket: one addition a bucket, and no method of the library's does it."""
+    """Add observations that are counted by bucket already, one addition per bucket. The library has no method for it."""
     for bucket, count in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001
         if count:
             bucket.inc(count)
@@ -272,7 +273,7 @@ def _add(histogram: Histogram, counts: list[int], total: float) -> None:
 
 
 def forget_live(pid: int | None) -> None:
-    """A worker died: what it had under way is over, and what it counted stays."""
+    """Called when a worker died: remove its counts of work in progress, and keep its totals."""
     try:
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library has no types here
     except OSError as error:
@@ -280,11 +281,11 @@ def forget_live(pid: int | None) -> None:
 
 
 def exposition(metrics: Metrics | None) -> bytes:
-    """The text of ``/metrics``: of all workers where there are several, else of this process."""
+    """Return the text of ``/metrics``: of all workers if there are several, else of this process."""
     if MULTIPROCESS_DIR in os.environ:
         registry = CollectorRegistry()
         if not Path(os.environ[MULTIPROCESS_DIR]).is_dir():
-            return b""  # somebody removed it: its workers' logs say so
+            return b""  # the directory was removed; the workers' logs say so
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
         return generate_latest(registry)
     return b"" if metrics is None else generate_latest(metrics.registry)

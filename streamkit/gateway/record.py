@@ -1,7 +1,7 @@
-"""What is known of one request when it is over: the log has it as one line, the metrics as counts.
+"""What is known of one request when it is over. The log has it as one line, the metrics as counts.
 
-Keys are pasted where they do not belong: as a model, into a path. So no word of a client or of an upstream stands in the line
-as it came, each goes through ``logged``; and none is a label of a metric.
+Users sometimes paste keys into the wrong place, as a model's name or into a path. So every text of a client or an upstream
+passes through ``logged`` before it is in the line, and none is a label of a metric.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from streamkit.web.output_times import OutputTimes
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut
 
-#: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
+#: Characters of an upstream's error in a log: some errors repeat whole requests.
 DETAIL_CHARS = 500
-#: Of what a client wrote, so much: its path, its model. Of a method, which may be any word.
+#: Characters of a client's path or model in a log, and of its method, which may be any word.
 ASKED_CHARS, METHOD_CHARS = 200, 20
-#: Behind a cut, so much is looked at for a key of the gateway's own that goes on there.
+#: Characters after a truncated text that are also searched for the gateway's keys, in case a key continues there.
 _MARGIN_CHARS = 2 * KEY_CHARS
-#: The id of an answer, with which it can be read (resume.md §13.3).
+#: The id of a response. The log hides it, because it allows reading the response (resume.md §13.3).
 _ANSWER_ID: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{LOG_ID.pattern})(?![A-Za-z0-9])")
-#: Members that a line has though they are 0; others that say nothing are left out.
+#: Members that are in a line even if they are 0. Other empty members are left out.
 ALWAYS = frozenset({"status", "seconds"})
-#: Types of tokens, and where they stand in what an upstream reports.
+#: The types of tokens, and their members in the usage that an upstream reports.
 TOKENS: Final = {
     "input": "input_total",
     "input_cached": "input_cached",
@@ -42,45 +42,45 @@ TOKENS: Final = {
     "output": "output_total",
     "output_reasoning": "output_reasoning",
 }
-#: Outcomes that nobody has to look into.
+#: Outcomes that need no attention.
 ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
 
 
 @define
 class Attempt:
-    """One try with one upstream."""
+    """One attempt with one upstream."""
 
     upstream: str
-    #: A word of a fixed list, or ``http_`` and a status. They are explained in docs/how-to/run-the-gateway.md.
+    #: A word of a fixed list, or ``http_`` and a status. docs/how-to/run-the-gateway.md explains them.
     outcome: str
     seconds: float
-    detail: str  #: the upstream's words, without secrets; left out of a log where the client was told the same
-    report: StreamReport = field(repr=False)  #: of the answer, with the upstream's own words in it
+    detail: str  #: the upstream's error without secrets; not logged if the client got the same
+    report: StreamReport = field(repr=False)  #: of the response, with the upstream's own error
     asked: StreamReport = field(repr=False)  #: of the request
-    path: str = ""  #: where it was asked, without host and query; left out of a log where it answered
-    started: float = 0.0  #: the loop's time at which it began
-    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: when the outputs of a stream came
+    path: str = ""  #: the path of the request, without host and query; logged only after failures
+    started: float = 0.0  #: the event loop's time at the start
+    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of a stream's outputs
 
     @property
     def begun(self) -> bool:
-        """Whether the model answered: said something, or nothing, to an end."""
+        """Whether the model responded: it emitted something, or ended without any output."""
         return self.report.spoken or self.report.clean is True
 
     @property
     def usage(self) -> dict[str, int]:
-        """The tokens that the upstream told of, by type; those of the cache are input, too, and those of reasoning output."""
+        """The tokens that the upstream reported, by type. Cached tokens are also in input, and reasoning tokens in output."""
         counted = self.report.usage
         found = {name: getattr(counted, member, None) for name, member in TOKENS.items()}
         return {name: tokens for name, tokens in found.items() if tokens is not None}
 
     @property
     def first_output_s(self) -> float | None:
-        """From its beginning to the first text, reasoning or call."""
+        """Seconds from the start of the attempt to the first text, reasoning or call."""
         return None if self.output_times.first_at is None else self.output_times.first_at - self.started
 
     @property
     def output_tokens_per_s(self) -> float | None:
-        """Tokens behind the first output, by the time from that to the last one; None where that can't be known."""
+        """Tokens per second after the first output; None if unknown."""
         first_at, counted = self.output_times.first_at, self.report.usage
         if first_at is None or counted is None:
             return None
@@ -89,75 +89,75 @@ class Attempt:
 
 
 class AttemptTrace(Protocol):
-    """What tells OpenTelemetry of one attempt (``gateway/telemetry.py``)."""
+    """Passes one attempt to OpenTelemetry (``gateway/telemetry.py``)."""
 
     @property
     def copy_to(self) -> Callable[[bytes], None] | None:
-        """Is handed the reads of a stream."""
+        """A function to call with each chunk of a stream; None: not needed."""
 
     @property
     def record_gap(self) -> Callable[[float], None] | None:
-        """Is handed the gaps between the outputs of a stream."""
+        """A function to call with each gap between outputs of a stream; None: not needed."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """For the upstream."""
+        """The headers for the upstream."""
 
     def end(self, attempt: Attempt, answer: Response | None) -> None:
-        """The attempt is over; ``answer`` is there where it came whole."""
+        """Called when the attempt is over. ``answer`` is the response if it is whole."""
 
 
 class Trace(Protocol):
-    """What tells OpenTelemetry of one request (``gateway/telemetry.py``)."""
+    """Passes one request to OpenTelemetry (``gateway/telemetry.py``)."""
 
     @property
     def ids(self) -> dict[str, str]:
-        """For the log."""
+        """The ids of trace and span, for the log."""
 
     @property
     def headers(self) -> dict[str, str]:
-        """For the client."""
+        """The headers for the client."""
 
     def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptTrace:
-        """An attempt with an upstream begins."""
+        """Called when an attempt with an upstream begins."""
 
     def end(self, record: Record) -> None:
-        """The request is over, and ``record`` whole."""
+        """Called when the request is over and ``record`` is complete."""
 
 
 @define
 class Record:
-    """Filled in while a request is answered."""
+    """The record of a request, filled in while the request is processed."""
 
     id: str
     method: str
     path: str = field(repr=False)
     client: str = ""  #: the client's dialect
-    model: str = field(default="", repr=False)  #: as the client called it
-    #: The route's name for metrics: bounded, unlike the models that clients may name (limits.md T13).
+    model: str = field(default="", repr=False)  #: the client's name for the model
+    #: The route's name for metrics. There are few, in contrast to the models that clients may name (limits.md T13).
     route: str = "_other"
-    socket: str = ""  #: the id of the request that opened the WebSocket on which it was asked
+    socket: str = ""  #: the id of the request that opened the WebSocket of this message
     stream: bool = False
-    status: int = 0  #: the HTTP status that the client got; 499: it left before there was one
+    status: int = 0  #: the HTTP status that the client got; 499: it disconnected before
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
-    error: str = field(default="", repr=False)  #: what the client was told
-    asked: StreamReport = field(factory=StreamReport, repr=False)  #: what was repaired of the request as it was read
+    error: str = field(default="", repr=False)  #: the error that the client got
+    asked: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs of reading the request
     attempts: list[Attempt] = field(factory=list)
-    started: float = 0.0  #: the loop's time at which it came
+    started: float = 0.0  #: the event loop's time when the request arrived
     seconds: float = 0.0
-    wrote_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
-    first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
+    wrote_at: float | None = None  #: the event loop's time at the response's first byte, keep-alives aside
+    first_byte_s: float | None = None  #: seconds to the response's first byte, keep-alives aside
     keep_alives: int = 0
-    resumed: bool = False  #: the rest of an answer, for a client that came back
-    went_on_s: float = 0.0  #: for so long the answer went on without its client
-    estimated: bool = False  #: a count of tokens that is none of an upstream's
-    trace: Trace | None = field(default=None, repr=False, eq=False)  #: its spans, where traces are sent
-    #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
+    resumed: bool = False  #: the response is the rest of an earlier one, for a client that resumed
+    went_on_s: float = 0.0  #: seconds that the response continued without its client
+    estimated: bool = False  #: a token count that was estimated
+    trace: Trace | None = field(default=None, repr=False, eq=False)  #: the request's spans, if traces are sent
+    #: Removes the gateway's own keys from a text: they may look like ordinary text.
     hide: Cut = field(default=str, repr=False, eq=False)
 
     @property
     def first_output_s(self) -> float | None:
-        """From the request to the first text, reasoning or call that an upstream said."""
+        """Seconds from the request to the first text, reasoning or call of any upstream."""
         first = next(
             (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
         )
@@ -165,9 +165,9 @@ class Record:
 
     @property
     def overhead_s(self) -> float | None:
-        """The gateway's own time before a stream: until it asked an upstream, and from the first output to its first byte.
+        """Seconds that the gateway added to a stream: before the first attempt, and from the first output to its first byte.
 
-        None where nothing was streamed. What an upstream took that was given up for another is no time of the gateway's.
+        None if nothing was streamed. The time of failed attempts before is not counted.
         """
         first = next(
             (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
@@ -177,7 +177,7 @@ class Record:
         return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
 
     def document(self) -> dict[str, Any]:
-        """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
+        """Return the record as JSON values for one log line. It includes no body, header or key."""
         last = self.attempts[-1] if self.attempts else None
         line: dict[str, Any] = {
             "request_id": self.id,
@@ -197,7 +197,7 @@ class Record:
             "resumed": self.resumed,
             "went_on_s": round(self.went_on_s, 3),
             "estimated": self.estimated,
-            "error": self.logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
+            "error": self.logged(self.error, DETAIL_CHARS),  # it repeats the invalid part of a client's body
             "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
             "request_repairs": dict(self.asked.repairs),
         }
@@ -219,7 +219,7 @@ class Record:
         return line
 
     def logged(self, text: str, chars: int = ASKED_CHARS) -> str:
-        """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
+        """Return the beginning of another party's text, without the gateway's keys and without what looks like a key."""
         return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
 
 
@@ -230,7 +230,7 @@ def log_record(record: Record) -> None:
 
 
 def _times_line(attempt: Attempt) -> dict[str, float | None]:
-    """How the outputs of a stream came; the median gap is the bound of ``GAP_BOUNDS`` that half of the gaps do not pass."""
+    """Return the times of a stream's outputs. The median gap is the bound of ``GAP_BOUNDS`` for half of the gaps."""
     times = attempt.output_times
     figures = {
         "first_output_s": attempt.first_output_s,
@@ -243,7 +243,7 @@ def _times_line(attempt: Attempt) -> dict[str, float | None]:
 
 
 def _profile(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
-    """What each stage took, by its name; rows of one name, as two pipes of one answer have, are added."""
+    """Return what each stage took, by its name. Rows with the same name, from two pipes of one response, are added."""
     rows: dict[str, list[StageTiming]] = {}
     for row in timings:
         rows.setdefault(row.name, []).append(row)

@@ -1,10 +1,10 @@
-"""Which upstreams answer for a model: names and shell patterns, each to an ordered list of upstreams.
+"""Choose the upstreams for a model: routes map model names and shell patterns to an ordered list of upstreams.
 
-A name that a route spells out wins over every pattern; otherwise the first pattern that matches, in the order of the routes.
-Patterns are those of shells (``*``, ``?``, ``[abc]``); case counts, and ``*`` matches a slash too.
+A name that a route spells out wins over every pattern; otherwise the first matching pattern wins, in the order of the routes.
+Patterns are shell patterns (``*``, ``?``, ``[abc]``). They are case-sensitive, and ``*`` also matches a slash.
 
-A target may rename the model: ``*`` in the new name is what the pattern's own ``*`` matched, so ``or/*`` to ``*`` takes a
-prefix off.
+A target may rename the model: a ``*`` in the new name is replaced with the text that the pattern's ``*`` matched. So a target
+``*`` of the pattern ``or/*`` removes the prefix.
 
 Source: seeds.md S3; limits.md §1 (openai-python's backoff, and its cap of ``Retry-After``).
 """
@@ -33,8 +33,8 @@ class Target:
 
     #: The upstream's name.
     upstream: Upstream
-    #: What the model is called there; by default as the client calls it. `*` stands for what the `*` of the route's pattern
-    #: matched.
+    #: The upstream's name for the model; by default the client's name. `*` is replaced with the text that the `*` of the
+    #: route's pattern matched.
     model: str | None = field(default=None)
 
     @model.validator
@@ -56,32 +56,31 @@ def _names(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]
 
 @frozen(kw_only=True)
 class Route:
-    """Upstreams for some models, in the order in which they are asked, and how often."""
+    """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
-    #: Names and shell patterns (`*`, `?`, `[abc]`) of the models, as clients call them. A name wins over every pattern, else
-    #: the first pattern of the file that matches. Only names are listed to clients that ask which models there are: a pattern
-    #: names none.
+    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A name wins over every
+    #: pattern; otherwise the first matching pattern of the file wins. Only names are shown to clients that list models.
     models: tuple[str, ...] = field(validator=[_some, _names])
-    #: The upstreams, the first choice first: a name, or `{ upstream = "b", model = "renamed" }`.
+    #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`.
     targets: tuple[Target, ...] = field(validator=_some)
-    #: Where a request demanded a tool call and a whole answer has none: let the client have it and count it, or ask the `next`
-    #: upstream.
+    #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
+    #: or try the `next` upstream.
     on_tool_choice_ignored: Literal["report", "next"] = "report"
-    #: Where an upstream breaks off in the text of a stream: tell the client so (`report`), or let another upstream, or the
-    #: same one again, `continue` from there. It is asked with the text so far as the beginning of its answer, so only those
-    #: can that are known to answer such a request with the rest. Within one dialect nothing passes byte for byte on such a
-    #: route.
+    #: What to do if an upstream's stream is interrupted inside text: report it to the client (`report`), or let the next
+    #: upstream, or the same one again, `continue` the text. The request to it ends with the text so far as the beginning of
+    #: its response, so this works only with upstreams that are known to complete such a text. Such a route never passes
+    #: streams on unparsed, even if client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: Further rounds over the upstreams after the first, where they failed in a way that passes.
+    #: How often all upstreams are tried again after the first round, if they failed with an error that may be temporary.
     retries: int = field(default=2, validator=ge(0))
-    #: The wait before the second round; it doubles with each, with jitter.
+    #: Seconds before the second round. The delay doubles with each round, with jitter.
     backoff_s: float = field(default=0.5, validator=gt(0))
-    #: The longest such wait.
+    #: The largest such delay, in seconds.
     backoff_max_s: float = field(default=8.0, validator=gt(0))
-    #: The longest `Retry-After` that is waited for. Where an upstream asks for more, the client is told so at once.
+    #: The longest `Retry-After` to wait for, in seconds. If an upstream asks for more, the client gets the error at once.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
-    #: Which streams a client can come back to: those that it `asked` for so, with `x-streamkit-resumable: 1`, `always` all, or
-    #: `never` any. One that can be resumed goes on without its client (`resume.unattended_s`), and costs tokens meanwhile.
+    #: Which streams a client can resume after a disconnect: those that it `asked` for with `x-streamkit-resumable: 1`,
+    #: `always` all, or `never` any. A resumable stream costs tokens without its client (`resume.unattended_s`).
     resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:
@@ -96,31 +95,34 @@ class Route:
 
     @property
     def name(self) -> str:
-        """One of few, unlike what clients ask for: for metrics."""
+        """A name for metrics. There are few such names, whatever models clients ask for."""
         return self.models[0]
 
     @property
     def tools(self) -> bool:
-        """Whether any of its upstreams takes tools."""
+        """Whether any upstream of the route supports tools."""
         return any(target.upstream.tools for target in self.targets)
 
     def renamed(self, pattern: str, model: str) -> Route | None:
-        """The route for a ``model`` that ``pattern`` matched: ``*`` in the targets' names is filled in. None: by no name."""
+        """Return the route for ``model``, which ``pattern`` matched, with ``*`` replaced in its targets' model names.
+
+        Return None if the replacement is not a model's name.
+        """
         if not any("*" in (target.model or "") for target in self.targets):
             return self
         before, _, behind = pattern.partition("*")
         matched = model[len(before) : len(model) - len(behind)]
-        if not matched.strip() or "*" in matched:  # the client's word: no model is called so
+        if not matched.strip() or "*" in matched:  # clients choose this text; no model has such a name
             return None
         targets = (evolve(target, model=target.model and target.model.replace("*", matched)) for target in self.targets)
         return evolve(self, targets=tuple(targets))
 
 
 class Routes:
-    """The routes of a configuration, by model."""
+    """The routes of a configuration, found by model."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        #: The models that routes spell out, and their routes. A pattern names none, so none of its models is listed.
+        #: The route of each model that routes spell out. Patterns are not here, so their models are not listed to clients.
         self.named: dict[str, Route] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Route]] = []
         for route in routes:
@@ -131,7 +133,7 @@ class Routes:
                     self.named.setdefault(model, route)
 
     def find(self, model: str) -> Route | None:
-        """The route for a model, its targets' new names filled in. None: no route has it."""
+        """Return the route for a model, with its targets' model names filled in; None: no route matches."""
         if model in self.named:
             return self.named[model]
         for pattern, expression, route in self._patterns:
@@ -141,14 +143,14 @@ class Routes:
 
 
 def is_pattern(model: str) -> bool:
-    """Whether a route's word is a pattern, rather than a model's name."""
+    """Return whether a route's ``model`` is a pattern, not a model's name."""
     return any(letter in model for letter in "*?[")
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Whether ``wide`` matches whatever ``narrow`` matches, as far as comparing them letter by letter shows it.
+    """Return whether ``wide`` matches everything that ``narrow`` matches, judged by comparing both letter by letter.
 
-    True is certain. False may be wrong for pairs that nobody writes: ``*?`` and ``?*``.
+    True is certain. False may be wrong for unusual pairs: ``*?`` and ``?*``.
     """
     tokens = _TOKEN.findall(wide)
     reached = set(_past_stars(tokens, 0))

@@ -1,12 +1,13 @@
-"""The processes of the gateway: one that serves, or one that keeps several serving.
+"""The processes of the gateway: one that serves, or a parent that runs several workers.
 
-Workers share a port, not a socket: the kernel deals connections out among them (``SO_REUSEPORT``), so that none takes a burst
-alone. Each reads the answers that others keep at their sockets, in a folder of the parent's (``resume``). Nothing else is
-shared. The parent holds the port, starts a worker again that died, and serves the private listener.
+Workers share a port but not a socket: the kernel distributes connections among them (``SO_REUSEPORT``), so that no worker
+takes a whole burst. Each worker can read responses that others keep, through their sockets in a folder of the parent
+(``resume``). Workers share nothing else. The parent reserves the port, restarts dead workers, and serves the private listener.
 
-On SIGTERM, SIGINT or SIGHUP a worker accepts nothing more, live streams get the grace time, and those that are left an error
-in their dialect; then it exits with 0. A terminal that closes sends SIGHUP. Nothing is read anew at it: it ends the gateway as
-the others do, unless that was started to survive it (``nohup``). A worker whose parent is gone, killed perhaps, stops so too.
+On SIGTERM, SIGINT or SIGHUP a worker stops accepting connections. Live streams get the grace time; the remaining ones then get
+an error in their dialect. Then the worker exits with 0. A terminal that closes sends SIGHUP. SIGHUP does not reload the
+configuration; it ends the gateway like the other signals, unless the gateway was started to ignore it (``nohup``). A worker
+whose parent is gone, perhaps killed, stops in the same way.
 
 Source: design.md §6; limits.md C16.
 """
@@ -49,21 +50,21 @@ from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
-#: What ends a server.
+#: The signals that end a server.
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-#: Seconds beyond the grace time after which a worker that still runs is killed.
+#: Seconds after the grace time until a worker that still runs is killed.
 MARGIN_S: Final = 5.0
-#: Seconds between two starts of workers that keep dying.
+#: Seconds before a dead worker is replaced.
 RESTART_S: Final = 1.0
-#: How often the parent looks after its workers.
+#: Seconds between the parent's checks of its workers.
 LOOK_S: Final = 0.2
-#: So many collections of the garbage collector's middle generation make a full one; Python's default is 10.
+#: How many collections of the garbage collector's middle generation trigger a full one. Python's default is 10.
 FULL_EVERY: Final = 50
 
 
 @frozen
 class Inspection:
-    """Where the inspector listens, the token that it wants, and who is told of its address."""
+    """Where the inspector listens, the token that it requires, and a function that gets its URL."""
 
     address: tuple[str, int]
     token: str = field(repr=False)
@@ -73,28 +74,28 @@ class Inspection:
 def serve(
     config: Config | None, server: Server, announce: Callable[[str], None], *, inspection: Inspection | None = None
 ) -> int:
-    """Serve until a signal of ``SIGNALS``; returns the exit status. ``announce`` gets the URL once clients are accepted.
+    """Serve until a signal of ``SIGNALS``. Return the exit status. ``announce`` gets the URL once clients are accepted.
 
-    Without a ``config`` the embedded replay upstream answers. Raises UsageError where an address can't be had, and for an
-    ``inspection`` of several workers: each would show streams of its own.
+    Without a ``config``, the built-in demo upstream responds. Raises UsageError if an address can't be used, and for an
+    ``inspection`` with several workers, because each worker would show only its own streams.
     """
     if inspection is not None and server.workers > 1:
         raise UsageError("the inspector shows the streams of one process: --inspect goes with one worker")
     if server.record:
-        usable_directory(server.record)  # a worker that can't record would be started again and again
+        usable_directory(server.record)  # a worker that can't record would be restarted forever
     configure(server.log_format, server.log_level)
     if server.workers == 1:
         return asyncio.run(_served(config, server, partial(_alone, inspection=inspection), announce))
     with _shared_folder(Resume() if config is None else config.resume) as directory:
-        os.environ[MULTIPROCESS_DIR] = directory  # read by the workers, when they make their counts
+        os.environ[MULTIPROCESS_DIR] = directory  # the workers read this when they create their metrics
         return asyncio.run(_served(config, server, partial(_parent, directory=directory), announce))
 
 
 @contextmanager
 def _shared_folder(resume: Resume) -> Iterator[str]:
-    """Where several workers count, and where each has a socket for the others, if they keep answers: the user's alone.
+    """Create the folder for the workers' metrics and, if responses are kept, their sockets. Only this user can access it.
 
-    Raises UsageError where it can't be: without it ``/metrics`` would say nothing.
+    Raises UsageError if that fails: without the folder ``/metrics`` would be empty.
     """
     where = os.environ.get("TMPDIR") or "a folder for temporary files"
     try:
@@ -144,7 +145,7 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
     stop = stopped()
     with reserved((config.server.host, config.server.port)) as held:
         bound = held.getsockname()[:2]
-        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # it is the parent's
+        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # the parent has it
         async with _private(config, None) as private:
             workers = [_started(theirs, directory) for _ in range(config.server.workers)]
             announced = False
@@ -166,20 +167,20 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
 @define(eq=False)
 class _Worker:
     process: BaseProcess
-    readiness: Connection  #: gives a word once the worker listens; at its end once it is dead
+    readiness: Connection  #: receives a message when the worker listens; ends when it dies
     _listens: bool = False
 
     def listens(self) -> bool:
-        """Whether it has said that it does."""
+        """Return whether the worker has reported that it listens."""
         if not self._listens and self.readiness.poll():
-            with suppress(EOFError):  # it died first
+            with suppress(EOFError):  # the worker died first
                 self.readiness.recv()
                 self._listens = True
         return self._listens
 
 
 def work(config: Config, listens: Connection, directory: str) -> None:
-    """The whole life of a worker's process; ``listens`` is told when it does. ``directory`` is shared with the others."""
+    """Run a worker's process. It writes to ``listens`` once it listens. All workers share ``directory``."""
     configure(config.server.log_format, config.server.log_level)
     asyncio.run(_work(config, listens, directory))
 
@@ -188,15 +189,15 @@ async def _work(config: Config, listens: Connection, directory: str) -> None:
     stop = stopped()
     _stop_with_parent(stop)
     async with _public(config, Metrics(), directory=directory):
-        with suppress(BrokenPipeError), listens:  # the parent is gone, which ends the worker
+        with suppress(BrokenPipeError), listens:  # the parent is gone, which also ends the worker
             listens.send(None)
         await stop.wait()
-    # a terminal sends its signal to all, and the parent one more: that may not change the exit status
+    # a terminal signals every process, and the parent signals again: a second signal must not change the exit status
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 def _fitting(server: Server) -> tuple[int, int]:
-    """Streams and connections that this process's descriptors are enough for, the limit raised as far as it needs and may."""
+    """Raise the limit on file descriptors as needed. Return how many streams and connections fit into it."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(OncePerSecond(loop.time))
     descriptors = raised(server.max_streams, server.max_sockets)
@@ -208,7 +209,7 @@ def _fitting(server: Server) -> tuple[int, int]:
 
 
 def _stop_with_parent(stop: asyncio.Event) -> None:
-    """Set ``stop`` when the parent is gone: the pipe that each worker has from it then ends."""
+    """Set ``stop`` when the parent is gone, which ends the pipe that each worker has from it."""
     loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
 
     def orphaned(pipe: int) -> None:
@@ -221,12 +222,12 @@ def _stop_with_parent(stop: asyncio.Event) -> None:
 
 
 def _started(config: Config, directory: str) -> _Worker:
-    """A worker's process. Signals that come before it can listen to them wait in the system until it does."""
+    """Start a worker's process. Signals that arrive before it handles them stay pending until then."""
     spawn = multiprocessing.get_context("spawn")
     readiness, listens = spawn.Pipe(duplex=False)
     process = spawn.Process(target=work, args=(config, listens, directory), daemon=True)
-    resource_tracker.ensure_running()  # the first start does it else, and lets the signals through (CPython 3.11)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process has it from this one
+    resource_tracker.ensure_running()  # otherwise the first start does it, and unblocks the signals (CPython 3.11)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process inherits this mask
     try:
         process.start()
     finally:
@@ -236,7 +237,7 @@ def _started(config: Config, directory: str) -> _Worker:
 
 
 async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyncio.Event) -> list[_Worker]:
-    """The workers, others in place of those that died."""
+    """Return the workers, with new ones in place of those that died."""
     dead = [worker for worker in workers if not worker.process.is_alive()]
     if not dead or stop.is_set():
         return workers
@@ -248,7 +249,7 @@ async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyn
 
 
 async def _ended(workers: list[_Worker], within_s: float) -> int:
-    """Stop the workers; 0 if all of them ended well in time."""
+    """Stop the workers. Return 0 if all of them ended in time without an error."""
     processes = [worker.process for worker in workers]
     for process in processes:
         if process.is_alive():
@@ -272,7 +273,7 @@ async def _ended(workers: list[_Worker], within_s: float) -> int:
 async def _public(
     config: Config, metrics: Metrics, *, directory: str = "", captures: Captures | None = None
 ) -> AsyncGenerator[tuple[str, int], None]:
-    """The listener for clients; with a ``directory`` other workers listen there too, and it is shared with them."""
+    """The listener for clients. With a ``directory``, other workers share it and listen on the same port."""
     server = config.server
     streams, connections = _fitting(server)
     store = store_of(config, directory=directory)
@@ -283,8 +284,9 @@ async def _public(
     async with listening(
         app, address, idle_s=server.idle_connection_s, shared=bool(directory), connections=connections
     ) as bound:
-        # What a process has once it listens is there for good, and no collection looks at it again. A full one stops every
-        # stream meanwhile: with 500 of them for 26 to 38 ms, and for 65 to 100 ms without this. So one comes seldom.
+        # Objects that exist once the process listens are permanent, so the garbage collector should not scan them again. A
+        # full collection stops all streams: with 500 of them for 26 to 38 ms, and for 65 to 100 ms without this. It also runs
+        # rarely.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*gc.get_threshold()[:2], FULL_EVERY)
@@ -293,7 +295,7 @@ async def _public(
 
 @asynccontextmanager
 async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
-    """The private listener, if there is to be one."""
+    """The private listener, if it is configured."""
     address = config.server.private_address
     if address is None:
         yield None
@@ -306,12 +308,12 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
 
 @asynccontextmanager
 async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGenerator[Captures | None, None]:
-    """What the inspector shows, while it listens; None: there is none."""
+    """Run the inspector; yields the streams that it shows, or None if it is off."""
     if inspection is None:
         yield None
         return
     captures, host = Captures(), inspection.address[0]
-    # on loopback the names by which clients call the gateway are none of its own
+    # on loopback the inspector does not use the gateway's host names
     hosts = Hosts() if is_loopback(host) else Hosts((host, *config.server.hosts))
     app = inspector_app(captures, inspection.token, hosts)
     what, idle_s = "the inspector (--inspect)", config.server.idle_connection_s
@@ -322,13 +324,13 @@ async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGene
 
 
 def stopped() -> asyncio.Event:
-    """Set by what ends a server; a SIGHUP that is ignored stays so, and workers have it from their parent."""
+    """Return an event that the signals set. An ignored SIGHUP stays ignored; workers inherit this from their parent."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, event.set)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a worker is started with them blocked
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a worker starts with these signals blocked
     return event
 
 

@@ -1,6 +1,6 @@
-"""Where the gateway keeps answers, as its configuration says.
+"""Create the store of responses that the configuration names.
 
-What needs the extra ``redis`` is imported where it is asked for.
+Code that needs the extra ``redis`` is imported only when it is used.
 
 Source: resume.md §12, §18.4, §18.5.
 """
@@ -20,9 +20,9 @@ EXTRA: Final = "resume.store = \"redis\" needs the extra `redis`: pip install 's
 
 
 def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
-    """The store that the configuration says, not started; ``boot`` names this process. Raises UsageError without its extra.
+    """Return the configured store, not started yet. ``boot`` names this process. Raises UsageError without its extra.
 
-    ``directory`` is where the workers of this host find one another; empty: there is one process alone.
+    ``directory`` has the sockets by which the workers of this host read each other's responses; empty: there is one process.
     """
     resume = config.resume
     if resume.url is None and directory:
@@ -46,7 +46,7 @@ def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
 
 
 async def look_at_store(config: Config) -> tuple[str, list[str]]:
-    """Why the store of a configuration can't be used, empty if it can, and what is to be said of it besides."""
+    """Check the configured store. Return why it can't be used, empty if it can, and remarks about it."""
     if config.resume.url is None:
         return "", []
     from streamkit.resume.redis_client import Calls, faults_of  # noqa: PLC0415

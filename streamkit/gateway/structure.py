@@ -1,6 +1,6 @@
-"""Tables of the configuration as values: upstreams with their keys, and the targets that lead to them.
+"""Convert tables of the configuration to values: upstreams with their keys, and targets that refer to upstreams.
 
-No message repeats a value, but a word of ours that was misspelt.
+No message repeats a value of the file, except a misspelled name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from streamkit.toml.findings import Refusal, meant, quoted
 from streamkit.toml.tables import SCALARS, ToldElsewhere, exactly, strict_converter, table_hook
 from streamkit.web.upstream import Secret, Upstream
 
-#: The value of a header: a string, or where to read it, as a key's.
+#: The value of a header: a string, or where to read it, like a key.
 HeaderText = NewType("HeaderText", str)
 
 
 def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
-    """What makes the values of one file: it reads their keys, and knows the upstreams; None: one that could not be made.
+    """Return the converter for one file. It reads keys with ``keys``; ``upstreams`` are known by name, None: with errors.
 
-    ``structure`` raises what ``faults_of`` reads.
+    ``structure`` raises errors that ``faults_of`` reads.
     """
     made = strict_converter()
 
@@ -70,7 +70,7 @@ def _dialect(value: Any, _kind: Any) -> str:
     try:
         dialect, _ = source_named(name)
     except UsageError as error:
-        if DIALECTS.named(name):  # an installed one that is broken: the error says how
+        if DIALECTS.named(name):  # the package of this dialect is broken: its error says how
             raise Refusal(str(error)) from None
         known = [*DIALECTS, *(provider.name for dialect in DIALECTS.values() for provider in dialect.providers)]
         raise Refusal(f"no dialect is called {quoted(name)}{meant(name, known)}") from None

@@ -1,7 +1,7 @@
-"""What OpenTelemetry is told of a gateway: one SERVER span a request, one CLIENT span for each attempt with an upstream.
+"""The gateway's OpenTelemetry data: one SERVER span per request, and one CLIENT span per attempt with an upstream.
 
-A request belongs to the trace that its client names. Attempts are siblings, usage is in the span of its attempt alone, and no
-span is made current. What clients and upstreams wrote is told without what looks like a key, as in the log.
+A request belongs to the trace that its client names. Attempts are siblings, the usage is only in the span of its attempt, and
+no span becomes the current span. Texts from clients and upstreams are added without what looks like a key, as in the log.
 
 Source: observe.md O2 to O13.
 """
@@ -33,24 +33,24 @@ from streamkit.otel.trace_context import context_in, ids_in, propagated, tracepa
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 
-#: Outcomes of attempts whose client was gone: no failure of anybody's (observe.md F20).
+#: Outcomes of attempts whose client disconnected; they are not failures (observe.md F20: a cancelled call is no error).
 LEFT: Final = frozenset({"client_left", "client_stalled"})
-#: Methods that a span may be called by; a client may write any word (HTTP conventions, ``http.request.method``).
+#: Methods that may be in a span's name. A client may send any word as the method (HTTP conventions, ``http.request.method``).
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
-#: In metrics, a model that no route spells out: clients may name models without end (limits.md T13).
+#: In metrics, replaces a model that no route spells out, because clients may name any number of models (limits.md T13).
 OTHER: Final = "_other"
-#: What the log says where a span has less than it was to have.
+#: The log message if a span lacks the content that it should have.
 CONTENT_FAILED: Final = "what was said could not be told in a span"
-#: Samplers that decide by the trace, or by the span above: all that ``OTEL_TRACES_SAMPLER`` has of OpenTelemetry's own.
+#: Samplers that decide by the trace or by the parent span: all of OpenTelemetry's samplers for ``OTEL_TRACES_SAMPLER``.
 WHOLE_TRACES: Final = (ParentBased, StaticSampler, TraceIdRatioBased)
-#: The header by which a client finds the trace of its answer.
+#: The response header that names the trace of a response.
 TRACE_RESPONSE: Final = "traceresponse"
-#: The status of a request whose client left before it had one: none was sent.
+#: The status of a request whose client disconnected before a status was sent.
 NO_STATUS: Final = 499
 
 
 class Telemetry:
-    """What one process tells."""
+    """The OpenTelemetry data of one process."""
 
     def __init__(self, settings: config.Telemetry, providers: Providers) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Telemetry:
         self._leaves_out_traces = isinstance(providers.traces.sampler, WHOLE_TRACES)
 
     def begin(self, request: web.Request, record: Record) -> RequestTrace:
-        """The span of a request, in the trace that it names."""
+        """Start the span of a request, in the trace that the request names."""
         method = record.method if record.method in METHODS else "_OTHER"
         resource = request.match_info.route.resource
         route = None if resource is None else resource.canonical
@@ -76,22 +76,22 @@ class Telemetry:
         return RequestTrace(self, span, record)
 
     def is_left_out(self, span: Span) -> bool:
-        """Whether the sampler left out a span, and would leave out each span below it."""
+        """Return whether the sampler dropped a span, and would also drop each span below it."""
         return self._leaves_out_traces and not span.is_recording()
 
     async def running(self, _app: web.Application) -> AsyncGenerator[None, None]:
-        """At the end of an application what is left is sent, until the deadline."""
+        """When the application ends, send the remaining data within ``shutdown_s`` seconds."""
         yield
         if not await self._providers.shut_down(self._shutdown_s):
             log.warning("the last traces and metrics could not be sent in time")
 
 
 def otlp_telemetry(settings: config.Telemetry) -> Telemetry:
-    """One that sends to the environment's collector. Raises UsageError where that is written in a way that is not known."""
+    """Return a ``Telemetry`` that sends to the collector in the environment. Raises UsageError for bad settings there."""
     return Telemetry(settings, otlp_providers())
 
 
-#: Of configured names alone: what clients name is no argument.
+# Arguments are configured names only, never names that clients choose, so the cache stays small.
 _inference_of = lru_cache(maxsize=256)(inference_of)
 
 
@@ -102,7 +102,7 @@ class RequestTrace:
     telemetry: Telemetry
     span: Span
     record: Record = field(repr=False)
-    last: AttemptSpan | None = None  #: of the attempts that are over
+    last: AttemptSpan | None = None  #: the span of the last finished attempt
     _traceparent: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -110,7 +110,7 @@ class RequestTrace:
 
     @property
     def ids(self) -> dict[str, str]:
-        """For the log; none where the SDK is switched off (``OTEL_SDK_DISABLED``)."""
+        """The ids of trace and span, for the log; none if the SDK is switched off (``OTEL_SDK_DISABLED``)."""
         if not self._traceparent:
             return {}
         trace_id, span_id = ids_in(self._traceparent)
@@ -118,13 +118,13 @@ class RequestTrace:
 
     @property
     def headers(self) -> dict[str, str]:
-        """For the client."""
+        """The headers for the client."""
         return {TRACE_RESPONSE: self._traceparent} if self._traceparent else {}
 
     def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptSpan:
-        """The span of a try with an upstream, below that of the request.
+        """Return the span of an attempt with an upstream, below the span of the request.
 
-        Of a trace that is left out it is the request's: nothing is recorded, so nothing tells the two apart.
+        If the trace is dropped, return the request's span instead: nothing is recorded in either.
         """
         upstream, model = target.upstream, target.model or ask.model
         is_known = ask.model in route.models
@@ -145,7 +145,7 @@ class RequestTrace:
         return tried
 
     def end(self, record: Record) -> None:
-        """The request is over, and ``record`` whole."""
+        """Called when the request is over and ``record`` is complete."""
         left = record.ending.startswith("client")
         failed = not left and (record.status >= 500 or record.ending == "broken")
         last = record.attempts[-1].outcome if record.attempts else str(record.status)
@@ -163,7 +163,7 @@ class RequestTrace:
             self._measure(record, self.last, error_type)
 
     def _measure(self, record: Record, last: AttemptSpan, error_type: str) -> None:
-        """Record a request to a model, whoever answered it."""
+        """Record the metrics of a request to a model."""
         is_whole_stream = last.is_streamed and record.ending == "whole"
         rate = record.attempts[-1].output_tokens_per_s if is_whole_stream else None
         self.telemetry.instruments.request(
@@ -177,24 +177,24 @@ class RequestTrace:
 
 @define
 class AttemptSpan:
-    """The span of a try with an upstream."""
+    """The span of an attempt with an upstream."""
 
     trace: RequestTrace
     span: Span
     measured: Attributes  #: the attributes of its metrics
     is_streamed: bool
     propagates: bool
-    content: Content | None = None  #: how what was said is told, if it is
+    content: Content | None = None  #: converts prompts and responses to attributes; None: not recorded
     reading: _Reading | None = None
 
     @property
     def copy_to(self) -> Callable[[bytes], None] | None:
-        """Is handed the reads of a stream."""
+        """A function to call with each chunk of a stream; None: not needed."""
         return None if self.reading is None else self.reading.feed
 
     @property
     def record_gap(self) -> Callable[[float], None] | None:
-        """Is handed the gaps between the outputs of a stream."""
+        """A function to call with each gap between outputs of a stream; None: not needed."""
         telemetry = self.trace.telemetry
         if not telemetry.settings.time_per_output_chunk:
             return None
@@ -202,11 +202,11 @@ class AttemptSpan:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """For the upstream."""
+        """The headers for the upstream."""
         return propagated(self.span) if self.propagates else NO_HEADERS
 
     def end(self, attempt: Attempt, answer: Response | None) -> None:
-        """The try is over; ``answer`` is there where it came whole."""
+        """End the span. ``answer`` is the response if it is whole."""
         if self.content is not None:
             if answer is not None:
                 _tell(self.span, partial(self.content.of_answer, answer))
@@ -231,7 +231,7 @@ class AttemptSpan:
 
 
 class _Reading:
-    """What a stream says, read beside the one that the client gets, which no fault here reaches."""
+    """Parses a stream a second time for its span. An error here does not affect the client's stream."""
 
     def __init__(self, dialect: str, chars: int) -> None:
         self._observer = Observer(dialect, by_frame=False)
@@ -243,7 +243,7 @@ class _Reading:
             self._take(partial(self._observer.feed, chunk))
 
     def attributes(self, content: Content) -> dict[str, str | bool]:
-        """Those of the answer as far as it came."""
+        """Return the attributes of the response as far as it was received."""
         if self._is_read:
             self._take(self._observer.finish)
         return content.of_answer(self._answer.finish(), is_cut=self._answer.is_cut)
@@ -252,13 +252,13 @@ class _Reading:
         try:
             for seen in read():
                 self._answer.feed(seen.events)
-        except Exception:  # noqa: BLE001 - what is wrong here is none of the answer's business
+        except Exception:  # noqa: BLE001 - an error here must not affect the response
             self._is_read = False
             log.exception(CONTENT_FAILED)
 
 
 def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
-    """Set what was said; where that fails the answer goes on all the same."""
+    """Add the content to a span. If that fails, the response continues."""
     try:
         span.set_attributes(attributes())
     except Exception:  # noqa: BLE001 - as above

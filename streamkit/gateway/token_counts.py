@@ -1,4 +1,4 @@
-"""How many tokens a request has: asked of the route's upstreams that can count, else estimated and marked as an estimate.
+"""The number of tokens in a request: ask the route's upstreams that can count; else estimate it and mark the estimate.
 
 Source: clients.md §10.4; dialects.md §3.2, §5.1.
 """
@@ -30,9 +30,10 @@ async def count(
     stopping: Callable[[], bool],
     mode: CountTokens,
 ) -> web.Response:
-    """As ``first_count``, of the route's upstreams.
+    """Return the response of ``first_count`` for the route's upstreams.
 
-    Each that is asked is an attempt of ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
+    Each upstream that is asked becomes an attempt in ``record``. ``stopping`` returns whether the gateway is shutting down; it
+    tells a shutdown from a client that disconnected if a count is cancelled.
     """
     counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
     response = await first_count(ask, counts, mode, partial(_try, record, stopping))

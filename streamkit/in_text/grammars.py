@@ -41,7 +41,7 @@ class Slot:
         return f"(?P<{self.name}>{pattern})" if self.name else pattern
 
 
-Part: TypeAlias = str | Slot
+HeadPart: TypeAlias = str | Slot
 SPACE: Final = Slot(r"\s", 0, 64)
 NAME: Final = Slot(_WORD, 1, 128, "name")
 CALL_ID: Final = Slot(r"[^\s<>|\[\]{}]", 1, 200, "id")
@@ -70,7 +70,7 @@ Body: TypeAlias = Literal["json", "object", "objects", "tags"]
 class Head:
     """One form of the beginning of a call."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[HeadPart, ...]
     body: Body
     #: A literal after the head that belongs to the body.
     peek: str = ""

@@ -72,7 +72,7 @@ def unfinished(text: str, tags: tuple[str, ...]) -> int:
 
 
 @define
-class _Choice:
+class _SplitChoice:
     """The state of a choice whose text may still hold thinking."""
 
     state: Literal["start", "thinking", "behind"] = "start"
@@ -91,7 +91,7 @@ class ThinkSplitter(InTextMachine):
     def __init__(self, *, mode: ThinkMode = "tags", report: StreamReport | None = None) -> None:
         super().__init__(report)
         self._mode = mode
-        self._open: dict[int, _Choice] = {}
+        self._open: dict[int, _SplitChoice] = {}
         self._settled: set[int] = set()
         self._failed = False
         self._out: list[Any] = []
@@ -131,7 +131,7 @@ class ThinkSplitter(InTextMachine):
         if kind in _REASONED:
             if not getattr(event, "text", "-").strip():
                 return
-            self._open.setdefault(number, _Choice()).reasoned = True
+            self._open.setdefault(number, _SplitChoice()).reasoned = True
         elif kind not in _OTHER:
             return
         choice = self._open.get(number)
@@ -151,7 +151,7 @@ class ThinkSplitter(InTextMachine):
             self._release(choice)
         self._open.clear()
 
-    def _release(self, choice: _Choice) -> None:
+    def _release(self, choice: _SplitChoice) -> None:
         """Emit the held events unchanged."""
         choice.held = ""
         self._out += choice.queue
@@ -160,7 +160,7 @@ class ThinkSplitter(InTextMachine):
     # -- text ------------------------------------------------------------------------------------------------------
 
     def _text(self, delta: TextDelta) -> None:
-        number, choice = delta.choice, self._open.setdefault(delta.choice, _Choice())
+        number, choice = delta.choice, self._open.setdefault(delta.choice, _SplitChoice())
         if delta.block != choice.block and (choice.held or choice.state != "start"):
             self._release(choice)
             self._settle(number)
@@ -176,7 +176,7 @@ class ThinkSplitter(InTextMachine):
             self._settle(number)
             self._out.append(TextDelta(text, number, choice.block))
 
-    def _begun(self, choice: _Choice, delta: TextDelta, text: str) -> str:
+    def _begun(self, choice: _SplitChoice, delta: TextDelta, text: str) -> str:
         """Read the start of a choice's text, ending with ``delta``. Return the text after a tag, or "" if there is none."""
         stripped = text.lstrip()
         blank = len(text) - len(stripped)
@@ -202,12 +202,12 @@ class ThinkSplitter(InTextMachine):
         self._out.append(delta)
         return ""
 
-    def _drop_text(self, choice: _Choice) -> None:
+    def _drop_text(self, choice: _SplitChoice) -> None:
         """Drop the held text, which was a tag or is emitted in another form, and emit the asides."""
         self._out += [event for event in choice.queue if isinstance(event, Aside)]
         choice.queue.clear()
 
-    def _thought(self, number: int, choice: _Choice, text: str) -> str:
+    def _thought(self, number: int, choice: _SplitChoice, text: str) -> str:
         """Emit thinking. Return the text after the closing tag, or "" if that has not arrived."""
         self._drop_text(choice)
         if choice.eats_blank:

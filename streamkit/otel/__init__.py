@@ -1,6 +1,6 @@
-"""Traces and metrics by OpenTelemetry (the extra ``otel``): ``traced`` for pipes, the rest for the gateway.
+"""Traces and metrics with OpenTelemetry (the extra ``otel``): ``traced`` for pipes; the other modules are for the gateway.
 
-``traced`` is imported when somebody asks for it, so that who only names a version of the conventions needs no extra.
+``traced`` is imported on first use, so that code that only names a version of the conventions does not need the extra.
 """
 
 from __future__ import annotations

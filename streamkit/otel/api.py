@@ -1,4 +1,4 @@
-"""OpenTelemetry's API, or an error that says what to install."""
+"""Import OpenTelemetry's API, or raise an error that says what to install."""
 
 try:
     from opentelemetry.context import Context

@@ -1,8 +1,8 @@
-"""What people and models said, as attributes of a span: opt-in, bounded, without what looks like a secret.
+"""Prompts and responses as attributes of a span: only on request, limited in length, without texts that look like secrets.
 
-Each attribute is one JSON text in the form of the conventions' schemas, since back ends read messages from those and not from
-structured attributes (observe.md F23). Of a conversation that is too long the newest messages stay; a message that is too long
-by itself has its texts cut. The bytes of media are left out.
+Each attribute is one JSON text in the form of the conventions' schemas, since back ends read messages from such texts and not
+from structured attributes (observe.md F23). Of a conversation that is too long, the newest messages are kept. The texts in a
+message that is too long by itself are truncated. The bytes of media are left out.
 
 Source: observe.md F22, F23, O15.
 """
@@ -40,20 +40,20 @@ from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
 from streamkit.text.redact import MARGIN_CHARS, redacted, unescaped, without_secrets
 
-#: Texts are cut to no fewer: the words of the schemas are shorter.
+#: Texts are not truncated below this length, since the fixed words of the schemas are shorter.
 LEAST_CHARS: Final = 64
 _SPOKEN: Final = TextDelta | ReasoningDelta | RefusalDelta
 
 
 @frozen
 class Content:
-    """How what was said is told: in at most ``chars`` characters each, with the texts that ``hide`` lets through."""
+    """Converts prompts and responses to attributes of at most ``chars`` characters. Texts pass through ``hide`` first."""
 
     chars: int = CONTENT_CHARS
-    hide: Callable[[str], str] = str  #: takes an application's own keys out, of every text and every name of a member
+    hide: Callable[[str], str] = str  #: removes an application's own keys from every text and member name
 
     def of_request(self, request: Request) -> dict[str, str | bool]:
-        """The attributes of what was asked."""
+        """Return the attributes of a request."""
         turns, first = request.turns, 0
         while first < len(turns) and turns[first].role == "system":
             first += 1
@@ -68,7 +68,7 @@ class Content:
         )
 
     def of_answer(self, answer: Response, *, is_cut: bool = False) -> dict[str, str | bool]:
-        """The attributes of what was answered; ``is_cut``: there was more."""
+        """Return the attributes of a response. ``is_cut``: its text was truncated before."""
         found = self._attributes({names.OUTPUT_MESSAGES: map(self._choice, reversed(answer.choices))})
         return {**found, names.CONTENT_TRUNCATED: True} if found and is_cut else found
 
@@ -83,7 +83,7 @@ class Content:
         return found
 
     def _messages(self, turn: Turn) -> Iterator[dict[str, Any]]:
-        """A turn as messages: results of tools have a role of their own."""
+        """Yield a turn as messages: tool results have a separate role."""
         for is_result, parts in groupby(turn.parts, lambda part: isinstance(part, ToolResult)):
             yield {"role": "tool" if is_result else turn.role, "parts": self._parts(parts)}
 
@@ -92,7 +92,7 @@ class Content:
         return {"role": "assistant", "parts": self._parts(choice.parts), "finish_reason": reason}
 
     def _parts(self, parts: Iterable[Part]) -> list[dict[str, Any]]:
-        """Without what is the vendor's own."""
+        """Return the parts, except those that only their provider understands."""
         return [self._part(part) for part in parts if not isinstance(part, Aside)]
 
     def _part(self, part: Part) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Content:
                 return {"type": "tool_call_response", "id": self._text(part.call_id), "response": self._text(part.text)}
             case Media():
                 return self._media(part)
-            case _:  # what only its vendor can read
+            case _:  # only its provider can read it
                 return {"type": "other"}
 
     def _media(self, media: Media) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Content:
         }
 
     def _arguments(self, text: str) -> Any:
-        """A JSON value where it is one, else its text."""
+        """Return the JSON value of arguments, or their text if they are not JSON."""
         if len(text) <= self.chars:
             try:
                 return without_secrets(orjson.loads(text), hide=self.hide)
@@ -144,7 +144,7 @@ class Content:
         return self._text(text)
 
     def _text(self, text: str) -> str:
-        """Return the text as it is; if it has keys, also in JSON escapes, unescaped and without them."""
+        """Return the text unchanged. If it contains keys, also in JSON escapes, return it unescaped and without them."""
         text = text[: self.chars + MARGIN_CHARS]
         plain = unescaped(text)
         clean = redacted(self.hide(plain).encode("utf-8", "replace"))
@@ -152,18 +152,18 @@ class Content:
 
 
 def describe_content(span: Span, request: Request, content: Content) -> None:
-    """Set what was asked, if the span is recorded."""
+    """Add the attributes of a request to a span, if the span is recorded."""
     if span.is_recording():
         span.set_attributes(content.of_request(request))
 
 
 class AnswerContent:
-    """What an answer says, folded from its events as they pass; of its texts only so much as is told."""
+    """Collects a response from its events as they pass, with only as much text as will be recorded."""
 
     def __init__(self, dialect: str, chars: int = CONTENT_CHARS) -> None:
         self._collector = Collector(dialect, StreamReport())
         self._room = chars
-        self.is_cut = False  #: texts were left out
+        self.is_cut = False  #: text was left out
 
     def feed(self, events: Sequence[Event]) -> None:
         kept: list[Event] = []
@@ -177,12 +177,12 @@ class AnswerContent:
         self._collector.feed(kept)
 
     def finish(self) -> Response:
-        """The answer as far as it came."""
+        """Return the response as far as it was received."""
         return self._collector.finish()
 
 
 def _bounded(newest_first: Iterator[dict[str, Any]], chars: int) -> tuple[str, bool]:
-    """A JSON array of the newest values in their order, and whether it has all of all."""
+    """Return a JSON array of the newest values in their order, and whether all values are in it completely."""
     kept: list[str] = []
     room, is_whole = chars - 2, True
     for value in newest_first:
@@ -200,9 +200,9 @@ def _bounded(newest_first: Iterator[dict[str, Any]], chars: int) -> tuple[str, b
 
 
 def _shortened(value: Any, chars: int) -> str:
-    """The JSON text of a value whose own texts are cut until it fits; empty: it does not."""
+    """Return a value as JSON, with its texts truncated until it fits; empty: it does not fit."""
     each = chars
-    while each > LEAST_CHARS:  # a value of more parts than fit is left out
+    while each > LEAST_CHARS:  # a value with too many parts is left out
         each //= 2
         if len(text := _json(_cut(value, each))) <= chars:
             return text

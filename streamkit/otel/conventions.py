@@ -1,11 +1,10 @@
 """The names of OpenTelemetry's conventions for generative AI, in one table.
 
-The conventions are in development and moved house: "1.41" is the last version of ``semantic-conventions`` that has them, and
-what instrumentations and back ends read today; "genai" is ``semantic-conventions-genai``, which renamed the metrics. The span
-attributes are the same in both, but for one: tokens written to a cache are ``cache_creation`` in "1.41" and ``cache_write`` in
-"genai".
+The conventions are in development and moved to another repository. "1.41" is the last version of ``semantic-conventions`` with
+them, which instrumentations and back ends support today. "genai" is ``semantic-conventions-genai``, which renamed the metrics.
+The span attributes are the same in both, except tokens written to a cache: ``cache_creation`` in "1.41", else ``cache_write``.
 
-Nothing here imports OpenTelemetry. Source: observe.md F11 to F18, O14.
+This module does not import OpenTelemetry. Source: observe.md F11 to F18, O14.
 """
 
 from __future__ import annotations
@@ -43,22 +42,22 @@ RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
 ERROR_TYPE: Final = "error.type"
-#: Why a span has no answer though nothing failed: the reader left. No attribute of the conventions says so.
+#: Why a span has no complete response although nothing failed: the reader left. The conventions have no attribute for this.
 ENDING: Final = "streamkit.ending"
-#: What was said, each a JSON text; opt-in. And, of this package's own, that some of it was left out.
+#: Prompts, responses and tools, each as a JSON text; only on request. The last is streamkit's: some content was left out.
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 CONTENT_TRUNCATED: Final = "streamkit.content.truncated"
-#: Characters of each. Claude Code cuts its own there.
+#: Characters of each attribute. Claude Code truncates its attributes at the same length.
 CONTENT_CHARS: Final = 61_440
 #: The finish reason of a choice that ended without one.
 NO_REASON: Final = "error"
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
-#: Seconds of a call: 0.01 to 81.92, each bound twice the one before.
+#: Seconds of a call: 0.01 to 81.92, each bound twice the previous one.
 CALL_BOUNDS: Final = tuple(0.01 * 2**power for power in range(14))
 TOKEN_BOUNDS: Final = tuple(float(4**power) for power in range(14))
 FIRST_TOKEN_BOUNDS: Final = (
@@ -69,7 +68,7 @@ TOKEN_TIME_BOUNDS: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 
 
 @frozen(kw_only=True)
 class Metric:
-    """One metric: a histogram with those bounds, or a counter where there are none."""
+    """A metric: a histogram with these bounds, or a counter without bounds."""
 
     name: str
     unit: str
@@ -83,7 +82,7 @@ def _seconds(name: str, description: str, bounds: tuple[float, ...] = CALL_BOUND
 
 @frozen(kw_only=True)
 class TokenMetric(Metric):
-    """One that counts tokens of a call: which member of its usage, and with which attributes of its own."""
+    """A metric of the tokens of a call: the member of the usage that it counts, and its attributes."""
 
     count: Count
     attributes: Mapping[str, str] = field(factory=dict)
@@ -103,19 +102,19 @@ class Conventions:
     """The names of metrics, and of token counts on a span, in one version."""
 
     schema_url: str
-    usage: Mapping[Count, str]  #: by a member of ``UsageReported``: totals include the cache, and the reasoning
-    duration: Metric  #: of a call, whole or not
-    first_chunk: Metric  #: from the request to the first output; of streams alone
-    chunk_time: Metric  #: from each output of a stream to the next; opt-in
+    usage: Mapping[Count, str]  #: by member of ``UsageReported``: totals include cached and reasoning tokens
+    duration: Metric  #: of a call, streamed or whole
+    first_chunk: Metric  #: from the request to the first output; only of streams
+    chunk_time: Metric  #: from each output of a stream to the next; only on request
     tokens: tuple[TokenMetric, ...]
-    #: Of a request to the gateway: its duration, its first output and, of a stream, seconds for each token behind the first.
+    #: Of a request to the gateway: its duration, and for streams the time to the first output and per token after it.
     server_duration: Metric = _SERVER_DURATION
     server_first_token: Metric = _SERVER_FIRST_TOKEN
     server_token_time: Metric = _SERVER_TOKEN_TIME
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """All of them; two that count tokens may have one name."""
+        """All metrics. Two metrics of tokens may have the same name."""
         of_calls = self.duration, self.first_chunk, self.chunk_time, *self.tokens
         return (*of_calls, self.server_duration, self.server_first_token, self.server_token_time)
 

@@ -1,4 +1,4 @@
-"""What of OpenTelemetry's environment variables can be heeded here. Nothing here imports OpenTelemetry."""
+"""The OpenTelemetry environment variables that are checked here. This module does not import OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streamkit.errors import UsageError
 
 Signal: TypeAlias = Literal["TRACES", "METRICS"]
 SIGNALS: Final[tuple[Signal, ...]] = get_args(Signal)
-#: The one form of OTLP that the extra ``otel`` has.
+#: The only form of OTLP that the extra ``otel`` supports.
 PROTOCOL: Final = "http/protobuf"
 
 
 def is_sent(signal: Signal, environment: Mapping[str, str]) -> bool:
-    """Whether a signal is to be sent. Raises UsageError for an exporter or a protocol that is not there."""
+    """Return whether a signal is sent. Raises UsageError for an exporter or a protocol that is not supported."""
     name = f"OTEL_{signal}_EXPORTER"
     exporter = environment.get(name) or "otlp"
     if exporter not in {"otlp", "none"}:

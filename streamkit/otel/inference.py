@@ -1,7 +1,7 @@
-"""One call of a model as a span: what it was asked, what it answered, how it ended.
+"""One call of a model as a span: its request, its response and its end.
 
-A span is started and ended here and never made current: streams are read by generators, and a context that is attached in one
-is left in whoever reads it (observe.md F38, O7). Of a span that is sampled out no attribute is computed (O11).
+Spans never become current: streams are read by generators, and a context that is attached in a generator leaks into its reader
+(observe.md F38, O7). For a span that is not sampled, no attribute is computed (O11: to save time).
 
 Source: observe.md F15 to F20, O3 to O6.
 """
@@ -30,23 +30,23 @@ from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer
 from streamkit.text.redact import excerpt
 
-#: Of a name or an id that a client or a provider chose, so much is told.
+#: Characters of a name or an id that a client or a provider chose.
 NAME_CHARS: Final = 200
 
 
 def attribute_text(text: str, chars: int = NAME_CHARS) -> str:
-    """The beginning of what somebody else wrote, without what looks like a key.
+    """Return the beginning of another party's text, without what looks like a key.
 
-    Half of a surrogate pair, which JSON may hold, becomes ``?``: with one in it no span of a whole batch could be sent.
+    Half of a surrogate pair, which JSON may contain, becomes ``?``: with it, no span of the whole batch could be sent.
     """
     return excerpt(text, chars).encode("utf-8", "replace").decode("utf-8")
 
 
 @frozen(kw_only=True)
 class Inference:
-    """Which model is asked where: what is known before a span begins, so that samplers may go by it."""
+    """A call of a model: what is known before the span begins, so that samplers can use it."""
 
-    provider: str  #: as the conventions call it (``gen_ai.provider.name``)
+    provider: str  #: the provider's name in the conventions (``gen_ai.provider.name``)
     model: str
     operation: str = "chat"
     address: str = ""  #: the host of the server, and its port
@@ -54,7 +54,7 @@ class Inference:
 
     @property
     def name(self) -> str:
-        """The span's."""
+        """The name of the span."""
         return f"{self.operation} {self.model}"
 
     @property
@@ -72,11 +72,11 @@ class Inference:
 
 
 def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
-    """The call of ``model`` at a server by its dialect, or its provider's name. Raises UsageError for an unknown one."""
+    """Return the call of ``model`` for a dialect's or provider's name. Raises UsageError for an unknown name."""
     return Inference(model=attribute_text(model), **_server(dialect, base_url))
 
 
-@lru_cache(maxsize=256)  # a tenth of what a request costs that is sampled out
+@lru_cache(maxsize=256)  # takes a tenth of the time of a request that is not sampled
 def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
     spoken, provider = source_named(dialect)
     called = (provider.gen_ai_provider or provider.name) if provider is not None else spoken.gen_ai_provider
@@ -91,14 +91,14 @@ def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
 
 
 class Answered(Protocol):
-    """What is known of an answer once it is over."""
+    """What is known of a response when it is over."""
 
     @property
     def started(self) -> ResponseStarted | None: ...
 
     @property
     def usage(self) -> UsageReported | None:
-        """The last count of its tokens, which is of all of them."""
+        """The last usage, which includes all tokens."""
 
     @property
     def stops(self) -> Sequence[ResponseFinished]: ...
@@ -106,14 +106,14 @@ class Answered(Protocol):
 
 @define
 class SeenEvents:
-    """An answer by the events that pass."""
+    """Collects what is known of a response from its events."""
 
     started: ResponseStarted | None = None
     usage: UsageReported | None = None
     stops: list[ResponseFinished] = field(factory=list)
-    spoken: bool = False  #: something of the output came
+    spoken: bool = False  #: some output was received
     failed: ProviderFailed | None = None
-    clean: bool | None = None  #: None: its end has not come
+    clean: bool | None = None  #: None: the end was not received
 
     def feed(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -134,14 +134,14 @@ class SeenEvents:
 def start_inference(
     tracer: Tracer, inference: Inference, context: Context | None = None, *, started_ns: int | None = None
 ) -> Span:
-    """A span of a call, in ``context`` (None: the current one), that began at ``started_ns`` of the epoch (None: now)."""
+    """Start the span of a call, in ``context`` (None: the current one), at ``started_ns`` of the epoch (None: now)."""
     return tracer.start_span(
         inference.name, context, SpanKind.CLIENT, attributes=inference.attributes, start_time=started_ns
     )
 
 
 def describe_request(span: Span, request: Request, *, stream: bool) -> None:
-    """Set what a request asks for, but for what people said in it."""
+    """Set the attributes of a request, except its messages."""
     if not span.is_recording():
         return
     options = request.options
@@ -172,10 +172,10 @@ def end_inference(
     ending: str = "",
     first_output_s: float | None = None,
 ) -> None:
-    """Set the attributes of a call's end, in the names of ``conventions``, and end its span.
+    """Set the attributes of a call's end, with the names of ``conventions``, and end its span.
 
-    ``error_type`` says in one word what failed; ``ending`` why its reader left, which is no failure (observe.md O6). Of
-    neither: the answer is whole. ``first_output_s``: seconds until the first output.
+    ``error_type`` is one word for a failure. ``ending`` says why the reader left, which is not a failure (observe.md O6). If
+    both are empty, the response is complete. ``first_output_s``: seconds until the first output.
     """
     if span.is_recording():
         found = _answer_attributes(answered, conventions, is_whole=not error_type and not ending)
@@ -193,7 +193,7 @@ def end_inference(
 def _answer_attributes(
     answered: Answered, conventions: names.Conventions, *, is_whole: bool
 ) -> dict[str, AttributeValue]:
-    """Nothing stands for what is not known: no 0 for tokens that nobody counted."""
+    """Return the known attributes. Unknown values are left out: no 0 for uncounted tokens."""
     found: dict[str, AttributeValue] = {}
     if answered.started is not None:
         if answered.started.id:
@@ -211,6 +211,6 @@ def _answer_attributes(
 
 
 def finish_reasons(stops: Sequence[ResponseFinished], *, is_whole: bool) -> tuple[str, ...]:
-    """The reasons of the choices in their order; ``error`` where one was due and none came."""
+    """Return the stop reasons of the choices in their order; ``error`` if an incomplete response has none."""
     reasons = tuple(stop.reason for stop in sorted(stops, key=lambda stop: stop.choice))
     return reasons if reasons or is_whole else (names.NO_REASON,)

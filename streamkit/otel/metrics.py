@@ -1,7 +1,7 @@
-"""The metrics of calls and of requests, recorded once each when they are over.
+"""The metrics of calls and of requests, each recorded once at the end.
 
-A record costs 4 to 9 µs, as much as two or three events of a stream, so none is made for an event: the gaps between outputs
-are told only to who asks for them one by one (``chunk``). The gateway's ``/metrics`` has them for nothing.
+Recording a value takes 4 to 9 µs, as much as two or three events of a stream, so nothing is recorded per event. The gaps
+between outputs are recorded only on request (``chunk``). The gateway's ``/metrics`` reports them without this cost.
 
 Source: observe.md F12 to F14, F31 to F33, O14.
 """
@@ -38,7 +38,7 @@ class Instruments:
         error_type: str = "",
         first_output_s: float | None = None,
     ) -> None:
-        """A call is over. ``first_output_s`` is a stream's. Tokens that nobody counted are no 0: they are not recorded."""
+        """Record a call that is over. ``first_output_s`` is for streams. Unknown token counts are not recorded as 0."""
         names = self._conventions
         self._record(names.duration, seconds, _failed(attributes, error_type))
         if first_output_s is not None:
@@ -49,7 +49,7 @@ class Instruments:
                 self._record(metric, tokens, {**attributes, **metric.attributes})
 
     def chunk(self, attributes: Attributes, seconds: float) -> None:
-        """An output of a stream came so many seconds behind the one before."""
+        """Record the seconds between two outputs of a stream."""
         self._record(self._conventions.chunk_time, seconds, attributes)
 
     def request(
@@ -61,7 +61,7 @@ class Instruments:
         first_output_s: float | None = None,
         token_s: float | None = None,
     ) -> None:
-        """A request to the gateway is over. Of a whole stream: seconds until its first output, and for each token behind."""
+        """Record a request to the gateway that is over; for a complete stream also its time to first output and per token."""
         names = self._conventions
         self._record(names.server_duration, seconds, _failed(attributes, error_type))
         if first_output_s is not None:

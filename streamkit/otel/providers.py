@@ -1,9 +1,9 @@
-"""What sends spans and metrics to a collector, by OTLP over HTTP, and how it is stopped in time.
+"""Send spans and metrics to a collector by OTLP over HTTP, and stop in time.
 
-Where the collector is, what headers it wants, how much is sampled and how the service is called stand in environment variables
-of OpenTelemetry's own (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_TRACES_SAMPLER``, …). Threads of the SDK's send what there is.
-A collector that is away holds the SDK's shutdown for 6 to 10 s for each provider, one behind the other, and no
-argument shortens it: so both are shut down at once, in threads that nobody waits for beyond one deadline.
+OpenTelemetry's environment variables set the collector's address, its headers, the sampling and the service name
+(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_TRACES_SAMPLER``, …). The SDK's threads send the data. If the collector is
+unreachable, the SDK's shutdown takes 6 to 10 s for each provider, one after the other, and no argument shortens it. So both
+are shut down at once, in threads that are not waited for after one deadline.
 
 Source: observe.md F28 to F30, F35, O12, O13.
 """
@@ -28,9 +28,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from streamkit.otel.environment import is_sent
 
-#: How the service is called, unless the environment says otherwise.
+#: The service name, unless the environment sets another.
 SERVICE: Final = "streamkit"
-#: How long both providers together may take to send what they have left, in seconds.
+#: Seconds that both providers together may take to send the remaining data.
 SHUTDOWN_S: Final = 3.0
 
 
@@ -42,7 +42,7 @@ class Providers:
     metrics: MeterProvider
 
     async def shut_down(self, within_s: float = SHUTDOWN_S) -> bool:
-        """Send what is left, both at once; whether they were done within so many seconds. What was not sent then is lost."""
+        """Send the remaining data of both at once. Return whether that took at most ``within_s``; unsent data are lost."""
         loop = asyncio.get_running_loop()
         stopped = [loop.create_future() for _ in range(2)]
         for stop, future in zip((self.traces.shutdown, self.metrics.shutdown), stopped, strict=True):
@@ -52,9 +52,9 @@ class Providers:
 
 
 def otlp_providers() -> Providers:
-    """Providers that send to the collector of the environment. Raises UsageError where that wants what is not there.
+    """Return providers that send to the environment's collector. Raises UsageError for settings that are not supported.
 
-    ``OTEL_TRACES_EXPORTER=none`` and ``OTEL_METRICS_EXPORTER=none`` send none of theirs.
+    ``OTEL_TRACES_EXPORTER=none`` and ``OTEL_METRICS_EXPORTER=none`` switch off traces and metrics.
     """
     resource = _resource()
     traces = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -65,7 +65,7 @@ def otlp_providers() -> Providers:
 
 
 def _resource() -> Resource:
-    """Of the environment, with the SDK's random ``service.instance.id``, which keeps workers apart."""
+    """Return the resource of the environment, with the SDK's random ``service.instance.id``, which tells workers apart."""
     found = Resource.create()
     if str(found.attributes[SERVICE_NAME]).startswith("unknown_service"):
         return found.merge(Resource({SERVICE_NAME: SERVICE}))
@@ -76,5 +76,5 @@ def _run(stop: Callable[[], None], loop: asyncio.AbstractEventLoop, stopped: asy
     try:
         stop()
     finally:
-        with suppress(RuntimeError):  # the loop is closed: the deadline was over long ago
+        with suppress(RuntimeError):  # the loop is closed: the deadline has passed
             loop.call_soon_threadsafe(stopped.set_result, None)

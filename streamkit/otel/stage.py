@@ -1,4 +1,4 @@
-"""``traced``: a stage that watches one answer pass, and tells OpenTelemetry of it.
+"""``traced``: a stage that observes one response and reports it to OpenTelemetry.
 
 Source: observe.md F15 to F20, F38, O7.
 """
@@ -17,11 +17,11 @@ from streamkit.otel.content import AnswerContent, Content, describe_content
 from streamkit.otel.conventions import CONVENTIONS, Conventions, SemConv
 from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
 
-#: How the instrumentation is called.
+#: The name of the instrumentation.
 SCOPE: Final = "streamkit"
-#: Why a stream has no end: its task was cancelled, or who read it stopped.
+#: Why a stream was not read to its end: its task was cancelled, or its reader stopped.
 CANCELLED, CLOSED = "cancelled", "closed"
-#: What is wrong with a stream that ended by itself: too early, or by the provider's own word.
+#: How a stream failed that ended by itself: too early, or with an error of the provider.
 CUT, FAILED = "cut", "error_event"
 Traced: TypeAlias = Callable[[AsyncIterable[list[Event]]], AsyncGenerator[list[Event], None]]
 
@@ -38,19 +38,19 @@ def traced(
     semconv: SemConv = "1.41",
     content: Content | None = None,
 ) -> Traced:
-    """A stage that passes batches of events on as they are, and opens a CLIENT span ``chat {model}`` for them.
+    """Return a stage that passes batches of events on unchanged, and opens a CLIENT span ``chat {model}`` for them.
 
-    It stands behind ``check_json``. Its span begins with the first read, or at ``started_ns`` (nanoseconds of the epoch), the
-    time at which the request was sent; it is a child of ``context``, or of what is current at the first read. It ends
-    once, when the stream does or its reader leaves, and is never made current: spans of the reader's own do not hang under it.
+    Place it after ``check_json``. The span begins with the first read, or at ``started_ns`` (nanoseconds since the epoch), the
+    time when the request was sent. Its parent is ``context``, or the context that is current at the first read. It ends once,
+    with the stream or when the reader leaves. It never becomes current, so it is not the parent of the reader's spans.
 
-    ``dialect`` is a dialect's or a provider's name (``"deepseek"``), ``base_url`` the server's, ``request`` what was asked,
-    for the attributes ``gen_ai.request.…``. What people and the model said is told where there is ``content`` alone. The stage
-    may be used in many pipes; each has a span of its own. Raises UsageError for an unknown dialect.
+    ``dialect`` is the name of a dialect or a provider (``"deepseek"``), and ``base_url`` the server's URL. ``request`` is used
+    for the attributes ``gen_ai.request.…``. Prompts and responses are recorded only with ``content``. The stage may be used in
+    many pipes; each use gets its own span. Raises UsageError for an unknown dialect.
 
-    What the stream raises passes on, and its type's name becomes ``error.type``; there a stream without its end is ``cut``,
-    and one in which the provider failed ``error_event``. A reader that left is no error: ``streamkit.ending`` says ``closed``
-    or ``cancelled``. Source: observe.md O3 to O7.
+    Exceptions of the stream pass through, and the name of their type becomes ``error.type``. A stream without its end gets
+    ``cut``, and one with a provider's error ``error_event``. A reader that leaves is not an error: ``streamkit.ending`` is
+    then ``closed`` or ``cancelled``. Source: observe.md O3 to O7.
     """
     inference = inference_of(dialect, model, base_url)
     tracing = tracer or get_tracer(SCOPE, schema_url=CONVENTIONS[semconv].schema_url)
@@ -96,7 +96,7 @@ def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None, conve
     if seen.failed is not None:
         error_type = FAILED
     elif seen.clean:
-        pass  # whole, though its reader may have left behind the end
+        pass  # complete, though its reader may have left after the end
     elif raised == CANCELLED:
         ending = CANCELLED
     elif raised:

@@ -1,8 +1,8 @@
-"""W3C Trace Context over HTTP: which trace a request belongs to, and what a request or an answer says of its own.
+"""W3C Trace Context over HTTP: read the trace that a request belongs to, and write the headers of requests and responses.
 
-A client's word is taken for the trace and for whether it is recorded, as OpenTelemetry's samplers do by default
-(``OTEL_TRACES_SAMPLER=always_on`` or ``traceidratio`` decides alone). ``baggage`` is not read and not sent on: it is data of
-the client's own, for whoever it trusts.
+The client decides the trace and whether it is recorded, as with OpenTelemetry's default samplers
+(``OTEL_TRACES_SAMPLER=always_on`` or ``traceidratio`` decides without the client). ``baggage`` is neither read nor passed on:
+it is the client's data for parties that the client trusts.
 
 Source: observe.md F24 to F26, O8 to O10; W3C Trace Context Level 2 (its two headers).
 """
@@ -17,12 +17,12 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from streamkit.otel.api import Context, Span
 
 _W3C: Final = TraceContextTextMapPropagator()
-#: That of a request which belongs to no trace.
+#: The context of a request that belongs to no trace.
 _NEW: Final = Context()
 
 
 def context_in(headers: MultiMapping[str]) -> Context:
-    """The trace that a request says it belongs to; where it says none, several or nothing valid, a new one begins."""
+    """Return the trace that a request names. If it names none, several or an invalid one, a new trace begins."""
     parents = headers.getall("traceparent", [])
     if len(parents) != 1:
         return _NEW
@@ -30,9 +30,9 @@ def context_in(headers: MultiMapping[str]) -> Context:
 
 
 def traceparent_of(span: Span) -> str:
-    """The ids and the flags of a span, as ``traceparent`` and ``traceresponse`` have them: ``00-<trace>-<span>-<flags>``.
+    """Return the ids and flags of a span as ``traceparent`` and ``traceresponse`` have them: ``00-<trace>-<span>-<flags>``.
 
-    Empty where the SDK is switched off. The library's own way into a request takes twice as long.
+    Empty if the SDK is switched off. The library's function for requests takes twice as long.
     """
     context = span.get_span_context()
     if not context.is_valid:
@@ -41,7 +41,7 @@ def traceparent_of(span: Span) -> str:
 
 
 def propagated(span: Span) -> dict[str, str]:
-    """The headers of a request that is made within ``span``: ``traceparent``, and ``tracestate`` if the trace has one."""
+    """Return the headers for a request inside ``span``: ``traceparent``, and ``tracestate`` if the trace has one."""
     headers: dict[str, str] = {}
     if parent := traceparent_of(span):
         headers["traceparent"] = parent
@@ -51,5 +51,5 @@ def propagated(span: Span) -> dict[str, str]:
 
 
 def ids_in(traceparent: str) -> tuple[str, str]:
-    """The ids of the trace and of the span, in hexadecimal digits."""
+    """Return the ids of the trace and of the span, in hexadecimal digits."""
     return traceparent[3:35], traceparent[36:52]

@@ -1,7 +1,7 @@
-"""Answers that survive their connection: a log of what a client got, from which it, or another reader, goes on.
+"""Responses that survive a disconnect: the bytes for a client are also kept in a log, from which any reader can continue.
 
-``MemoryStore`` keeps logs in the process; ``keep`` writes one at the end of a pipe, and ``read`` is a source that goes on with
-it from a cursor, which is a number of bytes. ``streamkit.web.resume`` serves them, and ``streamkit.gateway`` does by itself.
+``MemoryStore`` keeps logs in the process. ``keep`` writes a log at the end of a pipe. ``read`` is a source that reads a log
+from a cursor, which is a number of bytes. ``streamkit.web.resume`` serves logs to clients, and so does ``streamkit.gateway``.
 
 Source: resume.md §1.
 """

@@ -1,7 +1,7 @@
-"""What a reader is told of an answer that nobody will end: its dialect's own error, behind what there is of it.
+"""The error for readers of a response that its process can't end: an error in the client's dialect after the existing bytes.
 
-The error goes on from what the client has: in Responses its number is above theirs and its id theirs, since openai-python
-drops an error event with a lower number in silence, and an answer that broke off would look like one that is quiet.
+The error must fit the bytes that the client has. In Responses it has the same response id and a higher sequence number:
+openai-python silently drops an error event with a lower number, and an interrupted response would look like a silent one.
 
 Source: resume.md §4.6, §6.4, §7.5.
 """
@@ -19,12 +19,12 @@ from streamkit.report import StreamReport
 from streamkit.resume.log import Meta
 from streamkit.translation.pass_through import PassThrough
 
-#: What readers are told of an answer whose process died.
+#: The message for readers of a response whose process died.
 DIED: Final = "the process that made this answer is gone; ask again"
 
 
 class Closer:
-    """Follow a log as it is read, to end it as ``closing`` does; hold the state of the stream and none of its text."""
+    """Follows a log while it is read, to end it as ``closing`` does. It holds the stream's state, but not its text."""
 
     def __init__(self, meta: Meta) -> None:
         self._dialect, profile = client_named(meta.dialect)
@@ -39,7 +39,7 @@ class Closer:
             self._passing.feed(data)
 
     def close(self, error: StreamError | None = None) -> bytes:
-        """Return the bytes that must follow those that were fed; ``error`` None: the process died."""
+        """Return the bytes to send after those that were fed. ``error`` None: the process died."""
         failed = error or SourceFailed(DIED)
         surface = self._dialect.http.surface
         if self._is_empty and self._is_array and surface is not None and surface.array is not None:
@@ -48,9 +48,9 @@ class Closer:
 
 
 def closing(meta: Meta, written: bytes, error: StreamError | None = None) -> bytes:
-    """What is to follow ``written``, all that there is of a log, so that clients see an answer that failed; never a success.
+    """Return the bytes to send after ``written``, all bytes of a log, so that clients see a failed response, never a success.
 
-    ``error`` is what is told; None: that the process died. Nothing follows an error that is there, or an answer that is whole.
+    ``error`` is reported to clients; None: the process died. The result is empty after an error, or after a complete response.
     """
     closer = Closer(meta)
     closer.feed(written)

@@ -1,7 +1,7 @@
-"""An ``id:`` in each event of an event stream: the cursor behind it, which a client that comes back says again.
+"""Add an ``id:`` to each event of an event stream: the cursor after the event, which a client sends back to resume.
 
-It is the last line of its event, so that it counts where the event has another. An event without data gets none, and there is
-never an event of an id alone: openai-python and others take every event for JSON (resume.md §4.1, measured).
+The id is the last line of its event, so it wins if the event already has one. An event without data gets no id, and no event
+consists of an id only: openai-python and others parse every event as JSON (resume.md §4.1, measured).
 
 Source: resume.md §4.1, §4.2, §5; WHATWG HTML §9.2.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: A line end, of which CRLF is one, and the blank line behind it.
+#: A line end, which may be CRLF, and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\n|\r)(\r\n|\n|\r)")
 _ENDS_AN_EVENT: Final = re.compile(_EVENT_END.pattern + rb"\Z")
 _DATA: Final = re.compile(rb"(?:\A|[\r\n])data(?=[:\r\n])")
@@ -19,23 +19,23 @@ _LINE_ENDS: Final = b"\r\n"
 
 
 class EventIDs:
-    """A machine from bytes of a log, cut anywhere, to the same bytes with ids; what is no whole event waits for its end.
+    """A machine that adds ids to the bytes of a log, fed in pieces of any size. An incomplete event waits for its end.
 
-    ``offset`` is where the bytes begin; ``inside``: within an event, which gets no id then.
+    ``offset`` is the position of the first byte. ``inside``: this byte is inside an event, which then gets no id.
     """
 
     def __init__(self, log_id: str, offset: int = 0, *, inside: bool = False) -> None:
         self.fault: Exception | None = None
-        self._line = b"id: %b." % log_id.encode()  # as it begins
+        self._line = b"id: %b." % log_id.encode()  # the id's line up to the offset
         self._offset = offset
         self._inside = inside
         self._held = bytearray()
-        self._looked = 0  # bytes of what is held in which no event ends
+        self._looked = 0  # the first held bytes that contain no end of an event
 
     def feed(self, data: bytes, /) -> bytes:
         if not self._held and not self._inside:
-            # One event as encoders write it, a line of data with its name before it or not, takes a fifth of what the search
-            # does; a search for one byte takes a third of one for two.
+            # A fast path for one event as encoders write it: a data line, perhaps after an event line. It takes a fifth of the
+            # time of the search below. Searching for one byte takes a third of the time of searching for two.
             size = len(data)
             begin = data.find(b"\n") + 1 if data.startswith(b"event: ") else 0
             is_a_line = data.startswith(b"data: ", begin) and data.find(b"\n", begin) == size - 2
@@ -47,7 +47,7 @@ class EventIDs:
         begin = 0
         while (end := _EVENT_END.search(self._held, max(begin, self._looked))) is not None:
             if end.end() == len(self._held) and self._held.endswith(b"\r"):
-                break  # which may be half of a line end
+                break  # it may be half of a line end
             event = bytes(self._held[begin : end.end()])
             self._offset += len(event)
             written += self._with_id(event, end[1])
@@ -57,7 +57,7 @@ class EventIDs:
         return bytes(written)
 
     def finish(self) -> bytes:
-        """What is held, as it is."""
+        """Return the held bytes unchanged."""
         rest = bytes(self._held)
         self._held.clear()
         self._offset += len(rest)
@@ -74,10 +74,10 @@ class EventIDs:
 
 
 def ends_an_event(before: bytes) -> bool:
-    """Whether an event begins behind these bytes, of which the last four are enough."""
+    """Return whether an event begins after ``before``. Its last four bytes are enough."""
     return not before or _ENDS_AN_EVENT.search(before) is not None
 
 
 def without_blank_line(comment: bytes) -> bytes:
-    """A keep-alive that is a comment, as it may stand between events with ids: it ends no event (resume.md §4.2)."""
+    """Return a keep-alive comment without its blank line, which would end an event with only an id (resume.md §4.2)."""
     return comment.rstrip(_LINE_ENDS) + b"\n" if comment.startswith(b":") else comment

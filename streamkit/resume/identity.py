@@ -1,8 +1,8 @@
-"""Ids of logs, cursors that name them, and who may use them.
+"""Ids of logs, cursors with these ids, and the check of who may read a log.
 
-An id is a capability: 22 random characters, so that it stands in no log line and no label of a metric. It belongs to the key
-with which the answer was asked for: only the same key may read it, on whichever node, and whoever has another is told what is
-told of an id that never was.
+Whoever has an id may read its log, so an id has 22 random characters and appears in no log line and no label of a metric. A
+log also belongs to the key of the request: only the same key may read it, on every node. A client with another key gets the
+same error as for an id that never existed.
 
 Source: resume.md §5, §12.1, §13.
 """
@@ -18,43 +18,43 @@ from attrs import frozen
 
 from streamkit.resume.log import BadCursor, LogGone
 
-#: A process, among those that may have written a log.
+#: The name of a process that may have written a log.
 BOOT: Final = re.compile(r"[A-Za-z0-9_-]{12}")
-#: An id: a prefix, 22 random characters and, where the log is in a process's memory, which process it is.
+#: An id: a prefix, 22 random characters and, if the log is in the memory of a process, the name of this process.
 LOG_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9]{22}(?:\.[A-Za-z0-9_-]{12})?")
-#: Offsets go up to here: beyond it no store has any.
+#: The largest offset; no store has a larger one.
 LARGEST_OFFSET: Final = 2**53 - 2
 _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def owner_of(key: str, log_id: str) -> str:
-    """Who may read the log of an answer that was asked for with ``key``; empty, without one: whoever has its id.
+    """Return a hash that names who may read a log: the client with ``key``. Empty without a key: anyone who has the id.
 
-    It says nothing of the key, and nothing that two answers of one key have in common.
+    The result reveals neither the key nor that two responses have the same key.
     """
     return hmac.new(key.encode(), log_id.encode(), hashlib.sha256).hexdigest() if key else ""
 
 
 def is_owner(owner: str, other: str) -> bool:
-    """Whether both are the same, in a time that tells nothing."""
+    """Return whether both are the same, compared in constant time."""
     return hmac.compare_digest(owner.encode(), other.encode())
 
 
 def checked_id(text: str) -> str:
-    """The id, if it can be one. Raises LogGone."""
+    """Return ``text`` if it has the form of an id. Raises LogGone."""
     if LOG_ID.fullmatch(text) is None:
         raise LogGone
     return text
 
 
 def boot_in(log_id: str) -> str:
-    """The process in whose memory the log is; empty: it is in no process's."""
+    """Return the process whose memory has the log; empty: none."""
     return log_id.partition(".")[2]
 
 
 @frozen
 class Cursor:
-    """Where a reader is: so many bytes of a log."""
+    """A position of a reader: a number of bytes of a log."""
 
     log_id: str
     offset: int
@@ -64,14 +64,14 @@ class Cursor:
 
 
 def offset_in(text: str) -> int:
-    """The number of bytes that a client says it has. Raises BadCursor for anything else."""
+    """Return the number of bytes that a client says it has. Raises BadCursor for anything else."""
     if _OFFSET.fullmatch(text) is None or int(text) > LARGEST_OFFSET:
         raise BadCursor(f"a cursor is a whole number of bytes from 0 to {LARGEST_OFFSET:,}")
     return int(text)
 
 
 def cursor_in(text: str) -> Cursor:
-    """The cursor in an event's id, as ``Last-Event-ID`` says it again. Raises BadCursor for what is none."""
+    """Return the cursor in an event id, as clients send it in ``Last-Event-ID``. Raises BadCursor for other text."""
     log_id, dot, offset = text.strip().rpartition(".")
     if not dot or LOG_ID.fullmatch(log_id) is None:
         raise BadCursor("Last-Event-ID is no id of an event of a stream that was given here")

@@ -1,7 +1,7 @@
-"""The logs of one process, in its memory: the default store, with nothing to install.
+"""The logs of one process, in its memory: the default store, which needs no installation.
 
-Each log is one growing array, so that an answer of many small events takes little more than its bytes. Logs that ended are
-kept for ``ttl_s``; where all of them together are full, those that ended first go. A process that dies takes its logs with it.
+Each log is one growing array, so a response of many small events takes little more than its bytes. Ended logs are kept for
+``ttl_s`` seconds. If the memory for all logs is full, the logs that ended first are dropped. All logs end with the process.
 
 Source: resume.md §12, §14.
 """
@@ -20,46 +20,46 @@ from streamkit.resume.identity import boot_in, checked_id, is_owner
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
 from streamkit.text.identifiers import random_id
 
-#: What a reader gets at once of a log that is there already.
+#: The bytes that a reader gets at once from an existing log.
 READ_BYTES: Final = 64 * 1024
-#: What readers are told of an answer without an end.
+#: The message for readers of a response without an end.
 BROKEN_OFF: Final = "the answer broke off; ask again"
-#: What a log takes beside its bytes.
+#: The memory of a log in addition to its bytes.
 LOG_OVERHEAD: Final = 2048
-#: What a value takes in addition to its bytes and names (measured: 493 bytes, its timer included).
+#: The memory of a value in addition to its bytes and names (measured: 493 bytes, including its timer).
 VALUE_OVERHEAD: Final = 512
 
 
 def new_boot() -> str:
-    """A name for this process that no other has, nor had."""
+    """Return a unique name for this process."""
     return secrets.token_urlsafe(9)
 
 
 class MemoryStore:
-    """A store in the memory of this process. ``boot`` names it where others may look for its logs."""
+    """A store in the memory of this process. ``boot`` is the process's name, if others may look for its logs."""
 
     def __init__(self, limits: LogLimits = DEFAULT_LOG_LIMITS, *, boot: str = "") -> None:
         self.limits = limits
         self.boot = boot
         self.held_bytes = 0  #: of all logs and values
-        self.lost: Counter[Lost] = Counter()  #: logs that were lost, by reason
+        self.lost: Counter[Lost] = Counter()  #: the number of lost logs, by reason
         self._logs: dict[str, MemoryLog] = {}
-        self._ended: dict[str, MemoryLog] = {}  # those that ended first stand first
+        self._ended: dict[str, MemoryLog] = {}  # in the order of their ends
         self._values: dict[str, tuple[str, bytes]] = {}  # with their owners
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def live(self) -> int:
-        """Logs that are being written."""
+        """The number of logs in progress."""
         return len(self._logs) - len(self._ended)
 
     @property
     def kept(self) -> int:
-        """Logs that ended and can be read."""
+        """The number of ended logs that can be read."""
         return len(self._ended)
 
     async def start(self) -> None:
-        """Nothing has to be reached."""
+        """Do nothing: there is no server."""
 
     def new_id(self, prefix: str = "st_") -> str:
         return random_id(prefix) + (f".{self.boot}" if self.boot else "")
@@ -113,20 +113,20 @@ class MemoryStore:
         self._timers.clear()
 
     def find(self, log_id: str) -> MemoryLog | None:
-        """A log, whoever asks for it."""
+        """Return a log without checking its owner."""
         return self._logs.get(log_id)
 
     def _found(self, log_id: str, owner: str) -> MemoryLog:
-        """Raises LogGone."""
+        """Return a log that ``owner`` may read. Raises LogGone."""
         log = self._logs.get(log_id)
         if log is None or not is_owner(log.meta.owner, owner) or boot_in(log_id) != self.boot:
             raise LogGone
         return log
 
-    # -- what logs tell it -----------------------------------------------------------------------------------------
+    # -- called by logs --------------------------------------------------------------------------------------------
 
     def make_room(self, size: int) -> bool:
-        """Whether so many bytes more may be held, once logs that ended have gone for them."""
+        """Drop ended logs, then values, until ``size`` more bytes fit. Return whether they fit."""
         while self.held_bytes + size > self.limits.all_bytes and self._ended:
             self.forget(next(iter(self._ended.values())))
         while self.held_bytes + size > self.limits.all_bytes and self._values:
@@ -139,7 +139,7 @@ class MemoryStore:
             self._timers[log.id] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self.forget, log)
 
     def forget(self, log: MemoryLog) -> None:
-        """Keep nothing of a log. Its readers get LogGone; its bytes count until the last of them has left."""
+        """Drop a log. Its readers get LogGone; its bytes count until the last reader has left."""
         if self._logs.pop(log.id, None) is not None:
             log.drop()
         self._ended.pop(log.id, None)
@@ -169,7 +169,7 @@ class MemoryLog:
         self._store = store
         self._allowed = store.limits.log_bytes
         self._data = bytearray()
-        self.is_there = True  #: it has its bytes
+        self.is_there = True  #: whether it still has its bytes
         self._waiting: set[asyncio.Future[None]] = set()
         self._read_at: float | None = None
 
@@ -185,7 +185,7 @@ class MemoryLog:
         if self.lost is not None:
             return
         store = self._store
-        is_roomy = store.held_bytes + size <= store.limits.all_bytes  # a call less
+        is_roomy = store.held_bytes + size <= store.limits.all_bytes  # saves a call in most cases
         if self.is_there and self.size <= self._allowed and (is_roomy or store.make_room(size)):
             self._data += data
             store.held_bytes += size
@@ -200,7 +200,7 @@ class MemoryLog:
         self.append(data)
         if self.ended is None:
             self.ended = why
-            self.stop = _nothing  # which may hold all that made the answer
+            self.stop = _nothing  # frees everything that produced the response
             self._store.has_ended(self)
             self._wake()
 
@@ -219,7 +219,7 @@ class MemoryLog:
         return MemoryReading(self, after)
 
     def drop(self) -> None:
-        """Hold the bytes only for the readers that are there, which need them for an error that continues the stream."""
+        """Keep the bytes only for the present readers, which need them for an error that continues the stream."""
         self.is_there = False
         self._wake()
         self._free()
@@ -230,7 +230,7 @@ class MemoryLog:
             self._data.clear()
 
     def data_from(self, position: int) -> bytes:
-        """All bytes behind ``position``."""
+        """Return all bytes after ``position``."""
         return bytes(self._data[position:])
 
     def data_before(self, position: int) -> bytes:
@@ -238,19 +238,19 @@ class MemoryLog:
         return bytes(self._data[:position])
 
     def give_up(self, why: Lost) -> None:
-        """Keep it no longer, whoever reads it."""
+        """Mark the log as lost, and drop it even if it has readers."""
         self.lost = why
         self._store.lost[why] += 1
         self._store.forget(self)
 
     def since(self, position: int) -> bytes:
-        """The next bytes behind ``position``, if any. Raises LogGone."""
+        """Return the next bytes after ``position``, if any. Raises LogGone."""
         if not self.is_there or self.lost is not None:
             raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
         return bytes(self._data[position : position + READ_BYTES])
 
     async def grown(self) -> None:
-        """Wait for bytes, or the end."""
+        """Wait for bytes or the end."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -259,7 +259,7 @@ class MemoryLog:
             self._waiting.discard(waiting)
 
     def left(self) -> None:
-        """A reader is gone."""
+        """Called when a reader leaves."""
         self.readers -= 1
         self._read_at = asyncio.get_running_loop().time()
         self._free()
@@ -312,4 +312,4 @@ def _size(name: str, owner: str, data: bytes) -> int:
 
 
 def _nothing() -> None:
-    """An answer that ended can't be stopped."""
+    """Do nothing: replaces ``stop`` after the end."""

@@ -1,8 +1,8 @@
-"""Calls to Redis: each bounded in time, none tried again by the client, and what can go wrong in one tree of errors.
+"""Calls to Redis with a time limit and without automatic retries. All their errors become StoreDown.
 
-The client retries nothing by itself, since it would append twice (resume.md §7.3), and has no ``socket_timeout``: with one
-it writes under ``asyncio.wait_for``, which on Python 3.11 swallows cancellations (§8.1, measured: up to 57 %). Answers are
-taken as RESP3 has them, whichever parser there is (§8.4).
+The client retries nothing automatically, since that would append twice (resume.md §7.3). It has no ``socket_timeout``: that
+makes it write under ``asyncio.wait_for``, which on Python 3.11 swallows cancellations (§8.1, measured: up to 57 %). Answers
+are used in their RESP3 form, whichever parser is installed (§8.4).
 
 Source: resume.md §7.8, §8, §10.1.
 """
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 #: Seconds that a call may take.
 CALL_S: Final = 1.0
-#: Seconds between two tries.
+#: Seconds between two attempts.
 AGAIN_S: Final = 0.1
-#: Calls at once; one that waits at the server has a connection besides.
+#: Calls at the same time. Calls that wait at the server use further connections.
 CALLS: Final = 16
-#: How errors begin that the same command will meet again. Others pass: a server loads, is a replica, has no memory.
+#: Prefixes of errors that a retry would meet again. Others are temporary: the server is loading, a replica, or out of memory.
 _LASTING: Final = ("ERR", "WRONGTYPE")
 CLUSTER: Final = (
     "the store is a node of a Redis Cluster, in which no command reads several logs; use a standalone server"
@@ -41,7 +41,7 @@ CLUSTER: Final = (
 
 
 class Calls:
-    """A connection pool to one Redis, and the count of what failed there."""
+    """A connection pool for one Redis, and a count of its errors."""
 
     def __init__(self, url: str, *, call_s: float = CALL_S) -> None:
         self.call_s = call_s
@@ -59,19 +59,20 @@ class Calls:
         self._free = asyncio.Semaphore(CALLS)
 
     async def call(self, *command: Any) -> Any:
-        """The answer to a command. Raises StoreDown, with the error of Redis as its cause."""
+        """Return the answer to a command. Raises StoreDown, with the Redis error as its cause."""
         async with self._bounded(self.call_s), self._free:
             return await self._redis.execute_command(*command)
 
     async def blocking(self, *command: Any, for_s: float) -> Any:
-        """The answer to a command that waits at the server for up to ``for_s``. Raises StoreDown."""
+        """Return the answer to a command that waits at the server for up to ``for_s`` seconds. Raises StoreDown."""
         async with self._bounded(for_s + self.call_s):
             return await self._redis.execute_command(*command)
 
     async def each(self, commands: Iterable[Command]) -> list[Any]:
-        """The answers to several commands in one round trip; an error is the answer of its command. Raises StoreDown.
+        """Return the answers to several commands in one round trip. Raises StoreDown.
 
-        The commands are packed by hiredis here and not by redis-py's pipeline, whose own way took 21 µs an append and this 4.
+        If a command fails, its error is its answer. The commands are packed by hiredis and not by redis-py's pipeline, which
+        takes 21 µs per append instead of 4.
         """
         packed = [pack_command(command) for command in commands]
         if not packed:
@@ -88,7 +89,7 @@ class Calls:
         return answers
 
     async def all(self, *commands: Command, atomic: bool = False) -> list[Any]:
-        """The answers to several commands, none of which is an error. Raises StoreDown."""
+        """Return the answers to several commands. Raises StoreDown, also if one of them is an error."""
         answers = await (self._transaction(commands) if atomic else self.each(commands))
         for answer in answers:
             if isinstance(answer, Exception):
@@ -108,7 +109,7 @@ class Calls:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Any, None]:
-        """A connection of the pool, which is closed where not all its answers were read."""
+        """Lend a connection of the pool. It is closed if not all answers were read."""
         pool = self._redis.connection_pool
         connection = await pool.get_connection()
         try:
@@ -121,7 +122,7 @@ class Calls:
 
     @asynccontextmanager
     async def _bounded(self, seconds: float) -> AsyncGenerator[None, None]:
-        """A time limit; what fails within is counted, and told as StoreDown."""
+        """Limit the time of the block. Count its errors, and raise them as StoreDown."""
         try:
             async with asyncio.timeout(seconds):
                 yield
@@ -139,7 +140,7 @@ class Calls:
 
 
 def error_message(error: Exception) -> str:
-    """What may be told of an error of Redis: nothing of its address, or of its user."""
+    """Return a message for an error of Redis. It reveals neither the address nor the user."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
         return "the store does not allow it"
     if isinstance(error, ResponseError):
@@ -148,7 +149,7 @@ def error_message(error: Exception) -> str:
 
 
 def is_smaller(answer: object) -> bool:
-    """Whether an append was refused since its id is not above the last one: it is there already, or the log has ended."""
+    """Return whether an append was refused because its id is not above the last one: it is stored, or the log ended."""
     return isinstance(answer, ResponseError) and "equal or smaller" in str(answer)
 
 
@@ -158,14 +159,14 @@ def is_wrong_type(error: object) -> bool:
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether the same call may succeed later."""
+    """Return whether the same call may succeed later."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
         return False
     return not (isinstance(error, ResponseError) and str(error).startswith(_LASTING))
 
 
 async def patiently(call: Callable[[], Awaitable[T]], for_s: float) -> T:
-    """The result of a call that is tried again for so long. Raises StoreDown."""
+    """Return the result of a call, retried for up to ``for_s`` seconds. Raises StoreDown."""
     loop = asyncio.get_running_loop()
     until = loop.time() + for_s
     while True:
@@ -178,7 +179,7 @@ async def patiently(call: Callable[[], Awaitable[T]], for_s: float) -> T:
 
 
 async def faults_of(calls: Calls) -> tuple[str, list[str]]:
-    """Why this Redis can't be used, empty if it can; and what is to be said of it besides. Raises StoreDown."""
+    """Return why this Redis can't be used, empty if it can, and remarks about it. Raises StoreDown."""
     answers = await calls.each([("INFO", "cluster"), ("INFO", "memory")])
     told = [_lines(answer) for answer in answers]
     reason = CLUSTER if told[0].get("cluster_enabled") == "1" else ""
@@ -193,6 +194,6 @@ async def faults_of(calls: Calls) -> tuple[str, list[str]]:
 
 
 def _lines(answer: Any) -> dict[str, str]:
-    """What ``INFO`` says; nothing, where the user may not ask it."""
+    """Return the values in an answer to ``INFO``; none if the user may not use this command."""
     text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

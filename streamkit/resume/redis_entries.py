@@ -1,14 +1,15 @@
-"""How a log is written in a Redis stream: an entry's id is the offset of the answer behind the entry's bytes.
+"""The format of a log in a Redis stream: an entry's id is the offset of the response after the entry's bytes.
 
-A server refuses an id that is not above the last one, and that alone makes a retried append no duplicate, an end the only one,
-and a process that was taken for dead unable to write behind the end that others gave its log. No script and no lock is needed.
+Redis refuses an entry whose id is not above the last one. This alone ensures three things, without scripts or locks: a
+repeated append creates no duplicate; a log has only one end; and a process that others considered dead can't write after the
+end that they gave its log. The ids are:
 
-* ``0-1``: what is known of the answer before its first byte, and the process that writes it;
+* ``0-1``: what is known of the response before its first byte, and the process that writes it;
 * ``{offset}-0``: the bytes that end at this offset;
-* ``END``: how the log ended, where the bytes of this entry begin, and the last bytes; or, where a reader ended it, the
-  dialect's error, which is no part of what was made.
+* ``END``: how the log ended, where this entry's bytes begin, and the last bytes. If a reader ended the log, the bytes are the
+  dialect's error, which is not part of the response.
 
-What is read here may have been written by somebody else: it is checked before it is used.
+Other programs may have written what is read here, so it is checked before it is used.
 
 Source: resume.md §1.3, §7.1, §7.2, §7.5, §7.11, §13.6.
 """
@@ -30,17 +31,17 @@ from streamkit.resume.log import ENDS, End, LogGap, Meta
 Command: TypeAlias = tuple[Any, ...]
 
 FIRST: Final = b"0-1"
-#: Above every offset: nothing can be appended behind it.
+#: Above every offset, so nothing can be appended after it.
 END: Final = b"%d-0" % (LARGEST_OFFSET + 1)
 _NUMBER: Final = re.compile(rb"[0-9]{1,16}")
 _OFFSET: Final = re.compile(rb"([0-9]{1,16})-0")
-#: Messages that a process gets from others, at most: more than it reads in a second.
+#: The most messages that are kept for a process: more than it receives in a second.
 INBOX_MESSAGES: Final = 1000
 
 
 @frozen
 class Keys:
-    """The names of all that is stored; an operator may allow a user of Redis just ``~{prefix}:*``."""
+    """The names of all stored keys. An operator may limit a Redis user to ``~{prefix}:*``."""
 
     prefix: str
 
@@ -48,7 +49,7 @@ class Keys:
         return f"{self.prefix}:log:{log_id}".encode()
 
     def node(self, boot: str) -> bytes:
-        """The messages for a process, which are there for as long as it lives."""
+        """Return the key with the messages for a process. It exists while the process lives."""
         return f"{self.prefix}:node:{boot}".encode()
 
     def value(self, name: str) -> bytes:
@@ -61,9 +62,9 @@ class Entry:
 
     id: int  #: the first number of its id, which grows along the log
     data: bytes = b""
-    begin: int  #: where the bytes begin
+    begin: int  #: the offset of the first byte
     ended: End | None = None
-    #: A reader wrote the end, since the process was dead: the bytes are an error for whoever reads this.
+    #: Whether a reader wrote the end because the process was dead. The bytes are then an error for all readers.
     is_seal: bool = False
 
     @property
@@ -73,7 +74,7 @@ class Entry:
 
 @frozen(kw_only=True)
 class Append:
-    """What is to be appended to a log, the same at each try."""
+    """An append to a log. It is the same for each attempt."""
 
     begin: int
     data: bytes
@@ -84,24 +85,24 @@ class Append:
         return self.begin + len(self.data)
 
     def command(self, key: bytes) -> Command:
-        """As it is sent to Redis, whose answer is nil where the log is gone."""
+        """Return the Redis command. Its answer is nil if the log is gone."""
         if self.ended is None:
             return ("XADD", key, "NOMKSTREAM", b"%d-0" % self.end, "d", self.data)
         return ("XADD", key, "NOMKSTREAM", END, "e", self.ended, "at", self.begin, "d", self.data)
 
 
 def seal(key: bytes, at: int, error: bytes) -> Command:
-    """The end of a log whose process died, with what its readers are told."""
+    """Return the command that ends the log of a dead process with an error for its readers."""
     return ("XADD", key, "NOMKSTREAM", END, "e", "aborted", "at", at, "f", error)
 
 
 def message(key: bytes, word: str, log_id: str = "") -> Command:
-    """A message to the process of ``key``. Redis's answer is nil where the process is dead."""
+    """Return the command that sends a message to a process. Its answer is nil if the process is dead."""
     return ("XADD", key, "NOMKSTREAM", "MAXLEN", "~", INBOX_MESSAGES, "*", "m", f"{word} {log_id}")
 
 
 def creation(key: bytes, meta: Meta, boot: str) -> Command:
-    """The first entry of a log, refused where there is a log of that name."""
+    """Return the command for the first entry of a log. Redis refuses it if the log exists already."""
     known = {
         "node": boot, "dialect": meta.dialect, "type": meta.media_type, "array": int(meta.is_array), "owner": meta.owner,
         "created": meta.created, "model": meta.model, "background": int(meta.background),
@@ -113,7 +114,7 @@ def creation(key: bytes, meta: Meta, boot: str) -> Command:
 
 
 def meta_in(entries: Sequence[Any]) -> tuple[Meta, str] | None:
-    """The meta of a log and its process, of its first entry; None: there is no log that we can read."""
+    """Return what is known of a log and its process, from its first entry; None: there is no valid log."""
     fields = fields_of(entries[0]) if entries else {}
     try:
         dialect, node = fields[b"dialect"].decode(), fields[b"node"].decode()
@@ -129,13 +130,13 @@ def meta_in(entries: Sequence[Any]) -> tuple[Meta, str] | None:
         )
         if not meta.media_type.isprintable() or not 0 <= meta.created < LARGEST_OFFSET:
             return None
-    except (KeyError, ValueError, UsageError):  # another program's, or a later version's
+    except (KeyError, ValueError, UsageError):  # written by another program or a later version
         return None
     return (meta, node) if BOOT.fullmatch(node) else None
 
 
 def entry_of(raw: Any) -> Entry:
-    """An entry behind the first. Raises LogGap for what is none of ours."""
+    """Return an entry after the first one. Raises LogGap if it is invalid."""
     fields = fields_of(raw)
     if raw[0] == END:
         ended, at = fields.get(b"e", b"").decode("latin-1"), fields.get(b"at", b"")
@@ -154,28 +155,27 @@ def entry_of(raw: Any) -> Entry:
 
 
 def newest_in(newest_first: Sequence[Any]) -> Entry:
-    """The last entry of a log that is there: where its bytes end, and how it ended. Raises LogGap."""
+    """Return the last entry of a log: where its bytes end, and how it ended. Raises LogGap."""
     raw = newest_first[0]
     return Entry(id=0, begin=0) if raw[0] == FIRST else entry_of(raw)
 
 
 def fields_of(raw: Any) -> dict[bytes, bytes]:
-    """The fields of an entry as Redis lists them: names and values in turn."""
+    """Return the fields of an entry, which Redis lists as alternating names and values."""
     flat = raw[1]
     return dict(zip(flat[::2], flat[1::2], strict=False))
 
 
 def message_in(raw: Any) -> tuple[str, str]:
-    """What a message says, and of which log."""
+    """Return the word of a message, and the log's id."""
     word, _, log_id = fields_of(raw).get(b"m", b"").decode("latin-1").partition(" ")
     return word, log_id
 
 
 def behind(position: int, entry: Entry) -> bytes:
-    """The bytes of an entry that a reader at ``position`` has not got. Raises LogGap where others are missing before them.
+    """Return the bytes of an entry that a reader at ``position`` does not have. Raises LogGap if earlier bytes are missing.
 
-    What a dead process's readers are told is for all of them, also for one that has bytes which never came to the store
-    (resume.md §7.11).
+    All readers get the error of a dead process's log, even one with bytes that never reached the store (resume.md §7.11).
     """
     if entry.is_seal and position > entry.begin:
         return entry.data

@@ -1,10 +1,10 @@
-"""Readers of logs that another process writes: one task for all of them waits at Redis, and each catches up by itself.
+"""Readers of logs that another process writes. One task waits at Redis for all of them; each reader catches up separately.
 
-The task also reads the messages for this process, so a message to itself makes it look anew at which logs are read (resume.md
-§7.6). A reader asks Redis only for what was there before it came, or where it fell behind.
+The task also reads the messages for this process, so a message to itself makes it update the list of logs that it waits for
+(resume.md §7.6). A reader itself reads from Redis only entries that existed before it began, or that it has fallen behind.
 
-A log that is quiet for a lease is looked at: whether it is still there, since a blocked read waits for ever for a key that is
-gone, and whether its process lives. Where that is dead, the reader ends the log for all readers (§7.5).
+A log that was silent for a lease is checked. It may be gone: a blocked read would wait forever for a missing key. Or its
+process may be dead: then the reader ends the log for all readers (§7.5).
 
 Source: resume.md §7.4, §7.5, §7.6, §7.9; R3, R5, R13, R14.
 """
@@ -26,15 +26,15 @@ from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
 from streamkit.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
 
-#: How long the task waits at the server (resume.md §9.3).
+#: Seconds that one read waits at the server (resume.md §9.3: this costs 0.2 % of a core).
 BLOCK_S: Final = 0.25
-#: How long after a process's time is up it is looked whether it has begun another.
+#: Seconds after the end of a process's lease until it is checked whether the process has renewed it.
 LOOK_S: Final = 0.01
 #: Entries of one log that are read at once.
 PAGE: Final = 256
-#: Bytes that wait for one reader; beyond them it reads them again once it wants them.
+#: Bytes that may wait for one reader. Beyond that, the reader later reads them from Redis itself.
 WAITING_BYTES: Final = 256 * 1024
-#: How long the bytes that a client has are read again, in seconds, for an error that continues them.
+#: Seconds for reading the bytes that a client has once more, to write an error that continues them.
 WRITTEN_S: Final = 1.0
 
 
@@ -44,12 +44,12 @@ class _Watched:
 
     log_id: str
     node: str
-    last: bytes  #: id of the last entry that was read of it
+    last: bytes  #: the id of the last entry that was read
     readers: set[RedisReading] = field(factory=set)
 
 
 class Hub:
-    """What waits at Redis for this process. ``on_message`` gets each message for it: a word, and the log it is of."""
+    """Waits at Redis for this process. ``on_message`` is called for each message with a word and the id of a log."""
 
     def __init__(
         self, calls: Calls, keys: Keys, boot: str, on_message: Callable[[str, str], None], *, retry_s: float
@@ -65,20 +65,20 @@ class Hub:
 
     @property
     def read(self) -> Iterator[tuple[str, str]]:
-        """The logs of others that are read here, with their processes."""
+        """The logs of other processes that are read here, with these processes."""
         return ((watched.node, watched.log_id) for watched in self._watched.values())
 
     def quiet_since(self, heard_at: float) -> float:
-        """Since when a log that was heard of at a time is quiet: a server that is away says nothing of any.
+        """Return when a log became silent, last heard of at ``heard_at``. The server's absence does not count as silence.
 
-        Processes could not say there that they live, so that they have a lease for it from when it is back (resume.md §7.13).
+        While the server is away, processes can't renew their leases, so these start anew when it is back (resume.md §7.13).
         """
         if self._down_since is not None:
             return asyncio.get_running_loop().time()
         return max(heard_at, self._up_since)
 
     async def watch(self, reading: RedisReading, last: bytes) -> None:
-        """Hand ``reading`` what comes behind entry ``last`` of its log, and tell the log's process that it is read."""
+        """Pass ``reading`` all entries after ``last``, and tell the log's process that the log is read."""
         key = self.keys.log(reading.log_id)
         if key not in self._watched:
             self._watched[key] = _Watched(reading.log_id, reading.node, last)
@@ -155,7 +155,7 @@ class Hub:
 
 
 class RedisReading:
-    """One reader of a log that ``node`` writes, from byte ``position`` on."""
+    """One reader of a log that process ``node`` writes, from byte ``position`` on."""
 
     def __init__(
         self,
@@ -179,14 +179,14 @@ class RedisReading:
         self._is_open = True
         self._entries: deque[Entry] = deque()
         self._waiting_bytes = 0
-        self._read_id = position  # of the last entry that was read
-        self._is_behind = True  # there may be entries that nobody will hand it
+        self._read_id = position  # the id of the last entry that was read
+        self._is_behind = True  # there may be entries that the hub will not pass to it
         self._is_catching_up = False
         self._is_watching = False
         self._fault: LogError | None = None
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
-        self._alive_until = 0.0  # before then nobody takes the log's process for dead
+        self._alive_until = 0.0  # before this time, the log's process is not considered dead
         self._bell = asyncio.Event()
 
     def __aiter__(self) -> RedisReading:
@@ -220,13 +220,13 @@ class RedisReading:
             self._hub.unwatch(self)
             self._left(self.log_id)
 
-    # -- what the hub tells it -------------------------------------------------------------------------------------
+    # -- called by the hub -----------------------------------------------------------------------------------------
 
     def take(self, entries: list[Entry]) -> None:
         self._heard_at = self._loop.time()
         self._bell.set()
         if self._is_behind or self._is_catching_up:
-            self._is_behind = True  # what is being read may end before these
+            self._is_behind = True  # the read in progress may end before these entries
             return
         self._add(entries)
         self._is_behind = self._waiting_bytes > WAITING_BYTES
@@ -245,7 +245,7 @@ class RedisReading:
                 self._waiting_bytes += len(entry.data)
 
     def _given(self, entry: Entry) -> bytes:
-        """What the client has not got of an entry. Raises LogGap."""
+        """Return the bytes of an entry that the client does not have. Raises LogGap."""
         self._waiting_bytes -= len(entry.data)
         data = behind(self._position, entry)
         self._position = max(self._position, entry.end)
@@ -253,7 +253,7 @@ class RedisReading:
         return data
 
     async def _catch_up(self) -> None:
-        """Read what is there already, a page at a time; then have the hub hand on what comes. Raises LogError."""
+        """Read existing entries, one page per call; then let the hub pass new ones. Raises LogError."""
         self._is_behind, self._is_catching_up = False, True
         try:
             page = await self._page(self._read_id)
@@ -263,18 +263,18 @@ class RedisReading:
         if len(page) == PAGE:
             self._is_behind = True
         elif not self._is_watching and not (page and page[-1].ended):
-            self._is_watching = self._is_behind = True  # once more, for what comes until the hub looks
+            self._is_watching = self._is_behind = True  # read once more: entries may arrive before the hub watches
             last = b"%d-0" % self._read_id if self._read_id else FIRST
             await patiently(lambda: self._hub.watch(self, last), self._hub.retry_s)
 
     async def _page(self, after: int) -> list[Entry]:
-        """Entries behind one. Raises LogGap and StoreDown."""
+        """Return the entries after ``after``. Raises LogGap and StoreDown."""
         begin = b"(%d-0" % after if after else b"(" + FIRST
         ask = ("XRANGE", self._hub.keys.log(self.log_id), begin, "+", "COUNT", PAGE)
         return [entry_of(raw) for raw in await patiently(lambda: self._hub.calls.call(*ask), self._hub.retry_s)]
 
     async def _grown(self) -> None:
-        """Wait for entries; look at a log that is quiet for a lease. Raises LogError."""
+        """Wait for entries; check a log that was silent for a lease. Raises LogError."""
         self._bell.clear()
         try:
             quiet_at = self._hub.quiet_since(self._heard_at) + self._lease_s
@@ -292,11 +292,11 @@ class RedisReading:
             raise LogGone("the answer is gone from the store")
         if lives_ms >= 0:
             self._alive_until = self._loop.time() + lives_ms / 1000 + LOOK_S
-        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # nothing came meanwhile
+        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # nothing arrived meanwhile
             await self._seal()
 
     async def _seal(self) -> None:
-        """End the log of a dead process, if nobody has: every reader is error the same. Raises LogError."""
+        """End the log of a dead process, unless it has an end: all readers get the same error. Raises LogError."""
         written, last = await self._written()
         if last is None:
             self._is_behind = True
@@ -305,7 +305,7 @@ class RedisReading:
             await self._end(Entry(id=last + 1, data=error, begin=len(written), ended="aborted", is_seal=True))
 
     async def _written(self, position: int = LARGEST_OFFSET) -> tuple[bytes, int | None]:
-        """Return the bytes in the store, up to ``position`` at least, and the id of the last entry; None: the log has an end.
+        """Return the bytes in the store, at least up to ``position``, and the last entry's id; None: the log has an end.
 
         Raises LogGap and StoreDown.
         """
@@ -319,13 +319,13 @@ class RedisReading:
         return bytes(written), last
 
     async def _end(self, end: Entry) -> None:
-        """Raises LogGone."""
+        """Write the end of a log. Raises LogGone."""
         try:
             written = await self._hub.calls.call(*seal(self._hub.keys.log(self.log_id), end.begin, end.data))
         except StoreDown as error:
-            if is_smaller(error.__cause__):  # it has an end
+            if is_smaller(error.__cause__):  # it has an end already
                 self._is_behind = True
-            else:  # the store takes no writes: the reader ends with the error all the same (resume.md §7.5)
+            else:  # the store takes no writes: this reader still ends with the error (resume.md §7.5)
                 self._entries.append(end)
                 self._waiting_bytes += len(end.data)
             return

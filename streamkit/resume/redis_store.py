@@ -1,8 +1,8 @@
-"""The store of several nodes: logs in Redis or Valkey, which any process of any node can read on, and stop.
+"""The store for several nodes: logs in Redis or Valkey, which every process of every node can read and stop.
 
-A process writes its logs behind the client that is there (``redis_writing``), and reads those of others (``redis_reading``).
-For others it lives as long as the key with the messages for it, which each beat makes anew; by such messages others ask it to
-end an answer, and say that one is read. Without a store answers go on, but can't be resumed.
+A process writes each log to Redis in the background (``redis_writing``), and reads the logs of other processes
+(``redis_reading``). Other processes consider it alive as long as its message key exists; each beat renews this key. Messages
+ask a process to end a response, or tell it that a log is being read. Without Redis, responses continue but can't be resumed.
 
 Source: resume.md §7, §10, §12; R10, R11, R22.
 """
@@ -43,29 +43,29 @@ from streamkit.text.identifiers import random_id
 
 events = logging.getLogger("streamkit.resume")
 
-#: How long what is not written yet may take when the store is closed.
+#: Seconds for writing the remaining bytes when the store is closed.
 CLOSE_S: Final = 2.0
-#: Beats in a lease.
+#: The number of beats per lease.
 BEATS: Final = 3.3
 
 
 @frozen(kw_only=True)
 class RedisSettings:
-    """How Redis is used, with the reason for each default in resume.md §14."""
+    """How Redis is used. resume.md §14 has the reasons for the defaults."""
 
-    #: The beginning of all keys; what else uses the same Redis has another.
+    #: The prefix of all keys. Other users of the same Redis need another prefix.
     prefix: str = "sk"
-    #: Silence of a process, and of a log, after which others take it for dead.
+    #: Seconds of silence after which others consider a process dead, and check a log.
     lease_s: float = field(default=10.0, validator=gt(0))
-    #: How long bytes wait for others, to be written together.
+    #: Seconds that bytes wait so that several writes go to Redis together.
     flush_s: float = field(default=0.05, validator=ge(0))
-    #: How long readers try again where Redis can't be reached.
+    #: Seconds that readers retry while Redis can't be reached.
     retry_s: float = field(default=10.0, validator=ge(0))
     call_s: float = field(default=CALL_S, validator=gt(0))
-    #: Bytes of a log, and of all logs of a process, that may wait for Redis.
+    #: Bytes of one log, and of all logs in a process, that may wait for Redis.
     behind_bytes: int = field(default=MIB, validator=ge(1))
     all_behind_bytes: int = field(default=64 * MIB, validator=ge(1))
-    #: Replicas that must have bytes before they count as written.
+    #: Replicas that must have bytes before these count as written.
     wait_replicas: int = field(default=0, validator=ge(0))
 
 
@@ -73,7 +73,7 @@ DEFAULT_REDIS_SETTINGS: Final = RedisSettings()
 
 
 class RedisStore:
-    """A store in the Redis, or Valkey, at ``url``. ``boot`` names this process to others."""
+    """A store in the Redis or Valkey at ``url``. ``boot`` is this process's name for others."""
 
     def __init__(
         self,
@@ -89,40 +89,40 @@ class RedisStore:
         self.calls = Calls(url, call_s=settings.call_s)
         self._keys = Keys(settings.prefix)
         self._copies = MemoryStore(limits)
-        self._readers: Counter[str] = Counter()  # of logs of others
+        self._readers: Counter[str] = Counter()  # of logs of other processes
         self._tasks: list[asyncio.Task[None]] = []
-        self._refused = "the store was not reached yet"  # why no log is made
+        self._refused = "the store was not reached yet"  # why no log can be created
         self._is_checked = self._is_down = False
-        self._alive_at = -inf  # the loop's time of the last beat that the store took
+        self._alive_at = -inf  # the event loop's time of the last successful beat
         self._loop: asyncio.AbstractEventLoop
         self._writer: Writer
         self._hub: Hub
 
-    # -- what metrics say ------------------------------------------------------------------------------------------
+    # -- values for metrics ----------------------------------------------------------------------------------------
 
     @property
     def live(self) -> int:
-        """Logs of this process whose end is not in Redis."""
+        """The number of this process's logs whose end is not in Redis yet."""
         return len(self._writer.live) if self._tasks else 0
 
     @property
     def kept(self) -> int:
-        """Logs that ended and are still in this process's memory. All others are in Redis."""
+        """The number of ended logs that are still in this process's memory. All others are in Redis."""
         return self._copies.kept
 
     @property
     def held_bytes(self) -> int:
-        """What the copies of logs take in this process."""
+        """The memory for copies of logs in this process."""
         return self._copies.held_bytes
 
     @property
     def behind_bytes(self) -> int:
-        """Bytes that are not in Redis yet."""
+        """The number of bytes that are not in Redis yet."""
         return self._writer.behind_bytes if self._tasks else 0
 
     @property
     def behind_s(self) -> float:
-        """For how long something has been waiting to be written."""
+        """Seconds that the oldest bytes have been waiting for Redis."""
         return self._writer.behind_s if self._tasks else 0.0
 
     @property
@@ -131,13 +131,13 @@ class RedisStore:
 
     @property
     def errors(self) -> Counter[str]:
-        """Calls that failed, by kind: ``unreachable``, ``timeout``, ``refused``."""
+        """Failed calls by kind: ``unreachable``, ``timeout``, ``refused``."""
         return self.calls.errors
 
-    # -- the store -------------------------------------------------------------------------------------------------
+    # -- the methods of Store --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Reach the server, and go on trying. Never raises."""
+        """Connect to the server, and keep trying. Never raises."""
         if not self._tasks:
             loop = self._loop = asyncio.get_running_loop()
             settings = self.settings
@@ -172,7 +172,7 @@ class RedisStore:
             self._copies.forget(copy)
             if is_smaller(error.__cause__):
                 raise StoreDown("there is a log of that id already") from error
-            self._writer.delete(key)  # it may be there
+            self._writer.delete(key)  # it may exist despite the error
             raise
         log = RedisLog(self._writer, key, copy, lambda after: self._open(log_id, meta.owner, after))
         self._writer.add(log)
@@ -192,7 +192,7 @@ class RedisStore:
             await self._copies.stop(log_id, owner)
             return
         _, node, newest = await self._found(log_id, owner)
-        if newest.ended is None:  # where the process is dead, readers end the log
+        if newest.ended is None:  # if the process is dead, readers end the log
             await self.calls.call(*message(self._keys.node(node), "stop", log_id))
 
     async def delete(self, log_id: str, owner: str = "") -> None:
@@ -221,23 +221,23 @@ class RedisStore:
                 log.end("aborted")
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
-                    while not self._writer.is_idle:  # noqa: ASYNC110 - seldom, and it takes a round trip
+                    while not self._writer.is_idle:  # noqa: ASYNC110 - rare, and as short as a round trip
                         await asyncio.sleep(0.005)
             tasks, self._tasks = self._tasks, []
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            with suppress(StoreDown):  # others find out by themselves
+            with suppress(StoreDown):  # other processes notice without this
                 await self.calls.call("DEL", self._keys.node(self.boot))
         await self._copies.close()
         await self.calls.close()
 
-    # -- logs of others --------------------------------------------------------------------------------------------
+    # -- logs of other processes -----------------------------------------------------------------------------------
 
     async def _open(self, log_id: str, owner: str, after: int) -> RedisReading:
         meta, node, newest = await self._found(log_id, owner)
         has_whole_end = newest.ended is not None and not newest.is_seal
-        # a client may have bytes that did not come to the store yet, or never
+        # a client may have bytes that are not in the store yet, or never will be
         ahead = (newest.begin if newest.is_seal else newest.end) + self.settings.behind_bytes
         allowed = newest.end if has_whole_end else ahead
         if after > allowed:
@@ -251,7 +251,7 @@ class RedisStore:
         return reading
 
     async def _found(self, log_id: str, owner: str) -> tuple[Meta, str, Entry]:
-        """What is known of a log, its process, and its last entry. Raises LogGone and StoreDown."""
+        """Return what is known of a log, its process, and its last entry. Raises LogGone and StoreDown."""
         key = self._keys.log(log_id)
         first, newest = await self.calls.all(("XRANGE", key, "0-1", "0-1"), ("XREVRANGE", key, "+", "-", "COUNT", 1))
         found = meta_in(first)
@@ -267,23 +267,23 @@ class RedisStore:
         if not self._readers[log_id]:
             del self._readers[log_id]
 
-    # -- being alive -----------------------------------------------------------------------------------------------
+    # -- heartbeats ------------------------------------------------------------------------------------------------
 
     async def _look_again(self, log_id: str) -> None:
-        """Lose a log that others ended while this process was silent for a lease, before anybody reads its copy here.
+        """Before a local copy of a log is read, check whether others ended the log while this process was silent for a lease.
 
-        A store that can't be asked doesn't keep readers from the copy: what it holds is true.
+        If they did, the log is lost. If the store can't be asked, readers may use the copy, since its content is correct.
         """
         if self._loop.time() - self._alive_at >= self.settings.lease_s:
             self._writer.doubt()
-            await self._beat()  # from now on nobody takes this process for dead
+            await self._beat()  # from now on no process considers this one dead
         log = self._writer.live.get(log_id)
         if log is not None and log.is_doubtful:
             with suppress(StoreDown):
                 await self._writer.look_at(log)
 
     def _on_message(self, word: str, log_id: str) -> None:
-        """Another process, or a reader of this one, says something."""
+        """Handle a message from another process, or from a reader in this process."""
         log = self._writer.live.get(log_id)
         if log is not None and word == "stop":
             log.copy.stop()
@@ -296,7 +296,7 @@ class RedisStore:
             await self._beat()
 
     async def _beat(self) -> None:
-        """Say that this process lives and what it reads; look whether the store is of use where it was not."""
+        """Report that this process is alive and which logs it reads. If the store was unusable, check it again."""
         key, lease_ms = self._keys.node(self.boot), int(self.settings.lease_s * 1000)
         at = self._loop.time()
         alive = ("XADD", key, "MAXLEN", "~", INBOX_MESSAGES, "*", "m", "beat ")
@@ -316,14 +316,14 @@ class RedisStore:
         self._writer.sweep()
 
     async def _check(self) -> None:
-        """Log what is wrong with the server, which may be another than before. Raises StoreDown."""
+        """Log what is wrong with the server, which may have been replaced. Raises StoreDown."""
         self._refused, remarks = await faults_of(self.calls)
         for remark in filter(None, (self._refused, *remarks)):
             events.warning("the store of answers is not as it should be", extra={"fields": {"why": remark}})
         self._is_checked = True
 
     def _note(self, why: str) -> None:
-        """Log that the store can't be reached, or can be again."""
+        """Log that the store has become unreachable, or reachable again."""
         self._is_checked = self._is_checked and not why
         if why and not self._is_down:
             fields = {"why": why}
@@ -334,6 +334,6 @@ class RedisStore:
 
 
 def _ended(task: asyncio.Task[None]) -> None:
-    """A task that runs for ever has ended, which is a fault of ours if it was not cancelled."""
+    """Log the error of a task that should run forever."""
     if not task.cancelled() and (error := task.exception()) is not None:
         events.error("a task of the store of answers failed", exc_info=error)

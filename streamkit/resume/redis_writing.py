@@ -1,10 +1,10 @@
-"""Logs that this process writes: each in its memory first, and behind that in Redis.
+"""The logs that this process writes: each is in memory first, and is copied to Redis in the background.
 
-Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once for first bytes and
-ends. An append is the same at each try until Redis has it, so that a retry is no duplicate. Readers of this process read the
-copy in memory, which goes once the end is stored.
+Appending never waits. One task writes for all logs, in one round trip every ``flush_s`` seconds, and at once for first bytes
+and ends. An append stays the same until Redis has it, so a retry creates no duplicate. Readers in this process read the copy
+in memory, which is dropped once the end is stored.
 
-A log is lost where it is too long, where Redis is too long out of reach or lost it, and where others took this process for
+A log is lost if it is too long, if Redis is unreachable for too long or has lost it, or if other processes considered this one
 dead. The client does not notice. A lost log is deleted in Redis, so that its readers don't wait for an end.
 
 Source: resume.md §7.2, §7.3, §7.7, §10.3, §11; R4, R12, R23, R25.
@@ -27,17 +27,17 @@ from streamkit.resume.memory import MemoryLog
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller
 from streamkit.resume.redis_entries import Append, Command, newest_in
 
-#: Bytes of one round trip, which has to end in the time of a call.
+#: Bytes of one round trip. It has to finish within the time limit of a call.
 TRIP_BYTES: Final = 4 * MIB
-#: How long Redis waits for its replicas, in milliseconds (resume.md §11.1).
+#: Milliseconds that Redis waits for its replicas (resume.md §11.1, where this is measured).
 WAIT_MS: Final = 100
-#: How often the time to live of a log that is written is set anew, in seconds, and how much longer it lives than that.
+#: Seconds between renewals of a written log's time to live, and how much longer than that it lives.
 TOUCH_S: Final = 60.0
 MARGIN_S: Final = 120.0
 
 
 class RedisLog:
-    """A log of ``RedisStore`` that is written here."""
+    """A log of ``RedisStore`` that this process writes."""
 
     def __init__(
         self, writer: Writer, key: bytes, copy: MemoryLog, elsewhere: Callable[[int], Awaitable[Reading]]
@@ -46,11 +46,11 @@ class RedisLog:
         self.key = key
         self.copy = copy
         self.stored = 0  #: bytes that are in Redis
-        self.trying: Append | None = None  #: what was sent, and may have arrived
+        self.trying: Append | None = None  #: the append that was sent, and may have arrived
         self.is_again = False  #: it was sent before
-        self.waiting = 0  #: bytes that the writer counts as behind
-        self.told_at: float | None = None  #: the loop's time at which it was last heard that another process reads it
-        self.is_doubtful = False  #: others may have ended it, and readers here have to ask Redis first
+        self.waiting = 0  #: bytes that the writer counts as waiting
+        self.told_at: float | None = None  #: the event loop's time of the last message that another process reads it
+        self.is_doubtful = False  #: others may have ended it, so readers here must check Redis first
         self._writer = writer
         self._elsewhere = elsewhere
 
@@ -64,7 +64,7 @@ class RedisLog:
 
     @property
     def behind(self) -> int:
-        """Bytes that are not in Redis."""
+        """The number of bytes that are not in Redis."""
         return self.copy.size - self.stored
 
     @property
@@ -92,7 +92,7 @@ class RedisLog:
         return await (self.copy.open(after) if self.copy.is_there else self._elsewhere(after))
 
     def next(self) -> Append | None:
-        """What is to be sent, the same until it is stored; None: nothing."""
+        """Return the next append, the same until it is stored; None: nothing to send."""
         copy = self.copy
         if self.trying is None and (self.stored < copy.size or copy.ended is not None):
             data = copy.data_from(self.stored)
@@ -102,7 +102,7 @@ class RedisLog:
 
 @frozen(kw_only=True)
 class Writing:
-    """How logs are written."""
+    """How logs are written; see ``RedisSettings``."""
 
     ttl_s: float
     flush_s: float
@@ -116,14 +116,14 @@ class Writer:
 
     def __init__(self, calls: Calls, copies: MemoryStore, writing: Writing) -> None:
         self.live: dict[str, RedisLog] = {}  #: logs whose end is not in Redis yet
-        self.behind_bytes = 0  #: of all logs, not in Redis
+        self.behind_bytes = 0  #: bytes of all logs that are not in Redis
         self.lost: Counter[Lost] = Counter()
         self._calls = calls
         self._copies = copies
         self._writing = writing
-        self._dirty: dict[str, RedisLog] = {}  # of the live ones, with something to be sent
-        self._doomed: dict[bytes, None] = {}  # keys of logs that are to be deleted
-        self._settled: set[RedisLog] = set()  # whose copies are still read
+        self._dirty: dict[str, RedisLog] = {}  # live logs with something to send
+        self._doomed: dict[bytes, None] = {}  # keys of logs to delete
+        self._settled: set[RedisLog] = set()  # ended logs whose copies are still read
         self._dirty_since: float | None = None
         self._touched_at = 0.0
         self._wake, self._urgent = asyncio.Event(), asyncio.Event()
@@ -131,7 +131,7 @@ class Writer:
 
     @property
     def behind_s(self) -> float:
-        """For how long something has been waiting to be written."""
+        """Seconds that the oldest bytes have been waiting for Redis."""
         return 0.0 if self._dirty_since is None else self._loop.time() - self._dirty_since
 
     @property
@@ -142,7 +142,7 @@ class Writer:
         self.live[log.id] = log
 
     def grew(self, log: RedisLog, size: int, *, at_once: bool) -> None:
-        """``log`` has so many bytes more, or its end."""
+        """Called when ``log`` has ``size`` more bytes, or has ended."""
         if log.id not in self.live:
             return
         if log.copy.lost is not None:
@@ -164,31 +164,31 @@ class Writer:
         self.delete(log.key)
 
     def delete(self, key: bytes) -> None:
-        """Delete a log, once Redis can be reached."""
+        """Delete a log once Redis can be reached."""
         self._doomed[key] = None
         self._awake(at_once=False)
 
     def sweep(self) -> None:
-        """Let go of copies that nobody reads any more, of logs that are in Redis to their end."""
+        """Drop the copies that nothing reads any more, of logs that are completely in Redis."""
         for log in [log for log in self._settled if not log.copy.readers]:
             self._settled.discard(log)
             self._copies.forget(log.copy)
 
     async def touch(self) -> None:
-        """See to it that no live log expires. Raises StoreDown."""
+        """Renew the time to live of all live logs. Raises StoreDown."""
         if self.live and self._loop.time() - self._touched_at >= TOUCH_S:
             await self._calls.each([("PEXPIRE", log.key, self._live_ms) for log in self.live.values()])
             self._touched_at = self._loop.time()
 
     def doubt(self) -> None:
-        """Others may have taken this process for dead, and ended what it writes."""
+        """Mark all live logs: other processes may have considered this one dead, and ended them."""
         for log in self.live.values():
             log.is_doubtful = True
 
     async def look_at(self, log: RedisLog) -> None:
-        """Lose a doubtful log that others have ended. Raises StoreDown."""
+        """Check a marked log. If others have ended it, it is lost. Raises StoreDown."""
         why = await self._refusal(log, log.trying)
-        if why is not None and log.id in self.live:  # else it was stored, or lost, meanwhile
+        if why is not None and log.id in self.live:  # else it was stored or lost meanwhile
             self._lose(log, why)
 
     async def run(self) -> None:
@@ -203,7 +203,7 @@ class Writer:
                 await asyncio.sleep(AGAIN_S)
                 self._wake.set()
 
-    # -- one round trip --------------------------------------------------------------------------------------------
+    # -- round trips -----------------------------------------------------------------------------------------------
 
     @property
     def _live_ms(self) -> int:
@@ -215,13 +215,13 @@ class Writer:
             self._urgent.set()
 
     async def _flush(self) -> bool:
-        """Send what there is to send; whether Redis took it."""
+        """Send what is waiting. Return whether Redis took all of it."""
         batch, doomed = self._batch(), list(self._doomed)
         commands: list[Command] = []
         expiries: list[Command] = []
         for log, append in batch:
             commands.append(append.command(log.key))
-            # what is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12)
+            # a repeated append may be stored already; WAIT confirms only this connection's writes, and PEXPIRE is one (§7.12)
             if log.is_again or append.ended is not None:
                 lives_ms = self._live_ms if append.ended is None else int(self._writing.ttl_s * 1000)
                 expiries.append(("PEXPIRE", log.key, lives_ms))
@@ -240,7 +240,7 @@ class Writer:
                 self._doomed.pop(key, None)
         confirmed = not batch or not self._writing.wait_replicas or _count(answers[-1]) >= self._writing.wait_replicas
         for (log, append), answer in zip(batch, answers, strict=False):
-            if confirmed and isinstance(answer, bytes) and log.id in self.live:  # as it nearly always is
+            if confirmed and isinstance(answer, bytes) and log.id in self.live:  # nearly always
                 self._stored(log, append)
             else:
                 well &= await self._took(log, append, answer, confirmed=confirmed)
@@ -248,10 +248,10 @@ class Writer:
         return well and confirmed
 
     def _batch(self) -> list[tuple[RedisLog, Append]]:
-        """What is to be sent, those first that have waited longest."""
+        """Return what to send, the oldest first."""
         batch, size = [], 0
         for log in list(self._dirty.values()):
-            if not log.copy.is_there:  # its copy made room for others before it was written
+            if not log.copy.is_there:  # the copy was dropped to make room before it was written
                 self._lose(log, "full")
             elif (append := log.next()) is not None:
                 batch.append((log, append))
@@ -262,7 +262,7 @@ class Writer:
         return batch
 
     async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
-        """Note what became of an append; False: it is to be sent again."""
+        """Handle the answer to an append. Return False if it must be sent again."""
         if log.id not in self.live:  # it was dropped meanwhile
             return True
         try:
@@ -278,7 +278,7 @@ class Writer:
         return True
 
     async def _refusal(self, log: RedisLog, append: Append | None) -> Lost | None:
-        """Why nothing can be appended to a log; None: it can, or ``append`` is there, from a try whose answer was lost.
+        """Return why nothing can be appended to a log. None: it can, or ``append`` is stored by an earlier attempt.
 
         Raises StoreDown.
         """
@@ -305,7 +305,7 @@ class Writer:
             return
         self._dirty.pop(log.id)
         if log.stored < log.copy.size or log.copy.ended is not None:
-            self._dirty[log.id] = log  # behind the others
+            self._dirty[log.id] = log  # after the others
             self._wake.set()
 
     def _lose(self, log: RedisLog, why: Lost) -> None:

@@ -1,4 +1,4 @@
-"""A log at the end of a pipe, and at the beginning of another: for people who keep answers in an application of their own.
+"""Write a log at the end of a pipe, and read one as the source of another, for applications that keep responses themselves.
 
 Source: resume.md §12.2; design.md §2.
 """
@@ -16,22 +16,23 @@ from streamkit.resume.log import Log, LogError, Reading
 
 
 class Readable(Protocol):
-    """A ``Log``, or a ``StoredLog``."""
+    """A ``Log`` or a ``StoredLog``."""
 
     async def open(self, after: int = 0, /) -> Reading: ...
 
 
 def keep(log: Log) -> Stage[bytes, bytes]:
-    """A stage that passes bytes on and appends them to ``log``: the last of a pipe, behind ``encode``.
+    """Return a stage that passes bytes on and appends them to ``log``.
 
-    The log ends with the pipe: ``done`` where the report calls the answer clean, ``failed`` where it does not, ``aborted``
-    where nobody read it to its end. What says that the answer is whole is appended together with the end.
+    It must be the last stage of the pipe, after ``encode``. The log ends with the pipe: ``done`` if the report says that the
+    stream is clean, ``failed`` if it does not, ``aborted`` if the pipe was not read to its end. The bytes that state that the
+    response is complete are appended together with the end.
     """
     return _Keep(log)
 
 
 class _Keep(Stage[bytes, bytes]):
-    """Its driver tells the log how the pipe was left, which no machine hears of."""
+    """The stage of ``keep``. Its driver tells the log how the pipe was left, which a machine can't know."""
 
     def __init__(self, log: Log) -> None:
         super().__init__("keep", lambda report: _Keeper(log, report), takes="bytes", gives="bytes")
@@ -48,13 +49,13 @@ class _Keep(Stage[bytes, bytes]):
 
 
 class _Keeper:
-    """The machine: it appends what passes."""
+    """The machine of ``keep``: it appends what passes."""
 
     def __init__(self, log: Log, report: StreamReport) -> None:
         self.fault: Exception | None = None
         self._log = log
         self._report = report
-        self._last: list[bytes] = []  # what is appended with the end
+        self._last: list[bytes] = []  # the bytes that are appended with the end
 
     def feed(self, chunk: bytes, /) -> bytes:
         if self._last or self._report.completed or self._report.failure is not None:
@@ -78,14 +79,14 @@ async def _kept(chunks: AsyncGenerator[bytes, None], log: Log) -> AsyncGenerator
             yield chunk
     finally:
         await chunks.aclose()
-        log.end("aborted")  # unless it has ended
+        log.end("aborted")  # no effect if the log has ended
 
 
 async def read(log: Readable, *, after: int = 0) -> AsyncGenerator[bytes, None]:
-    """The bytes of a log from byte ``after`` on, as they come: the source of a pipe, or what a handler writes.
+    """Yield the bytes of a log from byte ``after`` on, as they are written: for the source of a pipe, or for a client.
 
-    It ends with the log, however that ended: an answer that failed has its error among its bytes. Raises SourceFailed where
-    the log can't be read, or read on, with the LogError as its cause.
+    It ends when the log ends; the log of a failed response ends with an error. Raises SourceFailed if the log can't be read,
+    or not to its end, with the LogError as the cause.
     """
     try:
         reading = await log.open(after)

@@ -1,4 +1,4 @@
-"""A worker's socket, at which the others of its host ask for the logs in its memory.
+"""A worker's socket, through which the other workers of its host read the logs in its memory.
 
 Source: resume.md §12, §12.1.
 """
@@ -23,16 +23,16 @@ from streamkit.resume.worker_wire import (
     opened_frame,
 )
 
-#: How long readers in other workers may take for the rest of what ended, once this one stops.
+#: Seconds that readers in other workers may take for the rest of ended logs when this worker stops.
 CLOSE_S: Final = 0.5
-#: Until a reader that left is heard of: it may be the one that asks again.
+#: Seconds until a reader that left is noticed. If all places are taken, it may be the one that is asking again.
 LEAVING_S: Final = 0.02
-#: Connections that wait to be accepted; a connection beyond them looks like one to a dead worker.
+#: Connections that may wait to be accepted; a further connection is refused as by a dead worker.
 BACKLOG: Final = 1024
 
 
 class WorkerServer:
-    """Answers the questions of other workers about ``store`` at a socket."""
+    """Answers questions of other workers about ``store`` at a socket."""
 
     def __init__(self, store: MemoryStore, path: Path) -> None:
         self._store = store
@@ -41,12 +41,12 @@ class WorkerServer:
         self._answering: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen, once and for all. Raises OSError where that can't be."""
+        """Listen; further calls do nothing. Raises OSError if that fails."""
         if self._server is None:
             self._server = await asyncio.start_unix_server(self._connected, self._path, backlog=BACKLOG)
 
     async def close(self) -> None:
-        """Accept nothing more; readers get the rest of logs that ended."""
+        """Accept no further connections. Readers get the rest of ended logs."""
         if self._server is None:
             return
         self._server.close()
@@ -70,7 +70,7 @@ class WorkerServer:
         except LogError as error:
             writer.write(error_frame(error))
         except (EOFError, OSError, TimeoutError):
-            return  # who asked is gone
+            return  # the asking worker is gone
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
@@ -92,7 +92,7 @@ class WorkerServer:
         writer.write(frame(END))
 
     async def _tell_log(self, question: Question, writer: asyncio.StreamWriter) -> None:
-        """All of a log: only whoever has its beginning can say how it broke off, once this worker is dead."""
+        """Send all of a log: after a crash of this worker, only a reader with its beginning can write a matching error."""
         asked = await self._opened(question)
         ended = asked.ended
         await asked.aclose()
@@ -108,7 +108,7 @@ class WorkerServer:
             await reading.aclose()
 
     async def _opened(self, question: Question) -> Reading:
-        """The log behind the cursor, which may be one that was never there. Raises LogError."""
+        """Open the log after the cursor, to check both. Raises LogError."""
         try:
             return await self._store.open(question.name, question.owner, question.after)
         except StoreDown:  # too many readers
@@ -117,7 +117,7 @@ class WorkerServer:
 
 
 async def _while_there(reader: asyncio.StreamReader, work: Coroutine[Any, Any, None]) -> None:
-    """Do ``work`` until whoever asked has closed the connection: it says nothing more but that."""
+    """Run ``work`` until the asking worker closes its connection, on which it sends nothing more."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(reader.read(1))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,8 @@
-"""The store of several workers of one host: each keeps its own answers, and reads those of others where they are.
+"""The store for several workers of one host.
 
-The id of a log says which worker has it; a reader elsewhere is sent all of it and keeps it, to say how the answer broke off
-if that worker dies. Values are looked for everywhere: of two by one name the newer one counts.
+Each worker keeps its responses in memory, and reads the responses of other workers through their sockets. A log's id names the
+worker that has it. A reader in another worker gets all bytes of the log and follows them, so that it can write a matching
+error if that worker dies. Values are looked up in all workers: of two with one name the newer one counts.
 
 Source: resume.md §12, §12.1; R19.
 """
@@ -41,14 +42,14 @@ from streamkit.resume.worker_wire import (
 
 events = logging.getLogger("streamkit.resume")
 
-#: What is told where another worker does not answer.
+#: The message if another worker does not answer.
 SILENT: Final = "the process that has this answer does not respond; ask again"
-#: In front of each value: when it was saved, by a clock that all processes of a host have in common.
+#: Stored before each value: the time when it was saved, by a clock that all processes of a host share.
 _SAVED: Final = struct.Struct(">Q")
 
 
 class WorkerStore:
-    """The memory of this worker, ``own``, and that of those whose sockets are in ``directory``, which is theirs alone."""
+    """The memory of this worker, ``own``, and of the workers with sockets in ``directory``, which nothing else uses."""
 
     def __init__(self, own: MemoryStore, directory: Path) -> None:
         self.own = own
@@ -56,7 +57,7 @@ class WorkerStore:
         self._path = socket_path(directory, own.boot)
         self._server = WorkerServer(own, self._path)
         self._starting = asyncio.Lock()
-        self._is_deaf = False  # and that is logged
+        self._is_deaf = False  # it can't listen, and this has been logged
 
     @property
     def live(self) -> int:
@@ -75,7 +76,7 @@ class WorkerStore:
         return self.own.lost
 
     async def start(self) -> None:
-        """Let others ask for what is kept here, where that can be. Never raises."""
+        """Let other workers ask for what is kept here, if possible. Never raises."""
         with suppress(StoreDown):
             await self._listen()
 
@@ -124,7 +125,7 @@ class WorkerStore:
         await self.own.close()
 
     async def _listen(self) -> None:
-        """Let others ask for what is kept here. Raises StoreDown."""
+        """Let other workers ask for what is kept here. Raises StoreDown."""
         try:
             async with self._starting:
                 await self._server.start()
@@ -136,27 +137,27 @@ class WorkerStore:
             raise StoreDown(f"other workers could not ask for it: {reason.lower()}") from error
 
     def _elsewhere(self, log_id: str) -> Path | None:
-        """Where the worker answers that has a log; None: it is this one. Raises LogGone."""
+        """Return the socket of the worker that has a log; None: this worker. Raises LogGone."""
         boot = boot_in(checked_id(log_id))
         if boot == self.own.boot:
             return None
         if not boot:
-            raise LogGone  # a log that was kept elsewhere, or in a process that was alone
+            raise LogGone  # the log was in another store, or in a process without workers
         return socket_path(self._directory, boot)
 
 
-# -- asking another worker ---------------------------------------------------------------------------------------------
+# -- questions to another worker ---------------------------------------------------------------------------------------
 
 
 class _Connection:
-    """One question to another worker, and what comes back."""
+    """One question to another worker, and its answer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._frames = Frames(reader)
         self._writer = writer
 
     async def read(self, *kinds: bytes) -> tuple[bytes, bytes]:
-        """The next frame, one of ``kinds``. Raises LogError, and EOFError or OSError where the other is gone."""
+        """Return the next frame, one of ``kinds``. Raises LogError, and EOFError or OSError if the other worker is gone."""
         kind, payload = await self._frames.read()
         if kind == ERROR:
             raise error_in(payload)
@@ -165,11 +166,11 @@ class _Connection:
         return kind, payload
 
     def close(self) -> None:
-        self._writer.transport.abort()  # nothing that is to be read any more
+        self._writer.transport.abort()  # nothing more will be read
 
 
 async def _asked(path: Path, question: Question) -> _Connection:
-    """Raises LogGone where there is no such worker, and OSError."""
+    """Send a question to the worker at ``path``. Raises LogGone if there is no such worker, and OSError."""
     asked = question.frame()
     try:
         reader, writer = await asyncio.open_unix_connection(path)
@@ -181,7 +182,7 @@ async def _asked(path: Path, question: Question) -> _Connection:
 
 @asynccontextmanager
 async def _in_time() -> AsyncIterator[None]:
-    """Raises StoreDown where another worker takes too long or goes away meanwhile."""
+    """Raise StoreDown if another worker takes too long or disappears during the block."""
     try:
         async with asyncio.timeout(CALL_S):
             yield
@@ -190,7 +191,7 @@ async def _in_time() -> AsyncIterator[None]:
 
 
 async def _answer(path: Path, question: Question, most_bytes: int = 0) -> bytes:
-    """All that another worker answers, at most so many bytes. Raises LogGone and StoreDown."""
+    """Return all bytes of an answer, at most ``most_bytes``. Raises LogGone and StoreDown."""
     found = bytearray()
     async with _in_time():
         connection = await _asked(path, question)
@@ -205,7 +206,7 @@ async def _answer(path: Path, question: Question, most_bytes: int = 0) -> bytes:
 
 
 async def _opened(path: Path, question: Question) -> WorkerReading:
-    """Raises LogGone, BadCursor and StoreDown."""
+    """Open a log of the worker at ``path``. Raises LogGone, BadCursor and StoreDown."""
     async with _in_time():
         connection = await _asked(path, question)
         try:
@@ -217,14 +218,14 @@ async def _opened(path: Path, question: Question) -> WorkerReading:
 
 
 class WorkerReading:
-    """One reader of another worker's log, behind byte ``after``."""
+    """One reader of another worker's log, after byte ``after``."""
 
     def __init__(self, connection: _Connection, meta: Meta, after: int, ended: End | None) -> None:
         self.meta = meta
         self.ended = ended
         self._connection = connection
         self._after = after
-        self._seen = 0  # bytes of the log, from its beginning
+        self._seen = 0  # bytes of the log that were received, from its beginning
         self._closer = Closer(meta)
         self._is_open = True
 
@@ -237,7 +238,7 @@ class WorkerReading:
                 return data
         raise StopAsyncIteration
 
-    async def closing(self, position: int, error: StreamError) -> bytes:  # noqa: ARG002 - what was sent here is all there is
+    async def closing(self, position: int, error: StreamError) -> bytes:  # noqa: ARG002 - this side has all bytes
         return self._closer.close(error)
 
     async def aclose(self) -> None:
@@ -245,7 +246,7 @@ class WorkerReading:
         self._connection.close()
 
     async def _next(self) -> bytes:
-        """Bytes behind the cursor, if the next frame has any. Raises LogError."""
+        """Return the bytes after the cursor, if the next frame has any. Raises LogError."""
         try:
             kind, data = await self._connection.read(DATA, END)
         except (EOFError, OSError):

@@ -1,9 +1,9 @@
-"""What workers of one host say to one another over a unix socket: one question a connection, and its answer.
+"""The protocol between the workers of one host, over a unix socket: one question per connection, and its answer.
 
-A frame is a kind (one byte), a length (four, big-endian) and so many bytes. The question is one frame. The answer to ``open``
-is ``OPENED``, then the log from its first byte as ``DATA``, then ``END`` with the word for how it ended; to ``load`` it is
-``DATA`` and ``END``, to others ``END``; or, at any place, ``ERROR``. A connection that ends without one of the last two says
-that the worker died. Sizes and words are checked on both sides.
+A frame is a kind (one byte), a length (four bytes, big-endian) and as many bytes. A question is one frame. The answer to
+``open`` is ``OPENED``, then the log from its first byte as ``DATA``, then ``END`` with the word for its end. The answer to
+``load`` is ``DATA`` and ``END``, to other questions ``END``. Any answer may be ``ERROR`` at any point. A connection that ends
+without ``END`` or ``ERROR`` means that the worker died. Both sides check sizes and words.
 
 Source: resume.md §12.1, §13.6.
 """
@@ -27,11 +27,11 @@ from streamkit.resume.log import ENDS, BadCursor, End, LogError, LogGap, LogGone
 
 QUESTION, OPENED, DATA, END, ERROR = b"Q", b"O", b"D", b"E", b"X"
 _HEADER: Final = struct.Struct(">cI")
-#: The longest frame: bytes of a log come in pieces of this, a question or a message is shorter.
+#: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
 FRAME_BYTES: Final = 64 * 1024
-#: How long another worker may take to answer, its event loop busy as it may be.
+#: Seconds that another worker may take to answer, even with a busy event loop.
 CALL_S: Final = 1.0
-#: The longest name of a socket (``sun_path`` of unix(7) and of BSD's unix(4), with the zero byte behind it).
+#: The longest path of a socket (``sun_path`` of unix(7) and of BSD's unix(4), without its zero byte).
 PATH_BYTES: Final = (108 if sys.platform == "linux" else 104) - 1
 
 Operation: TypeAlias = Literal["open", "stop", "delete", "load"]
@@ -44,18 +44,18 @@ UNREADABLE: Final = "another worker said what can't be read"
 
 
 def socket_path(directory: Path, boot: str) -> Path:
-    """Where the worker of that name answers."""
+    """Return the path of the socket of the worker ``boot``."""
     return directory / f"{boot}.sock"
 
 
 def frame(kind: bytes, payload: bytes = b"") -> bytes:
-    """A frame as it is sent."""
+    """Return the bytes of a frame."""
     return _HEADER.pack(kind, len(payload)) + payload
 
 
 @frozen
 class Question:
-    """What one worker asks of another."""
+    """A question from one worker to another."""
 
     operation: Operation
     name: str  #: the id of a log, or the name of a value
@@ -63,15 +63,15 @@ class Question:
     after: int = 0
 
     def frame(self) -> bytes:
-        """As it is sent. Raises LogGone for names that are too long."""
+        """Return the question as a frame. Raises LogGone if the name is too long."""
         payload = orjson.dumps([self.operation, self.name, self.owner, self.after])
         if len(payload) > FRAME_BYTES:
-            raise LogGone  # nobody has kept anything by such a name
+            raise LogGone  # nothing is kept under such a name
         return frame(QUESTION, payload)
 
     @classmethod
     def read(cls, kind: bytes, payload: bytes) -> Self:
-        """Raises StoreDown for what is none."""
+        """Return the question in a frame. Raises StoreDown if the frame is no question."""
         try:
             operation, name, owner, after = orjson.loads(payload)
         except ValueError:
@@ -84,12 +84,12 @@ class Question:
 
 
 def opened_frame(meta: Meta, ended: End | None) -> bytes:
-    """What is known of a log; ``ended``: how it did, where the reader has all of it already."""
+    """Return the frame with what is known of a log. ``ended``: how it ended, if the reader has all of it already."""
     return frame(OPENED, orjson.dumps([attrs.asdict(meta), ended]))
 
 
 def opened_in(payload: bytes) -> tuple[Meta, End | None]:
-    """Raises StoreDown for what is none of ours."""
+    """Return the content of ``opened_frame``. Raises StoreDown if it is invalid."""
     try:
         document, ended = orjson.loads(payload)
         meta = Meta(**document)
@@ -102,7 +102,7 @@ def opened_in(payload: bytes) -> tuple[Meta, End | None]:
 
 
 def end_in(word: Any) -> End:
-    """Raises StoreDown for a word that says no end."""
+    """Return the kind of end that ``word`` names. Raises StoreDown if it names none."""
     if not isinstance(word, str) or word not in ENDS:
         raise StoreDown(UNREADABLE)
     return cast("End", word)
@@ -115,12 +115,12 @@ _META_TYPES: Final = {
 
 
 def error_frame(error: LogError) -> bytes:
-    """An error as it is sent; of a kind that has no word, as ``down``."""
+    """Return an error as a frame. An error without a word is sent as ``down``."""
     return frame(ERROR, orjson.dumps([_WORDS.get(type(error), "down"), str(error)[: FRAME_BYTES // 8]]))
 
 
 def error_in(payload: bytes) -> LogError:
-    """The error that another worker told."""
+    """Return the error in a frame."""
     try:
         word, message = orjson.loads(payload)
         return _ERRORS[word](str(message))
@@ -129,14 +129,14 @@ def error_in(payload: bytes) -> LogError:
 
 
 class Frames:
-    """The frames of a connection, one by one. A read that was cancelled loses nothing."""
+    """Reads the frames of a connection one by one. A cancelled read loses no bytes."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
         self._header = b""
 
     async def read(self) -> tuple[bytes, bytes]:
-        """The next frame. Raises EOFError or OSError where the connection ended, and StoreDown for what is none."""
+        """Return the next frame. Raises EOFError or OSError if the connection ended, and StoreDown for an invalid frame."""
         self._header = self._header or await self._reader.readexactly(_HEADER.size)
         kind, size = _HEADER.unpack(self._header)
         if size > FRAME_BYTES:

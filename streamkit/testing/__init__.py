@@ -1,8 +1,8 @@
-"""The drivers of our own law tests, for stages and dialects of your own.
+"""The functions of streamkit's law tests, for stages and dialects of other packages.
 
-``check_stage`` checks a stage against laws L1 (chunk invariance), L3 (success is never invented) and L7 (prompt close), and
-``check_dialect`` a dialect against L1, L3, L4 (a conforming stream is not repaired) and L5 (nothing is silent); the others are
-their parts. Nothing here needs pytest; with it, the fixtures ``open_sources`` and ``stage_checker`` are there.
+``check_stage`` checks a stage against laws L1 (chunk invariance), L3 (success is never invented) and L7 (prompt close).
+``check_dialect`` checks a dialect against L1, L3, L4 (a conforming stream is not repaired) and L5 (nothing is silent). The
+other functions are parts of these two. pytest is optional; its fixtures are ``open_sources`` and ``stage_checker``.
 
 Source: design.md §1, §8.
 """

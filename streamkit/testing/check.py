@@ -1,4 +1,4 @@
-"""``check_stage``: laws L1, L3 and L7 for a stage of a user's own.
+"""``check_stage``: check laws L1, L3 and L7 for a stage that a user wrote.
 
 Source: design.md §1, §2.
 """
@@ -19,14 +19,14 @@ from streamkit.testing.drive import adrive
 from streamkit.testing.normal import joined
 from streamkit.testing.sources import FaultySource
 
-#: Longest that a cancelled stage may take to end, in seconds; one that obeys takes none.
+#: The longest time that a cancelled stage may take to end, in seconds; a correct stage takes none.
 PATIENCE_S = 2.0
-#: Up to so many places each is tried; of more a spread, so that a long stream does not take its square.
+#: Up to this many places are all tried. Of more places a sample is tried, so that a long stream does not take quadratic time.
 EACH_UP_TO = 100
 
 
 def flat(items: Iterable[Any]) -> Any:
-    """Batches as one list; bytes as one value."""
+    """Join batches into one list, or bytes into one value."""
     items = list(items)
     if items and all(isinstance(item, bytes) for item in items):
         return b"".join(items)
@@ -34,14 +34,14 @@ def flat(items: Iterable[Any]) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """The default of ``equal``: bytes by value, events in the normal form of ``joined``."""
+    """The default of ``equal``: bytes are compared by value, events in the normal form of ``joined``."""
     if isinstance(one, bytes) or isinstance(other, bytes):
         return bool((one or b"") == (other or b""))
     return joined(one) == joined(other)
 
 
 def says_success(flow: Any) -> bool:
-    """The default of ``succeeds``: there is a clean ``StreamEnded``. Bytes say nothing here."""
+    """The default of ``succeeds``: the flow has a clean ``StreamEnded``. Bytes never succeed."""
     return not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) and event.clean for event in flow)
 
 
@@ -56,16 +56,16 @@ async def check_stage(
 ) -> None:
     """Check that ``stage`` keeps the laws on ``items``: its input, a list of batches of events or frames, or of bytes.
 
-    * L1: however the input is cut into batches (or reads), ``equal`` says that the output is the same.
-    * L3: where the input, cut off anywhere, does not say success, neither does the output; an exception of the input
+    * L1: however the input is split into batches (or reads), ``equal`` says that the output is the same.
+    * L3: if the input, cut anywhere, does not report success, the output does not either. An exception of the input
       passes through.
-    * L7: when the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after
-      the ``async with``, in the consumer's task.
+    * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
+      with``, in the consumer's task.
 
-    ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (batches joined end to end), or one
-    ``bytes``. By default L3 is checked where the input has a ``StreamEnded``; for a stage that reads or writes bytes, give
-    ``succeeds``. ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut,
-    ValueError for no items, and what ``stage`` raises on the uncut input.
+    ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (all batches joined), or one ``bytes``. By
+    default L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass ``succeeds``.
+    ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, ValueError if
+    ``items`` is empty, and what ``stage`` raises on the whole input.
     """
     if not flat(items):
         raise ValueError("check_stage needs at least one item to cut")
@@ -77,12 +77,12 @@ async def check_stage(
 
 
 def _regrouped(items: Sequence[Any], *, exhaustive: bool, seed: int) -> Iterator[list[Any]]:
-    """The same flow in other batches: whole, one by one, every single cut (or a sample), random cuts."""
+    """Yield the same flow in other batches: one batch, one item each, every single cut (or a sample), random cuts."""
     flow = flat(items)
     if isinstance(flow, bytes):
         yield from cuts(flow, exhaustive=exhaustive, seed=seed)
         return
-    rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     size = len(flow)
     singles = range(1, size) if exhaustive or size <= 40 else sampled_cuts(bytes(size), rng, 40)
     ways = [[], list(range(1, size)), *([place] for place in singles)]
@@ -113,7 +113,7 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
     flow = flat(items)
     says_ends = not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) for event in flow)
     if succeeds is says_success and not says_ends:
-        return  # where the input is complete is for this stage to say, not for us
+        return  # only this stage knows where its input is complete
     for end in _spread(len(flow)):
         cut = flow[:end]
         if succeeds(cut):
@@ -122,7 +122,7 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
             try:
                 output = flat(await adrive(stage, [batch] if batch else []))
             except StreamError:
-                continue  # no success either
+                continue  # also no success
             if succeeds(output):
                 raise AssertionError(
                     f"L3, success is never invented: the input is cut after {end} of {len(flow)} "
@@ -137,8 +137,8 @@ async def _check_failure(stage: StageFunction[Any, Any], items: Sequence[Any], s
         try:
             async with pipe(source, stage) as stream:
                 async for batch in stream:
-                    output.append(batch)  # noqa: PERF401 - what came before the failure counts
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is judged
+                    output.append(batch)  # noqa: PERF401 - the output before the failure counts
+        except Exception as error:  # noqa: BLE001 - every exception is judged below
             raised = error
         finally:
             _closed(source, f"the input failed after {count} items")
@@ -175,7 +175,7 @@ async def _check_cancellation(stage: StageFunction[Any, Any], items: Sequence[An
         await asyncio.wait({consumer, asyncio.ensure_future(source.stalled.wait())}, return_when="FIRST_COMPLETED")
         source.stalled.set()
         if consumer.done():
-            consumer.result()  # a stage that does not read all of its input is none of our business
+            consumer.result()  # a stage need not read all of its input
             continue
         consumer.cancel()
         await asyncio.wait({consumer}, timeout=PATIENCE_S)
@@ -196,7 +196,7 @@ async def _consume(source: FaultySource[Any], stage: StageFunction[Any, Any], wh
 
 
 def _spread(size: int) -> list[int]:
-    """0 to ``size``, both included: all of them, or the first, the last and some between."""
+    """Return the numbers from 0 to ``size``, both included: all, or the first, the last and some between."""
     return sorted({*range(min(size, EACH_UP_TO)), *range(0, size, size // EACH_UP_TO + 1), size - 1, size} - {-1})
 
 

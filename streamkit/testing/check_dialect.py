@@ -1,4 +1,4 @@
-"""``check_dialect``: laws L1, L3, L4 and L5 for a dialect of a user's own.
+"""``check_dialect``: check laws L1, L3, L4, L5 and L10 for a dialect that a user wrote: streams, responses, requests.
 
 Source: design.md §1; docs/explanation/laws.md.
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import orjson
 from attrs import define, evolve
 
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Options, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Dialect
-from streamkit.dialects.profiles import Encoding
-from streamkit.errors import StreamError
+from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.profiles import Encoding, Target
+from streamkit.errors import BadRequest, StreamError
 from streamkit.events import ReasoningDelta, RefusalDelta, ResponseFinished, StreamEnded, TextDelta, ToolCallFinished
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
@@ -26,42 +30,87 @@ from streamkit.report import StreamReport
 from streamkit.testing.cuts import cuts, single_cuts
 from streamkit.testing.drive import drive_machine
 from streamkit.testing.normal import joined
+from streamkit.translation.lowering import lower
 
-#: A member that no dialect has, and a value that nothing else has.
+#: A member that no dialect has, and a value that occurs nowhere else.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
-#: Cuts of a long stream that are tried for L3.
+#: How many cuts of a long stream are tried for L3.
 CUTS = 60
+#: Kinds of repair that a reader makes only if it is told to, so that nothing is claimed of their quirks.
+ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
+#: Kinds that one never comes without, and those after which no response can be clean.
+ALSO = {"id_late": {"id_missing"}}
+FAILING = frozenset({"call_nameless"})
+#: Requests of no dialect, each of what nearly all dialects can say.
+REQUESTS = {
+    "text": Request("", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99)),
+    "calls": Request(
+        "",
+        "m",
+        [
+            Turn("system", [Text("Be brief.")]),
+            Turn("user", [Text("Weather in Oslo and Rome?")]),
+            Turn(
+                "assistant",
+                [
+                    Text("Let me look."),
+                    ToolCall(0, "call_a", "get_weather", '{"city":"Oslo","days":1.0}'),
+                    ToolCall(1, "call_b", "get_weather", '{"city":"Rome"}'),
+                ],
+            ),
+            Turn("user", [ToolResult("call_a", [Text("18 C")]), ToolResult("call_b", [Text("25 C")])]),
+            Turn("assistant", [Text("Mild.")]),
+            Turn("user", [Text("Thanks. And Bergen?")]),
+        ],
+        [Tool("get_weather", "The weather", {"type": "object", "properties": {"city": {"type": "string"}}})],
+        ToolChoice("auto"),
+        Options(max_tokens=99),
+    ),
+    "options": Request(
+        "", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99, temperature=0.5, stop=("END",))
+    ),
+}
 
 
 def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:
-    """Check that ``dialect`` keeps the laws on ``bodies``: streams of it as bytes, each under a name, sound and broken ones.
+    """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
 
-    * L1: however the bytes are cut into reads, the events, the fault and the repairs are the same.
-    * L3: a stream that is cut says success only where all of its text and calls have come, and what is written of it says
-      no success either, in this dialect and in every built-in one.
-    * L4: what its encoder writes is read without a repair and without a rule that is broken, and says the same again but
-      for what was counted as lost.
-    * L5: in a stream that needs no repair, a member that nobody knows, in any object, is in an event or counted.
+    * L1: however the bytes are split into reads, the events, the fault and the repairs are the same.
+    * L3: a stream that is cut reports success only if it has all of the text and calls. If it reports none, neither does its
+      translation, in this dialect and in every built-in one.
+    * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted losses.
+    * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
+    * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and no other, and the
+      stream ends as before.
 
-    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams can afford every cut. Raises
-    AssertionError that names the law, the stream and the place, and ValueError where no stream of ``bodies`` is a success,
-    which would prove nothing.
+    A dialect with ``bodies`` must keep L3, L4 and L5 for whole responses too: the response of each stream is written whole and
+    read again. Sample requests are written, read, and written again, which must give the same body (L5).
+
+    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams has time for every cut. Raises
+    AssertionError that names the law, the stream and the place, and ValueError if no stream of ``bodies`` is a success or has
+    what a quirk changes, because the test would then prove nothing.
     """
     readings = {name: _read(dialect, [body]) for name, body in bodies.items()}
     if not any(reading.clean for reading in readings.values()):
         raise ValueError("check_dialect needs at least one stream that is a success")
+    if dialect.bodies is not None:
+        for name, request in REQUESTS.items():
+            _check_request(dialect.bodies, f"the sample request {name!r} in {dialect.name}", request)
     for name, whole in readings.items():
         where = f"stream {name!r} of {dialect.name}"
         _check_cuts(dialect, where, bodies[name], whole, exhaustive=exhaustive, seed=seed)
         _check_success(dialect, where, bodies[name], whole, exhaustive=exhaustive, seed=seed)
         _check_return(dialect, where, whole)
+        if dialect.bodies is not None:
+            _check_response(dialect, dialect.bodies, where, whole)
         if not whole.fault and not whole.report.repairs:
             _check_members(dialect, where, bodies[name], whole)
+    _check_quirks(dialect, readings)
 
 
 @define
 class _Reading:
-    """What a stream says, with adjacent deltas joined."""
+    """The content of a stream, with adjacent deltas joined."""
 
     events: list[Any]
     fault: Exception | None
@@ -73,11 +122,11 @@ class _Reading:
 
     @property
     def facts(self) -> Any:
-        """What must not depend on the reads."""
+        """What must be the same for all reads."""
         return self.events, repr(self.fault), +self.report.repairs
 
     def content(self) -> dict[str, Any]:
-        """What a user sees: text, reasoning and refusals, whole calls, and how each choice finished."""
+        """Return what a user sees: text, reasoning and refusals, complete calls, and how each choice finished."""
         texts: dict[str, str] = {}
         for event in self.events:
             if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
@@ -96,7 +145,7 @@ class _Reading:
 
 
 def _value(arguments: str) -> Any:
-    """What arguments mean: no text is an empty object, and text that is no JSON stands for itself."""
+    """Return the value of arguments: an empty text is an empty object, and text that is not JSON stays text."""
     try:
         return orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError:
@@ -104,7 +153,7 @@ def _value(arguments: str) -> Any:
 
 
 def _numbered() -> Callable[[str], str]:
-    """Ids by number: the same stream gets the same ones."""
+    """Return a function that makes numbered ids, so that equal streams get equal ids."""
     counts: Counter[str] = Counter()
 
     def make_id(prefix: str) -> str:
@@ -115,7 +164,7 @@ def _numbered() -> Callable[[str], str]:
 
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
-    """Those of ``transcode``."""
+    """Return the stages of ``transcode`` that read a stream."""
     return reading_stages(dialect, None, ReadOptions(make_id=_numbered()), join=False)
 
 
@@ -141,7 +190,7 @@ def _write(dialect: Dialect, reading: _Reading) -> tuple[bytes, StreamReport]:
 
 
 def _last(dialect: Dialect, output: bytes) -> bytes:
-    """The last payload of a stream: of a whole one what says that it is."""
+    """Return the last payload of a stream. In a complete stream, it states that the stream is complete."""
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     frames = [*parser.feed(output), *parser.finish()]
     return frames[-1].data if frames else b""
@@ -224,8 +273,125 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
                 )
 
 
+def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
+    """Check that the response of a stream is the same as a whole one."""
+    if bodies.encode_response is None:
+        return
+    report = StreamReport()
+    collector = Collector(dialect.name, report)
+    collector.feed(whole.events)
+    encoding = Encoding(make_id=_numbered(), clock=lambda: 1_700_000_000.0)
+    body = orjson.dumps(bodies.encode_response(collector.finish(), encoding, report))
+    try:
+        again = _run(_stages(dialect)[2:], [bodies.decode_response(body, DEFAULT_LIMITS, read := StreamReport())])
+    except StreamError as error:
+        raise AssertionError(
+            f"L4, a conforming response is not repaired: {where} is written whole as\n  {body!r}\nand can't be read: {error}"
+        ) from error
+    if repairs := read.repairs + again.report.repairs:
+        raise AssertionError(
+            f"L4, a conforming response is not repaired: {where} is written whole as\n  {body!r}\n"
+            f"and reading that takes {dict(repairs)}"
+        )
+    if again.clean and not whole.clean:
+        raise AssertionError(
+            f"L3, success is never invented: {where} is no success, and is written whole as one:\n  {body!r}"
+        )
+    if again.clean != whole.clean or (again.content() != whole.content() and not report.losses):
+        raise AssertionError(
+            f"L5, nothing is silent: {where} has\n  {whole.content()!r}\nand comes back from a whole response, with nothing "
+            f"counted as lost, as\n  {again.content()!r}"
+        )
+
+
+def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
+    """Check that what a quirk makes of the streams that the encoder writes needs its own repair and no other."""
+    for kind, change in dialect.quirks.items():
+        changed = 0
+        for name, whole in readings.items():
+            output, _ = _write(dialect, whole)
+            frames = _frames(dialect, output)
+            quirky = change(frames)
+            if quirky == frames:
+                continue
+            changed += 1
+            found, before = _read(dialect, [b"".join(quirky)]), _read(dialect, [output])
+            ends = kind in FAILING or found.clean == before.clean
+            if kind not in ASKED_FOR and (found.report.repairs.keys() != {kind, *ALSO.get(kind, ())} or not ends):
+                raise AssertionError(
+                    f"L10, a quirk needs only its own repair: {kind} makes of stream {name!r} of "
+                    f"{dialect.name}\n  {quirky!r}\n"
+                    f"and reading that takes {dict(found.report.repairs)}, clean: {found.clean}, {found.fault!r}"
+                )
+        if not changed:
+            raise ValueError(f"check_dialect needs a stream with what the quirk {kind!r} of {dialect.name} changes")
+
+
+def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
+    """Divide a stream before each frame."""
+    parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
+    places = [frame.offset for frame in [*parser.feed(output), *parser.finish()]]
+    return tuple(output[begin:end] for begin, end in pairwise([*places, len(output)]))
+
+
+def _check_request(bodies: Bodies, where: str, request: Request) -> None:
+    """Check that a request is read as it was written, and that a member that nobody knows is kept, counted or refused."""
+    body, report = _write_request(bodies, request)
+    again = bodies.decode_request(fields_of(body), StreamReport())
+    if _asked(again) != _asked(request) and not report.losses:
+        raise AssertionError(
+            f"L5, nothing is silent: {where} has\n  {_asked(request)!r}\nand comes back, with nothing counted as lost, as\n"
+            f"  {_asked(again)!r}"
+        )
+    same, _ = _write_request(bodies, again)
+    if orjson.loads(same) != orjson.loads(body):
+        raise AssertionError(f"L5, nothing is silent: {where} is\n  {body!r}\nand read and written again\n  {same!r}")
+    for path in _objects(orjson.loads(body)):
+        changed = holder = orjson.loads(body)
+        for step in path:
+            holder = holder[step]
+        holder[UNKNOWN] = VALUE
+        report = StreamReport()
+        try:
+            kept, counted = _write_request(bodies, bodies.decode_request(fields_of(orjson.dumps(changed)), report))
+        except BadRequest:
+            continue  # the client is told
+        if str(VALUE).encode() not in kept and not counted.losses and not report.losses:
+            place = ".".join(map(str, path)) or "the body"
+            raise AssertionError(
+                f"L5, nothing is silent: a member that nobody knows, put into {place} of {where}, is not written "
+                f"again and not counted; keep what `Fields.rest` gives as extras"
+            )
+
+
+def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamReport]:
+    target, report = Target(), StreamReport()
+    if bodies.capabilities is not None:
+        request = lower(request, bodies.capabilities, target, report)
+    return orjson.dumps(bodies.encode_request(request, target, report)), report
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """Return what is compared of a request: its conversation with calls by number, its tools and some options."""
+    said: list[tuple[Any, ...]] = []
+    calls: list[str] = []
+    for turn in request.turns:
+        for part in turn.parts:
+            match part:
+                case Text():
+                    said.append((turn.role, part.text))
+                case ToolCall():
+                    calls.append(part.id)
+                    said.append((part.name, _value(part.arguments)))
+                case ToolResult():
+                    said.append((calls.index(part.call_id) if part.call_id in calls else part.call_id, part.text))
+    tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
+    options = request.options
+    return {"said": said, "tools": tools, "options": (options.max_tokens, options.temperature, options.stop)}
+
+
 def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The path of each object in a value."""
+    """Yield the path of each object in a value."""
     if isinstance(value, dict):
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -1,8 +1,8 @@
-"""Every way to cut a stream into reads.
+"""All ways to split a stream into reads.
 
-Boundaries of reads mean nothing, so a result that depends on them is wrong; most such faults need one cut at one unlucky
-byte, some need two. Hence: all single cuts where that is affordable, all pairs in short streams, random cuts on top. The
-sampled form leans towards line ends, where readers of lines go wrong.
+Read boundaries have no meaning, so a result that depends on them is wrong. Most such errors need one cut at one particular
+byte, some need two. So the tests try all single cuts if that is affordable, all pairs in short streams, and random cuts in
+addition. Sampled cuts are often near line ends, where line parsers fail.
 
 Source: design.md §1.
 """
@@ -14,33 +14,33 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 
 KIB = 1024
-#: Up to here the exhaustive form takes every single cut …
+#: Up to this size, the exhaustive form tries every single cut.
 ALL_CUTS_UP_TO = 32 * KIB
-#: … and beyond it those in the first and last bytes, and seeded ones in between.
+#: For larger data, it tries every cut in this many first and last bytes, and seeded cuts between them.
 EDGE = 8 * KIB
 SEEDED_CUTS = 2000
-#: Up to here the exhaustive form takes every pair of cuts: 179,101 at most.
+#: Up to this size, the exhaustive form tries every pair of cuts: 179,101 at most.
 PAIRS_UP_TO = 120
 SEEDED_PAIRS = 200
 RANDOM_CUTS = 30
 
 
 def cut_at(data: bytes, places: list[int]) -> list[bytes]:
-    """``data`` in pieces that begin at the sorted ``places``; equal places give an empty piece."""
+    """Split ``data`` at the sorted ``places``. Equal places give an empty piece."""
     return [data[a:b] for a, b in pairwise([0, *places, len(data)])]
 
 
 def cuts(
     data: bytes, *, exhaustive: bool = False, seed: int = 0, sample: int = 20, pairs_up_to: int = PAIRS_UP_TO
 ) -> Iterator[list[bytes]]:
-    """Yield ways to cut ``data`` into reads: whole, byte by byte, at single places, at pairs of places, at random.
+    """Yield ways to split ``data`` into reads: whole, byte by byte, at single places, at pairs of places, at random.
 
-    ``exhaustive``: every single cut of data up to 32 KiB; of longer data every one in the first and last 8 KiB and 2,000
-    seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes, 200 seeded pairs of longer data. Otherwise ``sample``
-    seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, and so give empty reads. The
-    same arguments give the same cuts.
+    ``exhaustive``: every single cut of data up to 32 KiB; of longer data, every cut in the first and last 8 KiB and 2,000
+    seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes, or 200 seeded pairs of longer data. Otherwise:
+    ``sample`` seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, which gives empty
+    reads. The same arguments give the same cuts.
     """
-    rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     size = len(data)
     yield [data]
     yield cut_at(data, list(range(1, size)))
@@ -60,16 +60,16 @@ def cuts(
 def single_cuts(
     size: int, *, seed: int = 0, all_up_to: int = ALL_CUTS_UP_TO, edge: int = EDGE, seeded: int = SEEDED_CUTS
 ) -> list[int]:
-    """Every place to cut ``size`` bytes once; for more than ``all_up_to`` bytes the edges and some seeded places."""
+    """Return every place to cut ``size`` bytes once; for more than ``all_up_to`` bytes the edges and some seeded places."""
     if size <= max(all_up_to, 2 * edge):
         return list(range(1, size))
-    rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     inside = range(edge, size - edge)
     return [*range(1, edge), *sorted(rng.sample(inside, min(seeded, len(inside)))), *range(size - edge, size)]
 
 
 def sampled_cuts(data: bytes, rng: random.Random, count: int) -> list[int]:
-    """``count`` places in ``data``, half of them within two bytes of a line end."""
+    """Return ``count`` places in ``data``, half of them within two bytes of a line end."""
     size = len(data)
     if size < 2:
         return []

@@ -1,6 +1,6 @@
-"""Run a stage or a machine over items that are at hand.
+"""Run a stage or a machine over given items.
 
-Nothing here knows what flows: bytes in and events out, or the other way round.
+The functions work for all types of items: bytes in and events out, or the reverse.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ B = TypeVar("B")
 
 
 async def source_of(items: Iterable[A]) -> AsyncIterator[A]:
-    """The items as a source that never waits."""
+    """Yield the items, as a source that never waits."""
     for item in items:
         yield item
 
 
 async def adrive(stage: StageFunction[A, B], items: Iterable[A]) -> list[B]:
-    """What ``stage`` yields for ``items``, in a pipe of its own. Raises what the stage raises."""
+    """Return the output of ``stage`` for ``items``, run in a separate pipe. Raises what the stage raises."""
     async with pipe(source_of(items), stage) as stream:
         return [output async for output in stream]
 
 
 def drive(stage: StageFunction[A, B], items: Iterable[A]) -> list[B]:
-    """``adrive`` in an event loop of its own, for tests that are not coroutines."""
+    """Run ``adrive`` in a new event loop, for tests that are not coroutines."""
     return asyncio.run(adrive(stage, items))
 
 
 def drive_machine(machine: Machine[A, B], items: Iterable[A]) -> list[B]:
-    """What a machine hands over for ``items`` and at their end; falsy outputs are left out, as in a stage.
+    """Return the output of a machine for ``items`` and at their end. Falsy outputs are left out, as in a stage.
 
-    A fault ends it: what was handed over stays in the list, and ``machine.fault`` says why.
+    A fault ends the run: the output so far stays in the list, and ``machine.fault`` says why.
     """
     outputs: list[B] = []
     for item in items:

@@ -1,8 +1,7 @@
 """The normal form in which law L1 compares events.
 
-How a network cut the bytes must not be seen in the events, but it may be seen in how much text one event carries: what
-one read brought of one block may leave as one delta. So two lists of events say the same if they are equal once deltas
-are joined.
+The events must not show how a network split the bytes, except in how much text one event has: the text of one read and block
+may be one delta. So two lists of events are the same if they are equal after joining deltas.
 
 Source: design.md §1 (L1), §9 ("Joining").
 """
@@ -16,13 +15,13 @@ from streamkit.tool_calls.joining import join_deltas
 
 
 def joined(events: Iterable[Any]) -> list[Any]:
-    """``events`` with adjacent deltas joined: equal lists mean equal streams, however they were cut into reads.
+    """Return ``events`` with adjacent deltas joined. Equal lists mean equal streams, however they were split into reads.
 
-    Text, refusal and reasoning: neighbours become one if they are of one class and agree in choice, block and kind; another
-    block or choice in between separates them, because order between blocks is part of the stream. Argument fragments: in
-    a run with nothing but fragments between them, those of one call become one, in the place of the first; inside a
-    read they may be regrouped, so their order across calls says nothing. Every other event, and each event of a class
-    that is not streamkit's, stays where it is and ends every run: starts, ends and usage keep their order.
+    Text, refusal and reasoning: neighbours are joined if they have the same class, choice, block and kind. Another block or
+    choice between them separates them, because the order between blocks is part of the stream. Argument fragments: in a run of
+    nothing but fragments, those of one call are joined at the place of the first; inside a read they may be regrouped, so
+    their order across calls has no meaning. All other events, and events of classes that are not streamkit's, keep their place
+    and end every run: starts, ends and usage keep their order.
 
     The given events are not changed.
     """

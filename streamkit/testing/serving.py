@@ -1,4 +1,4 @@
-"""An aiohttp application that answers on loopback from a thread of its own, for tests that block.
+"""Serve an aiohttp application on loopback in a separate thread, for tests that block.
 
 Source: observe.md O27, O31.
 """
@@ -12,18 +12,18 @@ from threading import Thread
 
 from aiohttp import web
 
-#: How long the connections that are left when it ends are waited for.
+#: Seconds to wait at the end for open connections.
 CLOSE_S = 1.0
-#: A line of a request's head, as providers take it.
+#: The longest line of a request's head, as at providers.
 LINE_BYTES = 64 * 1024
 
 
 @contextmanager
 def served(make_app: Callable[[], web.Application], *, decompress: bool = True) -> Iterator[str]:
-    """Serve an application on a free port of loopback while the block runs, and give its URL: ``http://127.0.0.1:40123``.
+    """Serve an application on a free loopback port during the block. Yields its URL: ``http://127.0.0.1:40123``.
 
-    ``make_app`` is called in the thread, whose event loop is the application's; without ``decompress`` it gets the bodies of
-    requests as they were sent. What it raises, or OSError where loopback can't be listened on, is raised here.
+    ``make_app`` is called in the thread, in the application's event loop. Without ``decompress``, the application gets request
+    bodies as they were sent. Raises what ``make_app`` raises, and OSError if it can't listen on loopback.
     """
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="streamkit-served", daemon=True)

@@ -1,6 +1,6 @@
-"""A source that fails on cue, stalls on cue, and knows whether and by whom it was closed.
+"""A source that fails or stalls at a given place, and records whether and in which task it was closed.
 
-It stays open until ``aclose``, as a connection does: that it is exhausted, or that it failed, does not close it.
+It stays open until ``aclose``, like a connection: neither its end nor its failure closes it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ _open: set[FaultySource[Any]] = set()
 
 
 class PlannedFailure(Exception):
-    """What a ``FaultySource`` raises unless it is given another error. No ``StreamkitError``: no stage may swallow it."""
+    """The default error of a ``FaultySource``. It is not a ``StreamkitError``, because no stage may swallow it."""
 
 
 class FaultySource(Generic[T]):
-    """An async iterable of ``items`` that can go wrong.
+    """An async iterable of ``items`` that can fail or stall.
 
-    ``fail_after``: raise ``error`` once that many items were given. ``stall_after``: wait for ever once that many were
-    given; ``stalled`` is set then. Without either it ends behind the last item. ``given`` counts the items. It is its own
-    iterator, so it can be read once.
+    ``fail_after``: raise ``error`` after this many items. ``stall_after``: wait forever after this many items; ``stalled`` is
+    then set. Without both it ends after the last item. ``given`` counts the items. It can be read only once.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class FaultySource(Generic[T]):
     ) -> None:
         self.given = 0
         self.stalled = asyncio.Event()
-        #: The task that closed it; None while it is open, or if it was closed outside of any task.
+        #: The task that closed it; None while it is open, or if no task closed it.
         self.closed_in: asyncio.Task[Any] | None = None
         self.closed = False
         self.error = error if error is not None else PlannedFailure("the source failed, as the test wanted")
@@ -46,7 +45,7 @@ class FaultySource(Generic[T]):
 
     @property
     def open(self) -> bool:
-        """Whether someone began to iterate it and nobody closed it."""
+        """Whether its iteration has begun and it is not closed."""
         return self in _open
 
     def __aiter__(self) -> FaultySource[T]:
@@ -70,7 +69,7 @@ class FaultySource(Generic[T]):
         return item
 
     async def aclose(self) -> None:
-        """Close it. Closing again changes nothing."""
+        """Close it. Closing again has no effect."""
         if not self.closed:
             self.closed = True
             self.closed_in = asyncio.current_task()
@@ -78,12 +77,12 @@ class FaultySource(Generic[T]):
 
 
 def open_sources() -> int:
-    """How many sources are open at this moment, in the whole process: 0 on the line after an ``async with pipe(…)``."""
+    """Return how many sources are open in the whole process: 0 on the line after an ``async with pipe(…)``."""
     return len(_open)
 
 
 def forget_open_sources() -> int:
-    """Start counting anew, so that one test's leak is not the next one's; how many were forgotten."""
+    """Forget all open sources, so that one test's leak does not fail the next test. Return how many there were."""
     count = len(_open)
     _open.clear()
     return count

@@ -54,7 +54,7 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
-from streamkit.tool_calls.call import SHORT, Call, Choice
+from streamkit.tool_calls.call import SHORT, Call, ChoiceState
 from streamkit.tool_calls.check import verdict_on
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
@@ -101,7 +101,7 @@ class ToolCallAccumulator(Link):
         if policy.refuse_repairs:  # applies to every machine that shares the report; none has read anything yet
             self.report.refuse_repairs()
         self.make_id = make_id
-        self._choices: dict[int, Choice] = {}
+        self._choices: dict[int, ChoiceState] = {}
         self._failed = False
         self._deltas: list[Any] = []  # deltas of the current read, held to be joined
         self._settled = NONE_SETTLED
@@ -314,10 +314,10 @@ class ToolCallAccumulator(Link):
         else:
             self._delta(delta)
 
-    def _choice(self, number: int) -> Choice:
+    def _choice(self, number: int) -> ChoiceState:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = Choice()
+            choice = self._choices[number] = ChoiceState()
         return choice
 
     def _fail(self, event: ProviderFailed) -> None:
@@ -405,7 +405,7 @@ class ToolCallAccumulator(Link):
         call.echo = None
         cast("Identity", self._identity).duplicate(call)
 
-    def _settle_echo(self, choice: Choice, call: Call, first: Call, *, ended: bool) -> None:
+    def _settle_echo(self, choice: ChoiceState, call: Call, first: Call, *, ended: bool) -> None:
         """Drop a finished call that repeats ``first``. At a clean end (``ended``), also drop a call that has no text yet."""
         is_start = ended and first.ended and not (call.text.chars or call.ended)
         repeats = call.text.chars == first.text.chars and call.text.equals(first.text.whole())
@@ -532,7 +532,7 @@ class ToolCallAccumulator(Link):
                 call.id, choice.by_id[whole.id] = whole.id, call
             self._whole_text(choice, call, whole.arguments or "")
 
-    def _whole_text(self, choice: Choice, call: Call, text: str) -> None:
+    def _whole_text(self, choice: ChoiceState, call: Call, text: str) -> None:
         if not text.strip():
             return
         if call.doubt is not None:
@@ -576,14 +576,14 @@ class ToolCallAccumulator(Link):
 
     # -- announcing and emitting ---------------------------------------------------------------------------------------
 
-    def _hand_on(self, choice: Choice, call: Call) -> None:
+    def _hand_on(self, choice: ChoiceState, call: Call) -> None:
         """Emit the new text of ``call``, if it is announced, and announce the calls that waited for this delta."""
         if call.ordinal is not None:
             self._send(call)
         while choice.announced < len(choice.calls) and self._can_announce(choice, choice.calls[choice.announced]):
             self._start(choice, choice.calls[choice.announced])
 
-    def _can_announce(self, choice: Choice, call: Call) -> bool:
+    def _can_announce(self, choice: ChoiceState, call: Call) -> bool:
         if call.ended:
             return True
         return (
@@ -592,7 +592,7 @@ class ToolCallAccumulator(Link):
             and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
         )
 
-    def _start(self, choice: Choice, call: Call, *, cut: bool = False) -> None:
+    def _start(self, choice: ChoiceState, call: Call, *, cut: bool = False) -> None:
         if call.id is None:
             if not call.anonymous:
                 if self.policy.missing_id == "refuse" and not self._abandoned:
@@ -650,7 +650,7 @@ class ToolCallAccumulator(Link):
                         self._send(call)
                     self._finish(call, ended=ended and not is_cut(choice, call))
 
-    def _announce_all(self, choice: Choice, *, ended: bool) -> None:
+    def _announce_all(self, choice: ChoiceState, *, ended: bool) -> None:
         for call in choice.calls[choice.announced :]:
             if call.echo is not None:
                 self._settle_echo(choice, call, call.echo, ended=ended)

@@ -100,7 +100,7 @@ class Call:
 
 
 @define(eq=False)
-class Choice:
+class ChoiceState:
     """The calls of one choice, and its stop reasons."""
 
     calls: list[Call] = field(factory=list)  #: in order of first mention

@@ -12,7 +12,7 @@ from typing import Final
 from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
-from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.call import Call, ChoiceState
 
 #: A failed turn > length, content filter > tool calls > stop (design.md §4). The others are more specific than a plain stop.
 RANK: dict[StopReason, int] = {
@@ -35,7 +35,11 @@ CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "co
 
 
 def missing_end(
-    choices: Mapping[int, Choice], terminator: TerminatorSeen | None, report: StreamReport, policy: Policy, depth: int
+    choices: Mapping[int, ChoiceState],
+    terminator: TerminatorSeen | None,
+    report: StreamReport,
+    policy: Policy,
+    depth: int,
 ) -> str | None:
     """Return why the completion point was not reached (dialects.md §7.6), or None if it was.
 
@@ -56,7 +60,7 @@ def missing_end(
     return f"the stream ended without a stop reason{where}"
 
 
-def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, policy: Policy, depth: int) -> bool:
+def derives(choices: Mapping[int, ChoiceState], terminator: TerminatorSeen | None, policy: Policy, depth: int) -> bool:
     """Return whether complete calls and the terminator may replace a stop reason, as the policy allows."""
     if policy.end_without_finish == "refuse" or any(choice.reasons for choice in choices.values()):
         return False
@@ -68,13 +72,13 @@ def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, po
     return (accept or marked) and all(call.finished or call.is_complete(depth) for call in calls)
 
 
-def strongest(choice: Choice) -> StopReasonSeen:
+def strongest(choice: ChoiceState) -> StopReasonSeen:
     """Return the stop reason with the highest rank."""
     reasons = choice.reasons
     return reasons[0] if len(reasons) == 1 else max(reasons, key=lambda seen: RANK[seen.reason])
 
 
-def is_cut(choice: Choice, call: Call) -> bool:
+def is_cut(choice: ChoiceState, call: Call) -> bool:
     """Return whether a call that the wire did not end was truncated: the model was stopped in it, or the call stayed open.
 
     Use this for free text, and for empty text, which would mean ``{}``: neither shows it. Success is never invented (law L3).
@@ -95,7 +99,7 @@ def is_open(call: Call, depth: int) -> bool:
     return call.incomplete and not call.text.whole().strip()
 
 
-def calls_nobody(choice: Choice) -> bool:
+def calls_nobody(choice: ChoiceState) -> bool:
     """Return whether a choice has a call without a name, so that no client can run the call.
 
     Ignore it if the stop reason already means a truncated turn. An empty object next to named calls is a stray fragment.
@@ -119,7 +123,7 @@ def _is_whole(call: Call, depth: int) -> bool:
     return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
 
 
-def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
+def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: int) -> ResponseFinished:
     """Return the one stop reason of a choice: the strongest, corrected by whether the choice has calls."""
     best = strongest(choice)
     if len(choice.reasons) > 1 and any(seen.reason != best.reason for seen in choice.reasons):

@@ -14,7 +14,7 @@ from streamkit.events import ToolCallDelta
 from streamkit.limits import Limits
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
-from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.call import Call, ChoiceState
 
 #: Maximum number of ids remembered for a choice: a call without an id may get a new one with each fragment.
 IDS: Final = 1024
@@ -30,7 +30,7 @@ class Identity:
         self.report = report
         self.make_id = make_id
 
-    def place(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
+    def place(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         """Return the call of a delta, and whether the call is new. Update the call's id and name."""
         call_id, name = delta.id, delta.name
         if call_id is not None:
@@ -65,7 +65,9 @@ class Identity:
             return None
         return value
 
-    def find(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> tuple[Call, bool]:
+    def find(
+        self, choice: ChoiceState, delta: ToolCallDelta, call_id: str | None, name: str | None
+    ) -> tuple[Call, bool]:
         """Return the call of a delta, and whether the call is new, by the vote of dialects.md §1.7."""
         if delta.index is None:
             self.report.repair("index_missing")
@@ -89,7 +91,7 @@ class Identity:
             return another, is_new
         return call, False
 
-    def _misplaced(self, choice: Choice) -> Call | None:
+    def _misplaced(self, choice: ChoiceState) -> Call | None:
         """Return the call that text at an unknown index continues: the only one without an index, or the latest; else None.
 
         Some servers number a call's start by the tool's place in the request, and its text by the order of calls. Such a
@@ -107,7 +109,9 @@ class Identity:
         self.report.repair("index_changed")
         return last
 
-    def _continued(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> Call | None:
+    def _continued(
+        self, choice: ChoiceState, delta: ToolCallDelta, call_id: str | None, name: str | None
+    ) -> Call | None:
         """Return the latest call if a delta without an index belongs to it, else None."""
         last = choice.last
         if last is None or last.ended:
@@ -116,7 +120,9 @@ class Identity:
             return last  # the id and name arrive after the arguments (quirks.md 3)
         return None if call_id is not None or (name and self.complete(last)) else last
 
-    def _find_by_id(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str | None) -> tuple[Call, bool]:
+    def _find_by_id(
+        self, choice: ChoiceState, known: Call, delta: ToolCallDelta, name: str | None
+    ) -> tuple[Call, bool]:
         if self._is_sent_again(known, delta, name):
             return known, False
         if delta.index is not None and delta.index != known.index:
@@ -132,7 +138,7 @@ class Identity:
             return self._new_or_again(choice, known, delta, name)
         return known, False
 
-    def _new_or_again(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str) -> tuple[Call, bool]:
+    def _new_or_again(self, choice: ChoiceState, known: Call, delta: ToolCallDelta, name: str) -> tuple[Call, bool]:
         """Return a new call with the id of ``known``. If the name is equal too, the arguments will show if it is a repeat."""
         call, is_new = self._new(choice, delta)
         if name == known.name != known.id and call.kind == known.kind:
@@ -167,12 +173,12 @@ class Identity:
     def complete(self, call: Call) -> bool:
         return call.is_complete(self.depth)
 
-    def _new(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
+    def _new(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)
         call = Call(delta.choice, delta.kind, delta.index, anonymous=delta.anonymous, out_of_order=out_of_order)
         return call, True
 
-    def set_id(self, choice: Choice, call: Call, call_id: str, *, is_new: bool) -> None:
+    def set_id(self, choice: ChoiceState, call: Call, call_id: str, *, is_new: bool) -> None:
         if is_new and call_id in choice.by_id:
             if call.echo is None:
                 self.duplicate(call)

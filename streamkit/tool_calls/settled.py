@@ -12,7 +12,7 @@ from attrs import define
 
 from streamkit.events import ToolCallArguments, ToolCallDelta
 from streamkit.limits import Limits
-from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.call import Call, ChoiceState
 from streamkit.tool_calls.cumulative import may_repeat
 
 
@@ -35,9 +35,9 @@ class SettledCalls:
         self.chars = 0  #: of all arguments of the stream
         self._limits = limits
         self._careful = careful
-        self.calls: dict[int | None, tuple[Choice, Call]] = {}
+        self.calls: dict[int | None, tuple[ChoiceState, Call]] = {}
 
-    def settles(self, choice: Choice, call: Call, size: int) -> bool:
+    def settles(self, choice: ChoiceState, call: Call, size: int) -> bool:
         """Return whether a fragment of ``size`` characters, without an id or a name, only adds text to ``call``.
 
         Call ``may_repeat`` too: it tells whether the fragment may repeat earlier text.
@@ -55,7 +55,7 @@ class SettledCalls:
             and self.chars + size <= limits.stream_arguments_chars
         )
 
-    def add(self, choice: Choice, delta: ToolCallDelta) -> ToolCallArguments | None:
+    def add(self, choice: ChoiceState, delta: ToolCallDelta) -> ToolCallArguments | None:
         """Same as ``grown``, for a call not yet known as settled and a fragment without an id or a name."""
         if not delta.arguments or delta.index is None:
             return None
@@ -99,7 +99,7 @@ class SettledCalls:
             call.scanner.append(fragment)
         return call.ordinal
 
-    def grown_together(self, choice: Choice, run: FragmentRun) -> list[ToolCallArguments] | None:
+    def grown_together(self, choice: ChoiceState, run: FragmentRun) -> list[ToolCallArguments] | None:
         """Add many fragments and return one event for each call. If a fragment may be more than text, return None instead."""
         longest, total = max(map(len, run.texts)), sum(map(len, run.texts))
         by_index: dict[int, list[str]] = {index: [] for index in dict.fromkeys(run.indices)}

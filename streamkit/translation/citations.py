@@ -72,7 +72,7 @@ def _encoded(text: str) -> bytes:
 
 
 @define
-class _Choice:
+class _CitedChoice:
     """The text of one choice so far, measured in characters."""
 
     number: int
@@ -89,7 +89,7 @@ class CitationCarrier(Link):
     """The machine of ``carry_citations``: from events to events with translated citations."""
 
     #: The choice whose text came last. ``_at`` is its number and block, while that block is open and its text is not kept.
-    _growing: _Choice
+    _growing: _CitedChoice
     _at: tuple[int, int] | None = None
 
     def __init__(
@@ -106,7 +106,7 @@ class CitationCarrier(Link):
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, _CitedChoice] = {}
         self._is_open = False  # a text block may grow, or a citation waits for its end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations written so far
@@ -156,7 +156,7 @@ class CitationCarrier(Link):
         choice.length += len(text)
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
-    def _begin(self, choice: _Choice, block: int) -> None:
+    def _begin(self, choice: _CitedChoice, block: int) -> None:
         """Note that text of another block begins than that of the text before."""
         if choice.waiting and choice.last != block:
             self._close(choice, begins=block)
@@ -168,7 +168,7 @@ class CitationCarrier(Link):
         for aside in asides:
             self.emit(aside)
 
-    def _keep(self, choice: _Choice, kept: _KeptText, text: str) -> None:
+    def _keep(self, choice: _CitedChoice, kept: _KeptText, text: str) -> None:
         """Keep a text while there is room for the whole text of its choice; else drop what was kept."""
         if len(text) > self._text_room:
             self._text_room += choice.length if self._bytes else 0
@@ -177,10 +177,10 @@ class CitationCarrier(Link):
             self._text_room -= len(text)
             kept.add(text)
 
-    def _choice(self, number: int) -> _Choice:
+    def _choice(self, number: int) -> _CitedChoice:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number, text=_KeptText() if self._bytes else None)
+            choice = self._choices[number] = _CitedChoice(number, text=_KeptText() if self._bytes else None)
         return choice
 
     # -- input -----------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class CitationCarrier(Link):
         self._room += sum(map(_size, released))
         return released
 
-    def _place(self, choice: _Choice, citation: Citation, block: int) -> None:
+    def _place(self, choice: _CitedChoice, citation: Citation, block: int) -> None:
         """Write a citation that has a place, converted from the source's unit to characters."""
         start, end = citation.start or 0, citation.end or 0
         if self._from.unit == "block":
@@ -257,7 +257,7 @@ class CitationCarrier(Link):
                 self._close(choice)
             choice.open = False
 
-    def _close(self, choice: _Choice, *, begins: int | None = None) -> None:
+    def _close(self, choice: _CitedChoice, *, begins: int | None = None) -> None:
         """Write the citations of the whole last block, which has ended; keep those of the block that ``begins``."""
         for citation in self._released(choice.waiting):
             if citation.block == begins:  # Anthropic sends some citations before the text that they cite
@@ -284,7 +284,7 @@ class CitationCarrier(Link):
 
     # -- output ----------------------------------------------------------------------------------------------------
 
-    def _write(self, choice: _Choice, citation: Citation) -> None:
+    def _write(self, choice: _CitedChoice, citation: Citation) -> None:
         """Write a citation whose place is in characters of the choice's text."""
         if self._to.unit == "bytes":
             self._hold(choice.held, citation)
@@ -297,7 +297,7 @@ class CitationCarrier(Link):
             moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
             self._tell(self._to.write([moved], choice.number))
 
-    def _measured(self, choice: _Choice, citation: Citation) -> Citation:
+    def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
         """Return a citation with its place in bytes, and its quote if there is room; with no place if the text is not kept."""
         text = choice.text
         if text is None:

@@ -1,4 +1,4 @@
-"""aiohttp drop-ins: an upstream's answer as a source, a pipeline as the answer to a client.
+"""Handlers for aiohttp: read an upstream's response as a source, and answer a client with a pipeline.
 
 See docs/how-to/serve-with-aiohttp.md.
 """

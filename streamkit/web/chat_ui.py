@@ -1,11 +1,11 @@
-"""``chat_ui``: the route that ``useChat`` asks, in an application of your own, answered by one upstream.
+"""``chat_ui``: add the route that ``useChat`` requests to an aiohttp application; one upstream answers it.
 
-A browser sends the messages; model, system message and tools are the application's. What a body says of them is dropped and
-counted, and a message of the system in it is refused, since anybody could write one. An error before the stream is one
-sentence of text, which clients show as it is.
+A browser sends the messages. The application decides the model, the system message and the tools: other values in a body are
+dropped and counted, and a system message in a body is refused, since any page could write one. An error before the stream is
+one sentence of text, which clients show unchanged.
 
-Where the application keeps answers (``add_resuming``), one goes on without its client, and a page that is loaded again gets
-all of it from its first chunk. A stop is then a request of its own. The dialect is the one whose surface has a ``ChatForm``.
+If the application keeps responses (``add_resuming``), a response continues without its client, and a reloaded page gets all of
+it from the first chunk. Stopping it takes a separate request. The dialect is the one whose surface has a ``ChatForm``.
 
 Source: ui-protocols.md §1.1, §1.8; resume.md §2, §5; ai 7.0.173, ``HttpChatTransport``.
 """
@@ -35,13 +35,13 @@ from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
 from streamkit.web.upstream import Upstream
 
-#: How an answer ended of which a client has all that there is.
+#: The endings of a response after which its client has everything that exists of it.
 DELIVERED: Final = frozenset({"whole", "error", "broken"})
 
 
 @frozen(kw_only=True)
 class _Chat:
-    """What the application decides, and how its clients ask."""
+    """What the application decides, and the form of its clients' requests."""
 
     client: str
     form: ChatForm
@@ -50,7 +50,7 @@ class _Chat:
     system: str | None
     tools: tuple[Tool, ...]
     delivery: Delivery
-    place: str  #: among the chats of the application
+    place: str  #: the route's path; it separates the chats of several routes
     resumable: Resumable
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -74,7 +74,7 @@ class _Chat:
             return response
 
     async def go_on(self, request: web.Request) -> web.StreamResponse:
-        """The newest answer of a chat from its start; 204 where there is none."""
+        """Return the newest response of a chat from its start; 204 if there is none."""
         conversation = self._conversation(request, request.match_info[self.form.conversation])
         log_id = None if conversation is None else await conversation.log_id()
         if conversation is None or log_id is None:
@@ -99,7 +99,7 @@ class _Chat:
         return found.response
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
-        """End the answer of a chat, whoever reads it: 204, also where there is none."""
+        """End the response of a chat, whichever client reads it. Return 204, even if there is none."""
         conversation = self._conversation(request, request.match_info[self.form.conversation])
         if conversation is not None:
             await conversation.stop()
@@ -107,14 +107,14 @@ class _Chat:
         return web.Response(status=204)
 
     def _conversation(self, request: web.Request, name: object) -> Conversation | None:
-        """The chat of that name, if the application keeps any answers."""
+        """Return the chat with this name; None if the application keeps no responses or the name is empty."""
         resuming = request.config_dict.get(RESUMING)
         if resuming is None or not isinstance(name, str) or not name:
             return None
         return Conversation(request, resuming, self.place, name)
 
     def route(self, handler: Handler) -> Handler:
-        """The handler, with its refusals in words."""
+        """Return the handler, with refusals as responses."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
@@ -127,14 +127,14 @@ class _Chat:
         return answer
 
     def _address(self, _line: RequestLine, asked: Request) -> Address:
-        """The application's model. Raises BadRequest for what only the application may say."""
+        """Choose the application's model. Raises BadRequest if a client sent a system message."""
         for turn in asked.turns:
             if turn.role == "system" and turn.native_role is None:
                 raise BadRequest("messages", "no message of the system is taken from a client")
         return Address(self.model, stream=True)
 
     def _decide(self, asked: Request, report: StreamReport) -> None:
-        """Put the application's system message and tools in the place of the client's."""
+        """Replace the client's system message, tools and options with the application's."""
         said = [turn for turn in asked.turns if turn.role == "system"]
         for name, told in ("system", said), ("tools", asked.tools), ("options", asked.options != Options()):
             if told:
@@ -158,21 +158,21 @@ def chat_ui(
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
 ) -> None:
-    """Serve ``useChat`` at ``path`` from ``upstream``, and its answers once more at ``{path}/{id}/stream``.
+    """Serve ``useChat`` at ``path`` from ``upstream``, and resume its responses at ``{path}/{id}/stream``.
 
-    ``model``, ``system`` and ``tools`` are what the upstream is asked with, whatever a client says. A call of a tool goes to
-    the client, which runs it once the answer is whole (``onToolCall``) and asks again with its result. An answer that fails
-    or breaks off ends with an ``error``, which ``useChat`` shows, and none of its calls is run.
+    Every request to the upstream uses ``model``, ``system`` and ``tools``, whatever the client sends. A tool call is sent to
+    the client, which runs it after the response is complete (``onToolCall``) and sends its result in a new request. A response
+    that fails or is interrupted ends with an ``error``, which ``useChat`` shows, and none of its calls are run.
 
-    Where the application has ``add_resuming``, before this or after it, an answer goes on without its client, as ``resumable``
-    says: ``GET`` of ``{path}/{id}/stream`` gives the chat's newest answer from its start, under way or kept, and 204 where
-    there is none or a client has it to its end; ``DELETE`` there stops it, and so does the chat's next message. A chat's id is
-    its client's word: it is one of the key that ``Resuming.key`` finds in the request, and without that whoever says the id
-    gets the answer.
+    If the application uses ``add_resuming``, before or after this call, responses continue without their client as
+    ``resumable`` says. ``GET {path}/{id}/stream`` returns the chat's newest response from its start, in progress or kept. It
+    returns 204 if there is none, or if a client already has all of it. ``DELETE`` at the same path stops it, and so does the
+    chat's next message. The client chooses a chat's id. A chat belongs to the key that ``Resuming.key`` finds in the request;
+    without such a key, anyone who knows the id gets the response.
 
-    As ``setup``: who may ask is for the application's middlewares to say, live streams end within ``grace_s`` seconds when it
-    shuts down, and its ``client_max_size`` bounds the bodies. ``setup`` may serve clients at the same path, so one of both
-    needs another. Raises ValueError for a path that aiohttp does not take.
+    As with ``setup``, the application's middlewares decide who may send requests, live streams end within ``grace_s`` seconds
+    at shutdown, and ``client_max_size`` limits the bodies. ``setup`` may serve clients at the same path; then choose another
+    path for one of them. Raises ValueError for a path that aiohttp does not accept.
     """
     client, form = next((name, surface.chat) for name, surface in surfaces().items() if surface.chat is not None)
     chat = _Chat(

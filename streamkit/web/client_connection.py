@@ -1,16 +1,16 @@
-"""Is the client still there, and does it take what is written to it?
+"""Detect clients that have disconnected, and clients that do not read what is written to them.
 
-aiohttp tells a handler of a client that left only where the server cancels handlers, so it is looked, ten times a second.
-Bytes that the client does not take wait in this process, up to a bound; behind it nothing more is read for it. A client that
-takes none of them for long is *stalled*, and dropped without a terminator.
+aiohttp tells a handler that its client disconnected only by cancelling it, if the server is configured so. This module
+therefore checks ten times a second. Bytes that a client has not read wait in this process, up to a limit; at the limit, its
+upstream is no longer read. A client that reads none of them for long is *stalled*: it is disconnected without a terminator.
 
-A body without its end shows a failure to clients that ignore the error frame. Many clients drop what they have not read once
-the connection closes, so a client gets time to leave first.
+A body without an end shows a failure to clients that ignore the error frame. Many clients drop unread bytes when the
+connection closes, so a client first gets time to read them and close the connection itself.
 
-All clients of an event loop are looked at in one round: a timer for each took a third of the CPU of 200 streams of four
-events a second. What waits is looked at once a second, since ten times took 8 % of the instructions of such an event.
+All clients of an event loop are checked in one round: one timer per client took a third of the CPU time of 200 streams with
+four events a second. Waiting bytes are checked once a second, since ten checks took 8 % of the instructions of such an event.
 
-Source: limits.md §1, T8; clients.md §5; quirks.md 117, 120, 121.
+Source: limits.md §1, T8; clients.md §5; quirks.md 117, 120, 121 (clients that disconnect or stall).
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-#: A fraction of the 250 ms in which an upstream is to hear that its client left.
+#: Seconds between rounds. An upstream should be closed within 250 ms after its client disconnects.
 LOOK_S: Final = 0.1
-#: Every so many rounds it is looked whether clients take what waits for them.
+#: Every this many rounds, waiting bytes are checked too.
 WHOLE_LOOKS: Final = 10
 
-#: Of the bytes that a client has not taken, the system holds so many. Left alone it holds megabytes, and takes more only
-#: when a third is gone (Linux): a slow reader would look like a stalled one. With this, 1 KiB/s is seen every 16 s.
+#: How many unread bytes of a client the operating system holds. By default it holds megabytes, and Linux accepts more only
+#: after a third is read, so that a slow reader would look stalled. With this limit, reading 1 KiB/s is noticed every 16 s.
 SYSTEM_BYTES: Final = 32 * 1024
 
 Gone: TypeAlias = Literal["client left", "client stalled"]
 
 
 def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
-    """Whoever writes has to wait once so many bytes wait for the client, besides the few that the system holds."""
+    """Make writers wait once ``unsent_bytes`` wait for the client, in addition to the few that the system holds."""
     transport.set_write_buffer_limits(high=unsent_bytes)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        with suppress(OSError):  # the client has left
+        with suppress(OSError):  # the client has disconnected
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEM_BYTES)
 
 
 class StreamBody(web.StreamResponse):
-    """The response of a stream to ``request``, whose body can be left without its end.
+    """The response of a stream to ``request``. Its body can be left without an end.
 
-    aiohttp ends a body once the handler has returned. So a client that stays holds its connection, and nothing else of the
-    answer.
+    aiohttp ends a body after the handler has returned, so a client that stays connected holds only its connection, and no
+    other memory of the response.
     """
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], *, linger_s: float) -> None:
@@ -59,9 +59,9 @@ class StreamBody(web.StreamResponse):
         self._has_end = True
 
     def leave_open(self) -> None:
-        """Write no end of the body: wait until the client has left, ``linger_s`` seconds at most, and close the connection."""
+        """Do not end the body: wait until the client disconnects, at most ``linger_s`` seconds, then close the connection."""
         self._has_end = False
-        self.force_close()  # aiohttp closes it, which sends what is unsent and FIN; the headers are out and say nothing of it
+        self.force_close()  # aiohttp then closes: it sends unsent bytes and FIN; headers are sent already
 
     async def write_eof(self, data: bytes = b"") -> None:
         if self._has_end:
@@ -74,16 +74,16 @@ class StreamBody(web.StreamResponse):
 
 
 class Sized(Protocol):
-    """What writes to a client."""
+    """Writes to a client, and counts the bytes."""
 
     @property
     def output_size(self) -> int: ...
 
 
 class Watch:
-    """Looks at the client of ``request`` until ``stop``; calls ``gone`` once, with the reason, when it is no longer of use.
+    """Watches the client of ``request`` until ``stop``. Calls ``gone`` once, with the reason, if it disconnects or stalls.
 
-    Whoever writes to the client gives it the ``writer``.
+    The code that writes to the client sets ``writer``.
     """
 
     def __init__(self, request: web.Request, gone: Callable[[Gone], None], *, stall_s: float) -> None:
@@ -94,12 +94,12 @@ class Watch:
         self._stall_s = stall_s
         self._taken = 0
         self._took_at = loop.time()
-        self._is_last = False  # nothing follows what was written
-        #: Whether the client's system had all of an answer while the client was still there. Some clients leave at the
-        #: answer's terminator, and do not wait for the body's end.
+        self._is_last = False  # nothing more will be written
+        #: Whether the client's system received the whole response while the client was still connected. Some clients close the
+        #: connection at the terminator, and do not wait for the end of the body.
         self.all_taken = False
         transport = request.transport
-        #: Whether the client has left.
+        #: Returns whether the client has disconnected.
         self.closing: Callable[[], bool] = transport.is_closing if transport is not None else lambda: True
         self._rounds = _ROUNDS.get(loop) or _ROUNDS.setdefault(loop, Rounds(loop))
 
@@ -108,15 +108,15 @@ class Watch:
 
     def stop(self) -> None:
         self._rounds.remove(self)
-        self._gone = _tell_nobody  # who waits for it keeps this: only the garbage collector would let go of both
+        self._gone = _tell_nobody  # breaks a reference cycle that only the garbage collector would free
 
     @property
     def written(self) -> int:
-        """Bytes that were given to the transport: headers and what is around chunks too, as in what waits."""
+        """The bytes passed to the transport, with headers and chunk framing, as in the number of waiting bytes."""
         return 0 if self.writer is None else self.writer.output_size
 
     def written_last(self) -> None:
-        """The answer's last byte is written: from now on it is looked whether all was taken, more often than else."""
+        """Note that the last byte is written. From now on every round checks whether the client has read everything."""
         self._is_last = True
         self._look_at_rest()
 
@@ -127,12 +127,12 @@ class Watch:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether each round is to look at what waits."""
+        """Whether every round must check this client's waiting bytes."""
         return self.closing() or (self._is_last and not self.all_taken)
 
     async def taken(self) -> None:
-        """Wait until every byte is with the client's system, or the client is gone."""
-        transport, wait_s = self._request.transport, 0.001  # a client that is not slow has its next request soon
+        """Wait until all bytes have left for the client's system, or the client has disconnected."""
+        transport, wait_s = self._request.transport, 0.001  # a fast client soon sends its next request
         while transport is not None and transport.get_write_buffer_size() and not transport.is_closing():
             await asyncio.sleep(wait_s)
             transport, wait_s = self._request.transport, min(2 * wait_s, LOOK_S)
@@ -161,11 +161,11 @@ class Watch:
 
 
 def _tell_nobody(_why: Gone) -> None:
-    """It was stopped."""
+    """Replaces ``gone`` after ``stop``."""
 
 
 class Rounds:
-    """Looks at the clients of one event loop, while there are any."""
+    """Checks the clients of one event loop, as long as there are any."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -185,7 +185,7 @@ class Rounds:
             self._timer = None
 
     def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._look)  # first: a look that fails may not end the rounds
+        self._timer = self._loop.call_later(LOOK_S, self._look)  # first, in case a check raises
         self._number += 1
         now, whole = self._loop.time(), self._number % WHOLE_LOOKS == 0
         for watch in list(self._watches):

@@ -1,9 +1,10 @@
-"""Who asks: the dialect of a client, told by the path, and where several share one by a header that only its clients send.
+"""Find out the dialect of a client from its request's path.
 
-So a client that asks for what there is not, or in a way that there is not, still gets an error that its library can read.
+On paths that several dialects share, a header decides that only one dialect's clients send. So even a request for an unknown
+path or with a wrong method gets an error that the client's library can parse.
 
-A path is looked at before any key is, so each pattern reads it once, whatever stands in it: what begins and is not the end is
-taken to the end of the path, and the end of a path is compared by itself.
+Paths are matched before any key is checked, so each pattern must take linear time on any path. A part in the middle of a path
+therefore matches up to the path's end, and the end of a path is compared separately.
 
 Source: clients.md §10.2, §10.3.
 """
@@ -26,25 +27,25 @@ from streamkit.web.surfaces import surfaces
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-#: Paths that several dialects share, so that the headers tell: behind it may stand anything that is a model's name. It is
-#: looked for at the end: an application may serve us under a prefix of its own.
+#: Paths that several dialects share, so that headers decide. Any model's name may follow. The pattern matches at the end of a
+#: path, because an application may serve these paths after a prefix.
 _MODELS: Final = re.compile(r"(?:^/?|/v1)/models(?:/.*+)?\Z", re.DOTALL)
-#: The paths without a version are ours at the root only.
+#: The paths without a version are ours only at the root.
 _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
 _OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
-#: A method of HTTP is any word, of which so much is repeated.
+#: An HTTP method may be any word; a message repeats this many characters of it.
 METHOD_CHARS: Final = 20
 
 
 def client_dialect(request: web.Request) -> str:
-    """The dialect of the client, by path, else by header; the first of the table where neither tells."""
+    """Return the client's dialect, by path or else by header. If neither decides, return the first dialect."""
     return dialect_of(request.path, request.headers)
 
 
 def dialect_of(path: str, headers: Container[str]) -> str:
-    """Return the same for a path and the names of headers, in any case."""
+    """Return the client's dialect for a path and header names. The names' letter case does not matter."""
     every = surfaces()
     method, shared = _method_of_a_model(path), _MODELS.search(path) is not None
     by_method = (name for name in every if method and method in every[name].methods)
@@ -54,21 +55,22 @@ def dialect_of(path: str, headers: Container[str]) -> str:
 
 
 def _method_of_a_model(path: str) -> str:
-    """What is asked of a model behind the last colon of its path; "" for other paths."""
+    """Return the method of a model after the last colon of a path (``…/models/NAME:METHOD``); "" for other paths."""
     before, _, method = path.rpartition(":")
     return method if method.isalpha() and method.isascii() and _OF_A_MODEL.search(before) else ""
 
 
 def wants_socket(request: web.Request) -> bool:
-    """Whether a client asks for a WebSocket (RFC 6455 §4.1)."""
+    """Return whether a request asks for a WebSocket (RFC 6455 §4.1)."""
     protocols = request.headers.get("Upgrade", "").lower().split(",")
     return request.method == "GET" and "websocket" in (protocol.strip() for protocol in protocols)
 
 
 def no_socket(request: web.Request) -> Refused:
-    """The refusal of a WebSocket: 426, at which Codex goes on over HTTP at once, and after seven attempts at any other.
+    """Return the refusal of a WebSocket, with status 426.
 
-    RFC 9110 §15.5.22 wants the protocol that is spoken beside it, and its §7.8 names that header in ``Connection``.
+    After 426 Codex continues over HTTP at once; after other statuses it first tries seven times. RFC 9110 §15.5.22 requires a
+    header with the supported protocol, and §7.8 requires that ``Connection`` names this header.
     """
     message = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
     failed = with_status("invalid_request", message, 426, client_dialect(request))
@@ -76,7 +78,7 @@ def no_socket(request: web.Request) -> Refused:
 
 
 def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
-    """The refusal (405) of a method at a path that is served by ``methods`` only."""
+    """Return the refusal (405) for a path that only ``methods`` serve."""
     allowed = ", ".join(sorted(methods))
     message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
     failed = with_status("invalid_request", message, 405, client_dialect(request))
@@ -84,14 +86,14 @@ def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
 
 
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
-    """The answer to a path that is not served (404), or not in this way (405), in the client's dialect.
+    """Return the response for a path that is not served (404), or not with this method (405), in the client's dialect.
 
-    ``error`` is what the router says: ``request.match_info.http_exception``.
+    ``error`` is the router's: ``request.match_info.http_exception``.
     """
     dialect = client_dialect(request)
-    # without the query, in which keys are sent
+    # without the query, in which some clients send keys
     asked = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"
-    unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the same path may be looked up
+    unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the path also serves GET
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
@@ -103,29 +105,29 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
         message = f"{asked} is not served: {STATELESS}"
     failed = with_status("not_found", message, 404, dialect)
-    return Refused(evolve(failed, code="not_found")).response(dialect)  # OpenAI's usual code says: no such model
+    return Refused(evolve(failed, code="not_found")).response(dialect)  # OpenAI's usual code here means: no such model
 
 
 async def expected(request: web.Request) -> None:
-    """What a client expects (RFC 9110 §10.1.1): a body that waits for 100 is asked for, and of all else nothing is known.
+    """Handle the ``Expect`` header (RFC 9110 §10.1.1): answer 100 if the client waits for that; ignore other expectations.
 
-    As aiohttp's own, which refuses all else in the client's words, and fails to write those that are no UTF-8.
+    aiohttp's handler refuses others with a message that repeats the client's text, and fails if that is not UTF-8.
     """
     if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # which is that of the answer
+        request.writer.output_size = 0  # ``output_size`` must count only the response
 
 
 class _Unserved(MatchInfoError):
-    """What is not served, whatever its client expects."""
+    """The route of a path that is not served. It handles ``Expect`` with ``expected``."""
 
     @property
     def expect_handler(self) -> Handler:
-        return expected  # type: ignore[return-value]  # aiohttp takes None for "go on"
+        return expected  # type: ignore[return-value]  # for aiohttp, None means: continue
 
 
 def expect_anything(router: web.UrlDispatcher) -> None:
-    """Let ``expected`` read expectations on paths that nobody serves too, for which aiohttp has a reader of its own."""
+    """Use ``expected`` on paths without a route too; aiohttp has a different handler for those."""
     resolve = router.resolve
 
     async def resolved(request: web.Request) -> web.UrlMappingMatchInfo:
@@ -136,7 +138,7 @@ def expect_anything(router: web.UrlDispatcher) -> None:
 
 
 def in_dialect(handler: Handler) -> Handler:
-    """The same handler, but what it refuses is said in the client's dialect."""
+    """Return the handler, with its refusals sent in the client's dialect."""
 
     async def refusing(request: web.Request) -> web.StreamResponse:
         try:
@@ -149,7 +151,7 @@ def in_dialect(handler: Handler) -> Handler:
 
 @web.middleware
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A middleware, for an application of our own: the same for all handlers, and for paths like ours that nobody serves."""
+    """A middleware: send all handlers' refusals, and errors for unknown paths like ours, in the client's dialect."""
     error = request.match_info.http_exception
     if error is not None and _is_ours(request.path):
         return unrouted(request, error)

@@ -1,7 +1,7 @@
-"""Connections of clients: requests that aiohttp refuses before any handler sees them.
+"""Connections of clients, and the errors for requests that aiohttp refuses before a handler sees them.
 
-Those that providers read are accepted: with a key or cookies of 20 KiB, or two lines of ``User-Agent``. The others are
-refused in the dialect of their path, and no value, which is often a key, is in the response or the log.
+Requests that providers accept are accepted here: with a key or cookies of 20 KiB, or with two ``User-Agent`` lines. Other
+faulty requests are refused in the dialect of their path. Header values may be keys, so no response and no log shows them.
 
 Source: clients.md §10.10; limits.md T6, T7, T8; RFC 9112 §3, §6.3; RFC 6585 §5.
 """
@@ -24,28 +24,28 @@ from streamkit.web.client_dialect import dialect_of
 from streamkit.web.refusals import error_response, with_status
 
 log = logging.getLogger("streamkit.web")
-#: What a parser gives: requests, whether the rest is of another protocol, and that rest.
+#: What aiohttp's parser returns: requests, whether the connection changes its protocol, and the unparsed rest.
 _Fed: TypeAlias = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 
-#: Bounds of a line of a request's head, of all of it, and of its headers. Networks before providers take 32 to 128 KiB.
+#: Limits on a line of a request's head, the whole head, and the number of headers. Providers' networks allow 32 to 128 KiB.
 LINE_BYTES: Final = 64 * 1024
 HEAD_BYTES: Final = 128 * 1024
 HEADERS: Final = 256
-#: The bytes that are read of the path of a request that can't be read.
+#: How many bytes of an unreadable request's path are used.
 PATH_BYTES: Final = 2048
-#: What answers, in the header ``Server``.
+#: The value of the response header ``Server``.
 SERVER: Final = "streamkit"
-#: Headers that may have one line; a second one changes neither where a request ends nor its target.
+#: Headers that should have one line, but may be repeated: a second line changes neither the request's end nor its target.
 _HARMLESS: Final = frozenset({b"content-type", b"etag", b"max-forwards", b"server", b"user-agent"})
 _REQUEST_LINE: Final = re.compile(rb"([!-~]{1,20}) (?:https?://[^/?# ]*)?([^?# ]*)")
-#: The parser's own words for a fault. A text with other letters may repeat bytes of the client.
+#: Fault texts that the parser writes itself. A text with other letters may repeat bytes of the client.
 _FAULT: Final = re.compile(r"[A-Za-z`' /-]{1,80}\.?")
-#: The place of an id in a path, with which the response can be read (resume.md §13.3).
+#: The place of a response's id in a path. The log omits the id, because it allows reading the response (resume.md §13.3).
 _ID: Final = re.compile(r"(/streams/|/responses/).*", re.DOTALL)
 
 
 class UnreadableRequest(HttpProcessingError):
-    """A request that can't be read: its method, path and names of headers, without values, and the reason."""
+    """A request that can't be parsed: its method, path, header names without values, and the reason."""
 
     def __init__(self, head: bytes, error: HttpProcessingError) -> None:
         first, _, rest = head.partition(b"\r\n")
@@ -59,7 +59,7 @@ class UnreadableRequest(HttpProcessingError):
 
 
 def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
-    """Return the status, and the reason without a value of the request."""
+    """Return the status and the reason. The reason has no value of the request."""
     if isinstance(error, LineTooLong) and first_line_bytes > LINE_BYTES:
         return 414, f"its address has more than {LINE_BYTES:,} bytes"
     if isinstance(error, LineTooLong):
@@ -75,12 +75,12 @@ def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
 
 
 class _Parser(HttpRequestParser):
-    """aiohttp's parser, which accepts a repeated harmless header; raises ``UnreadableRequest``."""
+    """aiohttp's parser, except that it accepts repeated harmless headers and raises ``UnreadableRequest``."""
 
     def __init__(self, connection: ClientConnection, *settings: Any, **limits: Any) -> None:
         self._connection, self._settings, self._limits = connection, settings, limits
-        self._head = bytearray()  #: of the request that is arriving
-        self._body: StreamReader | None = None  #: of the last one
+        self._head = bytearray()  #: the bytes of the arriving request's head
+        self._body: StreamReader | None = None  #: the last request's body
         super().__init__(connection, *settings, **limits)
 
     def feed_data(self, data: bytes, *_: Any) -> _Fed:
@@ -108,7 +108,7 @@ class _Parser(HttpRequestParser):
         return found
 
     def _feed_body(self, data: bytes, body: StreamReader) -> _Fed:
-        """Feed a body; the handler that reads a broken one gets the error. aiohttp would write a second response."""
+        """Feed a body. If it is broken, its handler gets the error; aiohttp would write a second response."""
         try:
             return super().feed_data(data)
         except HttpProcessingError as error:
@@ -118,10 +118,10 @@ class _Parser(HttpRequestParser):
 
 
 def _without_repeats(head: bytes) -> bytes | None:
-    """Return the bytes of a request with one line for each harmless header; None if nothing is repeated."""
+    """Return the bytes of a request with one line for each harmless header; None if no such header is repeated."""
     first, *lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")
     rest = head[len(first) + sum(len(line) + 2 for line in lines) :]
-    if not rest and lines:  # the last one is not whole
+    if not rest and lines:  # the last line is incomplete
         rest = b"\r\n" + lines.pop()
     kept, places = [first], dict[bytes, int]()
     for line in lines:
@@ -136,13 +136,13 @@ def _without_repeats(head: bytes) -> bytes | None:
 
 
 class ClientConnection(web.RequestHandler):
-    """A connection with the bounds of providers, which refuses an unreadable request in the dialect of its path."""
+    """A client connection with the limits of providers. It refuses an unreadable request in the dialect of its path."""
 
     __slots__ = ()
 
     def __init__(self, manager: web.Server, *, idle_s: float, decompress: bool) -> None:
-        loop = manager._loop  # noqa: SLF001 - the server's own factory of connections reads it
-        # without aiohttp's log of requests: the gateway has its own line
+        loop = manager._loop  # noqa: SLF001 - the server's connection factory reads it too
+        # without aiohttp's log of requests: the gateway writes its log lines itself
         super().__init__(manager, loop=loop, keepalive_timeout=idle_s, access_log=None)  # type: ignore[arg-type]
         self._parser = _Parser(
             self,
@@ -159,7 +159,7 @@ class ClientConnection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Write an error as aiohttp does; for an unreadable request, in the dialect of its path."""
+        """Write an error as aiohttp does; for an unreadable request, write it in the dialect of the path."""
         if not isinstance(exc, UnreadableRequest):
             response = super().handle_error(request, status, exc, message)
         else:
@@ -173,6 +173,6 @@ class ClientConnection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kwargs: Any) -> None:
-        """Log as aiohttp does, but no broken body: its handler got the error."""
+        """Log as aiohttp does, except broken bodies: their handlers get the error."""
         if not isinstance(kwargs.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kwargs)

@@ -1,9 +1,9 @@
-"""The keys by which clients are let in, where an operator wants any.
+"""The keys that clients must send, if the operator requires any.
 
-A key is read where the official clients send it, and nowhere else. A client may send several: a vendor's, which it found in
-its environment, and the gateway's. One known key is enough. Keys are compared as keyed hashes, each with
-every one that is known, so that the time tells neither how much of a key was right nor which one it was like. None is in a
-``repr``, a message or a header of an answer.
+A key is read where the official clients send it, and nowhere else. A client may send several, such as a provider's key that it
+found in its environment and the gateway's. One known key is enough. Keys are compared as keyed hashes, each with every known
+key, so that the time reveals neither how much of a key was right nor which known key it resembles. No key appears in a
+``repr``, a message or a response header.
 
 Source: limits.md T6; clients.md §10.3.
 """
@@ -24,12 +24,12 @@ from streamkit.web.cors import Origins
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 
-#: Where some vendors' clients have their key instead (clients.md §10.3).
+#: Other headers in which some providers' clients send their key (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
-#: The most keys of a request that are checked.
+#: How many keys of a request are checked at most.
 SENT: Final = 8
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
-#: RFC 9110 §15.5.2 wants it beside each 401.
+#: RFC 9110 §15.5.2 requires this header with each 401.
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 
 
@@ -41,7 +41,7 @@ _NO_PAGES: Final = (
 
 
 def client_keys(request: web.Request) -> list[str]:
-    """Return the keys that a client sent, without blank ones. Some REST clients send a key in the URL."""
+    """Return the keys that a client sent, without blank ones. A key may be in the URL, where some REST clients put it."""
     headers = request.headers
     sent = [value.partition(" ") for value in headers.getall("Authorization", ())]
     keys = [token for scheme, _, token in sent if scheme.lower() == "bearer"]
@@ -51,7 +51,7 @@ def client_keys(request: web.Request) -> list[str]:
 
 
 class KeyRing:
-    """The keys that let clients in. Raises UsageError for no key at all, and for a blank one."""
+    """The keys that clients may use. Raises UsageError if there is no key or one is blank."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         known = [key.strip() for key in keys]
@@ -76,10 +76,12 @@ class KeyRing:
 
 
 def admit(request: web.Request, ring: KeyRing | None, origins: Origins = NO_ORIGINS) -> None:
-    """Let a request in, or raise Refused (401). Without a ring all are let in but pages of sites beside ``origins`` (403).
+    """Raise Refused (401) if the request has no known key.
 
-    Those could use a gateway on their visitor's own machine: a browser sends such a request without asking first. One that a
-    name was turned to this machine for (DNS rebinding) says its site as well.
+    Without a ring, only pages of sites that are not in ``origins`` are refused (403).
+
+    Such pages could use a gateway on the machine of the browser's user, since a browser sends some requests without a
+    preflight. A page that pointed its host name at this machine (DNS rebinding) names its site in ``Origin`` as well.
     """
     if ring is None:
         origin = request.headers.get("Origin")

@@ -1,14 +1,14 @@
-"""One answer of several upstreams: where one breaks off in plain text, the next goes on from there.
+"""One response from several upstreams: if one is interrupted inside plain text, the next one continues the text.
 
-The client gets one stream. Its start, its id and its model are the first upstream's; the text goes on in the block in which it
-broke off; its end is the last one's, and its usage the sum of what each told. White space at the end of the text is not sent
-back, since prompts lose it and Claude refuses it: what of it the continuation says again at its beginning is left out, and
-nothing else is, as providers that can go on with a text answer with the rest alone.
+The client gets one stream. Its start, id and model are the first upstream's. The text continues in the same block. The end is
+the last upstream's, and the usage is the sum of all reported usages. White space at the end of the text is not sent to the
+next upstream, because prompts lose it and Claude refuses it. If the continuation begins with that white space, the repeated
+part is removed. Nothing else is removed: providers that can continue a text respond with the rest only.
 
-Only text is gone on with. An answer with a call, with reasoning, with a second choice or with anything else that a text can't
-say of it ends as it broke off: half a call can't be told to a provider, and one that would think anew says something else.
+Only plain text is continued. A response with a tool call, with reasoning, with a second choice or with anything else that text
+can't express ends at the interruption: half a call can't be sent to a provider, and new reasoning leads to another text.
 
-Source: quirks.md 129; dialects.md §7.4.
+Source: quirks.md 129 (text sent twice after a retry); dialects.md §7.4.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.report import StreamReport
 
-#: Of a text that is longer, nothing is kept to go on with.
+#: A response with longer text is not continued, and its text is not kept.
 SAID_CHARS: Final = MIB
-#: Asides that say nothing of what the model said.
+#: Asides that do not change what the model has said.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
-#: What a provider says in its stream where it was cut itself.
+#: Types of provider errors that mean that the provider's stream was interrupted.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
-#: The comment where another part goes on. It ends no event: behind an ``id`` clients read an empty one (resume.md §4.2).
+#: The comment before a further part. It has no blank line: after an ``id`` it would end an empty event (resume.md §4.2).
 SEAM: Final = b": streamkit continued\n"
-#: Counts of a usage that are added up.
+#: The members of a usage that are added up.
 COUNTS: Final = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
 
 
-class Part(Protocol):
-    """One upstream's part of the answer: an ``Exchange`` that was opened."""
+class ResponsePart(Protocol):
+    """One upstream's part of the response: an ``Exchange`` with an open stream."""
 
     @property
     def report(self) -> StreamReport: ...
 
     def interrupt(self, error: Exception, /) -> None:
-        """Make its reader's next or present read raise ``error``."""
+        """Make the present or next read raise ``error``."""
 
     def hide(self, text: str, /) -> str:
-        """Take the keys that were sent out of what comes back."""
+        """Return ``text`` without the keys that were sent."""
 
 
 @frozen
 class Opened:
-    """A part, and its events."""
+    """One part and the events of its stream."""
 
-    part: Part
+    part: ResponsePart
     events: Pipe[list[Event]]
 
 
 class Onward(Protocol):
-    """Asks the next upstream to go on with ``text``. None: nobody can."""
+    """Asks the next upstream to continue ``text``. Returns None if no upstream can."""
 
     async def __call__(self, failed: ProviderFailed, text: str, /) -> Opened | None: ...
 
@@ -79,11 +79,11 @@ Ending: TypeAlias = tuple[StreamReport, list[Event], StreamError | None]
 
 
 class TextSoFar:
-    """What the client has of an answer, and whether text alone says it."""
+    """The text that the client has received, and whether the response consists of text only."""
 
     def __init__(self) -> None:
-        self.block = 0  #: of the text that came last
-        self.blocks = 0  #: labels of blocks are below this
+        self.block = 0  #: the block of the last text
+        self.blocks = 0  #: all block labels so far are below this number
         self._is_text = True
         self._texts: list[str] = []
         self._chars = 0
@@ -104,7 +104,7 @@ class TextSoFar:
 
     @property
     def text(self) -> str:
-        """What is to be gone on with, as it is; blank: nothing can be."""
+        """The text to continue, unchanged. If it is blank, the response can't be continued."""
         return "".join(self._texts)
 
 
@@ -117,15 +117,15 @@ def _says_nothing(event: Event) -> bool:
 
 
 class Joint:
-    """Makes the events of a continuation those of the answer that it goes on with."""
+    """Changes the events of a continuation so that they continue the response before it."""
 
     def __init__(self, so_far: TextSoFar, usage: UsageReported | None) -> None:
         text = so_far.text
-        self._said_again = text[len(text.rstrip()) :]  # which the continuation may begin with
+        self._said_again = text[len(text.rstrip()) :]  # white space that the continuation may repeat
         self._block, self._offset = so_far.block, so_far.blocks
-        self._text_block: int | None = None  # what the continuation calls that block
+        self._text_block: int | None = None  # the continuation's label for the continued block
         self._usage = usage
-        self.has_begun = False  #: it said something
+        self.has_begun = False  #: the continuation has emitted something
 
     def feed(self, events: list[Event]) -> list[Event]:
         return [joined for event in events if (joined := self._joined(event)) is not None]
@@ -150,7 +150,7 @@ class Joint:
         return evolve(event, **changes)
 
     def _rest(self, text: str) -> str:
-        """The text without the white space that the client has."""
+        """Return the text without the white space that the client already has."""
         while self._said_again and text:
             if text[0] != self._said_again[0]:
                 self._said_again = ""
@@ -160,7 +160,7 @@ class Joint:
 
 
 def added(one: UsageReported, other: UsageReported) -> UsageReported:
-    """Both usages. What one of them does not tell is what the other tells."""
+    """Return the sum of two usages. A count that only one of them reports is taken as it is."""
     found = {}
     for name in COUNTS:
         known = [count for count in (getattr(one, name), getattr(other, name)) if count is not None]
@@ -169,28 +169,28 @@ def added(one: UsageReported, other: UsageReported) -> UsageReported:
 
 
 class Continuing:
-    """The events of an answer whose first part is open, with ``report`` for what is written of them.
+    """The events of a response whose first part is open. ``report`` describes what is written of them.
 
-    As the source of a pipe it is what ``Reply.interrupt`` ends.
+    It is the source of a pipe, so ``Reply.interrupt`` can end it.
     """
 
     def __init__(self, first: Opened, onward: Onward, report: StreamReport) -> None:
         self.report: StreamReport | None = report
-        self.seams = 0  #: so often another part went on
+        self.seams = 0  #: how many further parts have begun
         self._written = report
         self._opened: Opened | None = first
         self._parts = [first.part]
         self._onward = onward
         self._so_far = TextSoFar()
-        self._usage: UsageReported | None = None  # of the parts that are over
+        self._usage: UsageReported | None = None  # the usage of the finished parts
         self._last_usage: UsageReported | None = None
         self._joint: Joint | None = None
         self._interrupted: Exception | None = None
         self._opening: asyncio.Timeout | None = None
 
     @property
-    def part(self) -> Part:
-        """The last part."""
+    def part(self) -> ResponsePart:
+        """The present part."""
         return self._parts[-1]
 
     def fail(self, error: Exception) -> None:
@@ -201,34 +201,34 @@ class Continuing:
             self.part.interrupt(error)
 
     def hide(self, text: str) -> str:
-        """``text`` without the keys that any part was asked with."""
+        """Return ``text`` without the keys that were sent to any upstream."""
         for part in self._parts:
             text = part.hide(text)
         return text
 
     def settle(self) -> None:
-        """Count what was repaired and lost of what was written with the last part, and what that took."""
+        """Add the repairs, losses and times of writing the response to the report of the last part."""
         report, written = self.part.report, self._written
         report.repairs += written.repairs
         report.losses += written.losses
         report.lost += written.lost
         report.withheld += written.withheld
         report.completed = written.completed
-        report.timings += written.timings[1:]  # what the writing waited for is the parts' own time
+        report.timings += written.timings[1:]  # without the source: its time is counted by the parts
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-        """The stream with a comment in the first event of each further part."""
+        """Yield the stream, with a comment before the first event of each further part."""
         marked = 0
         async for chunk in chunks:
             yield SEAM + chunk if self.seams > marked else chunk
             marked = self.seams
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """Raises what broke the reading of the last part."""
+        """Yield the events of all parts. Raises the error that ended the last part."""
         ending: Ending | None = None
         while self._opened is not None:
             opened, self._opened = self._opened, None
-            rest: list[Event] = []  # from the failure on
+            rest: list[Event] = []  # the events from the failure on
             error: StreamError | None = None
             try:
                 await opened.events.__aenter__()
@@ -250,7 +250,7 @@ class Continuing:
             if error is not None:
                 report.failed(error)
             if ending is None or self._joint is None or self._joint.has_begun:
-                ending = report, rest, error  # else it is told how the part before ended
+                ending = report, rest, error  # else report how the part before it ended
             await self._go_on(report, rest, error)
         if ending is not None:
             report, rest, error = ending
@@ -267,7 +267,7 @@ class Continuing:
         return joined
 
     def _tell(self, report: StreamReport, *, failed: bool) -> None:
-        """Copy the state of the read report to the written one; not its failure if ``failed``: the stream may continue."""
+        """Copy the state of ``report`` to the written report. With ``failed``, leave out its end: the stream may continue."""
         written = self._written
         written.spoken = written.spoken or report.spoken
         if failed:
@@ -276,7 +276,7 @@ class Continuing:
         written.failure, written.provider_error = report.failure, report.provider_error
 
     async def _go_on(self, report: StreamReport, rest: list[Event], error: StreamError | None) -> None:
-        """Open the next part, if the answer broke off where it can be gone on with."""
+        """Open the next part, if the response was interrupted and can be continued."""
         text = self._so_far.text.rstrip()
         unsaid = self._joint is not None and not self._joint.has_begun
         if not text or self._interrupted is not None or not (unsaid or _is_cut(rest, error)):
@@ -297,7 +297,7 @@ class Continuing:
 
 
 def _divided(batch: list[Event], *, is_failed: bool) -> tuple[list[Event], list[Event]]:
-    """The events, and those from a failure on."""
+    """Return the events before a failure, and those from the failure on."""
     if is_failed:
         return [], batch
     for at, event in enumerate(batch):
@@ -307,7 +307,7 @@ def _divided(batch: list[Event], *, is_failed: bool) -> tuple[list[Event], list[
 
 
 def _is_cut(rest: list[Event], error: StreamError | None) -> bool:
-    """Whether the connection broke off, or was silent for too long; not that somebody said no."""
+    """Return whether the connection broke or was silent for too long, as opposed to a refusal."""
     if error is not None:
         timed_out = isinstance(error, TimedOut) and not isinstance(error, IdleTimeout)
         return isinstance(error, SourceFailed) and not isinstance(error, Interrupted) and not timed_out

@@ -1,8 +1,8 @@
-"""Pages of other sites that an operator lets ask: what a browser wants to hear before it hands a page an answer.
+"""Let pages of other sites send requests, if the operator allows it: the CORS headers that browsers require.
 
-Before a request that a form could not send, with JSON or with a key, a browser asks whether the page may (the preflight): with
-``OPTIONS``, and without the key. Where the answer does not name the page's origin the request is never sent. Answers without
-that header are kept from the page. Cookies are neither asked for nor read, so no page has the visitor's own rights.
+Before a request that an HTML form could not send, such as one with JSON or a key, a browser sends a preflight: an ``OPTIONS``
+request without the key. If the response does not name the page's origin, the browser never sends the request. A browser also
+hides responses without that header from the page. Cookies are neither requested nor read, so no page gets its user's rights.
 
 Source: Fetch Standard §3.3 (HTTP CORS protocol); RFC 6454.
 """
@@ -15,32 +15,32 @@ from typing import Final
 
 from aiohttp import web
 
-#: In a list of origins: any is served.
+#: In a list of origins: every origin is allowed.
 ANY: Final = "*"
-#: How long a browser may remember what a preflight said, in seconds; Chrome takes 7,200 at most.
+#: Seconds that a browser may cache the response to a preflight; Chrome allows at most 7,200.
 REMEMBERED_S: Final = 600
-#: Names of headers that a page wants to send, as browsers list them. So many are more than any library sends.
+#: The names of the headers that a page wants to send, as browsers list them. No library sends as many as 100.
 _NAMES: Final = re.compile(r"[\w-]{1,100}(?: ?, ?[\w-]{1,100}){0,99}", re.ASCII)
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{1,5})?", re.ASCII)
 
 
 def is_origin(text: str) -> bool:
-    """Whether ``Origins`` takes it: scheme, host and port, as a browser says them, or ``*``."""
+    """Return whether ``Origins`` accepts ``text``: scheme, host and port, as browsers write them, or ``*``."""
     return text == ANY or _ORIGIN.fullmatch(text) is not None
 
 
 class Origins:
-    """The sites whose pages may ask, besides those of this machine."""
+    """The sites whose pages may send requests."""
 
     def __init__(self, origins: Iterable[str] = ()) -> None:
         self._origins = frozenset(origins)
 
     def allows(self, origin: str | None) -> bool:
-        """Whether a page of this origin may ask."""
+        """Return whether a page of this origin may send requests."""
         return origin is not None and (ANY in self._origins or origin in self._origins)
 
     def preflight(self, request: web.Request) -> web.Response | None:
-        """The answer to a preflight of an origin that is allowed; None for all else."""
+        """Return the response to a preflight of an allowed origin; None for every other request."""
         asked = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
         if not asked or not self.allows(request.headers.get("Origin")):
             return None
@@ -51,7 +51,7 @@ class Origins:
         return web.Response(status=204, headers=headers)
 
     async def tell(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Say in an answer whose pages may read it: a handler of ``on_response_prepare``."""
+        """Add the headers that name the origin whose pages may read a response. A handler for ``on_response_prepare``."""
         if not self._origins:
             return
         response.headers.add("Vary", "Origin, Access-Control-Request-Headers")

@@ -1,11 +1,11 @@
-"""One request to one upstream, and its answer on the way to the client.
+"""One request to one upstream, and how its response reaches the client.
 
-The request is written in the upstream's dialect, sent, and the answer read: as a stream, it is translated as it comes; whole,
-it is read first, so that whoever chooses upstreams can look at it before the client gets it. Within one dialect a conforming
-answer goes on byte for byte in both forms (L4).
+The request is written in the upstream's dialect and sent. A streamed response is translated while it arrives. A whole response
+is read first, so that code that chooses upstreams can inspect it before the client gets it. If both sides speak the same
+dialect, a valid response is passed on byte for byte in both forms (L4: the law that says so).
 
-What fails is a value, since the next upstream may do better; only the client's departure is an exception. An upstream that
-repeats the keys it was sent in what it says of a failure does not tell them to the client, or to the log (limits.md T6).
+A failure is returned as a value, since the next upstream may succeed. Only a client that disconnects raises an exception. If
+an upstream repeats the keys of a request in its error, they are hidden from the client and from the log (limits.md T6).
 
 Source: design.md §6; seeds.md S1, S3.
 """
@@ -51,40 +51,40 @@ from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream_request import open_answer
 
 T = TypeVar("T")
-#: Events of a whole answer that are written in one turn of the event loop.
+#: Events of a whole response that are written in one turn of the event loop.
 EVENTS_AT_ONCE: Final = 100
 
 
 @define
 class Exchange:
-    """``stream`` or ``fetch``, once. Afterwards the reports say what happened."""
+    """One request to one upstream. Call ``stream`` or ``fetch`` once; after that, the reports say what happened."""
 
     ask: Ask
     upstream: Upstream
     session: ClientSession
     reply: Reply
-    model: str | None = None  #: what the model is called there; None: as the client calls it
-    #: What the request lost on its way to the upstream.
+    model: str | None = None  #: the upstream's name for the model; None: the client's name
+    #: What was lost when the request was translated for the upstream.
     asked: StreamReport = field(factory=StreamReport, repr=False)
-    #: What was repaired and lost of the answer; the upstream's own words are in it.
+    #: The repairs and losses of the response. It includes the upstream's error.
     report: StreamReport = field(factory=StreamReport, repr=False)
-    status: int | None = None  #: the upstream's HTTP status, if it answered
-    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: when the outputs of a stream came
+    status: int | None = None  #: the upstream's HTTP status, if it responded
+    output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of the outputs of a stream
     prefill_text: str = field(
         default="", repr=False
-    )  #: the beginning of the answer, which this upstream is to go on with
-    path: str = ""  #: where it was asked, for a log
-    trace_headers: Mapping[str, str] = NO_HEADERS  #: of the trace that the request belongs to
-    copy_to: Callable[[bytes], None] | None = None  #: is handed the reads of a stream
-    recording: ExchangeRecording | None = field(default=None, repr=False)  #: is told of what goes over HTTP
-    answer: Response | None = field(default=None, repr=False)  #: where it came whole
-    #: The whole answer as it came, where it may go on as it is.
+    )  #: the beginning of the response, which this upstream must continue
+    path: str = ""  #: the path of the request, for a log
+    trace_headers: Mapping[str, str] = NO_HEADERS  #: they name the trace of the request
+    copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
+    recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes over HTTP
+    answer: Response | None = field(default=None, repr=False)  #: set if the response is whole
+    #: The bytes of a whole response, if they can be passed on unchanged.
     raw: bytes | None = field(default=None, repr=False)
 
     async def stream(self, onward: Onward | None = None) -> ProviderFailed | None:
-        """Ask for a stream and write it to the client. Returns what failed before the model spoke.
+        """Request a stream and write it to the client. Return the failure if it failed before the model emitted anything.
 
-        Where it breaks off later, ``onward`` asks another upstream to go on; then nothing passes byte for byte.
+        If the stream is interrupted later, ``onward`` asks another upstream to continue it; so no such stream passes unparsed.
         """
         source = await self._open(stream=True)
         if isinstance(source, ProviderFailed):
@@ -116,19 +116,19 @@ class Exchange:
         return await self.reply.send(written, source, cut=self._cut)
 
     async def _form_of(self, source: TimedSource) -> Came:
-        """How the answer came; its source is closed, unless it is to be read on."""
+        """Return the form of the response. Close its source if there is nothing more to read."""
         went_on = False
         try:
             came = await form_of(source, self.upstream.wire)
             went_on = came.form != "body"
-            source.copy_to = self.copy_to  # what was read for the form comes again
+            source.copy_to = self.copy_to  # bytes that were read for the form are read again
             return came
         finally:
             if not went_on:
                 await source.aclose()
 
     async def _replayed(self, body: bytes) -> ProviderFailed | None:
-        """A whole answer as the stream that was asked for. Raises StreamError."""
+        """Write a whole response as the stream that was requested. Raises StreamError."""
         answer = await self._read(body)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
@@ -140,7 +140,7 @@ class Exchange:
         return await self._send(pipe(_slices(events), written, report=self.report, timings=self._timings))
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
-        """Ask for the rest of a stream behind ``prefill_text``, as events; what failed, if there is none."""
+        """Request the rest of a stream after ``prefill_text``. Return it as events, or the failure."""
         source = await self._open(stream=True)
         if isinstance(source, ProviderFailed):
             return source
@@ -176,7 +176,7 @@ class Exchange:
 
     @property
     def _takes_comments(self) -> bool:
-        """Whether the client reads past a comment in its stream."""
+        """Whether the client accepts comments in its stream."""
         dialect = client_named(self.reply.client)[0]
         surface = dialect.http.surface
         is_events = dialect.media_type == "text/event-stream" and not self.ask.as_array
@@ -187,11 +187,11 @@ class Exchange:
             self._source.fail(error)
 
     def hide(self, text: str) -> str:
-        """``text`` without the keys that were sent."""
+        """Return ``text`` without the keys that were sent."""
         return self._cut(text)
 
     async def fetch(self) -> Response | ProviderFailed:
-        """Ask for a whole answer and read it."""
+        """Request a whole response and read it."""
         source = await self._open(stream=False)
         if isinstance(source, ProviderFailed):
             return source
@@ -207,7 +207,7 @@ class Exchange:
             return self._failed(error)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
-        named = answer.model or self.upstream.wire.model_place is None  # it need not name it
+        named = answer.model or self.upstream.wire.model_place is None  # some dialects need not name it
         if self._within and named and body and not self.report.repairs:
             self.raw = body
         elif not self._within:
@@ -215,7 +215,7 @@ class Exchange:
         return answer
 
     async def _read(self, body: bytes) -> Response:
-        """The answer in a whole body of the upstream's. Raises StreamError."""
+        """Parse a whole body of the upstream. Raises StreamError."""
         values = await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
@@ -226,23 +226,23 @@ class Exchange:
         return self.answer
 
     async def _translated(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns, in a thread where the answer is large."""
+        """Return the result of ``work``, which runs in a thread if the response is large."""
         return await beside(work) if self._heavy else work()
 
     async def _collected(self, source: TimedSource) -> Response:
-        """A stream as the whole answer that was asked for. Raises StreamError."""
+        """Collect a stream into the whole response that was requested. Raises StreamError."""
         source.report = self.report
         answer = self.answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
         if self.report.error is not None:
             raise self.report.error
         self._heavy = is_heavy(source.read_bytes, 0)
-        if answer.clean and self.upstream.transport == "http":  # over a WebSocket there is nothing but streams
+        if answer.clean and self.upstream.transport == "http":  # over a WebSocket, every response is a stream
             self.report.repair("stream_for_body")
         return answer
 
     async def deliver(self, answer: Response) -> None:
-        """Write a whole answer to the client."""
-        self.reply.upstream_headers = self._upstream_headers  # another upstream may have been asked since
+        """Write a whole response to the client."""
+        self.reply.upstream_headers = self._upstream_headers  # another upstream may have been tried since
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return
@@ -250,40 +250,40 @@ class Exchange:
         await self.reply.whole(await self._translated(write))
 
     def _restore(self, answer: Response) -> None:
-        """A whole answer of another dialect as the client knows its tools, and cites."""
+        """Adapt a whole response of another dialect: use the client's tool names, and cite as the client expects."""
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
         restore_response(answer, tools)
         carry_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- sending the request ---------------------------------------------------------------------------------------
 
     @property
     def _within(self) -> bool:
-        """Whether both sides speak one dialect."""
+        """Whether client and upstream speak the same dialect."""
         return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
 
     @property
     def _timings(self) -> bool:
-        """Whether the stages of a stream are timed."""
+        """Whether the time in each stage of a stream is measured."""
         return self.reply.delivery.timings
 
     @property
     def _options(self) -> ReadOptions:
-        """How an answer of this upstream is read."""
+        """How to read this upstream's responses."""
         policy = self.reply.delivery.policy
         think_tags = policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
-            think_tags = "off"  # a client of the upstream's own dialect gets what it would get there, in either form
+            think_tags = "off"  # the client gets what the upstream sends, streamed or whole
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or policy.text_calls
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
         return ReadOptions(policy=policy, tools=self.ask.request.tools)
 
     def _profile(self) -> Profile:
-        """How the client's dialect is written: with the usage if the client asked for it.
+        """Return how to write the client's dialect: with token usage if the client asked for it.
 
-        One that has no way to ask, which its User-Agent tells, gets the usage where it reads it.
+        Some clients have no way to ask, which their User-Agent shows; they get the usage where they read it.
         """
         dialect, profile = client_named(self.reply.client)
         asked = self.ask.request.stream_usage
@@ -300,12 +300,12 @@ class Exchange:
         )
 
     def _passing(self) -> Profile:
-        """What frames of the client's own dialect are held against, as they pass."""
+        """Return what the frames of a stream must match to be passed on unchanged in the client's dialect."""
         profile = client_named(self.reply.client)[1]
         return evolve(profile, include_usage=self.ask.request.stream_usage is True, model=self.ask.model)
 
     async def _open(self, *, stream: bool) -> TimedSource | ProviderFailed:
-        """The upstream's answer with status 200, its body unread; else what is wrong."""
+        """Return the upstream's response with status 200 and an unread body; else the failure."""
         self._asked_at = time.time()
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
@@ -316,7 +316,7 @@ class Exchange:
         if tap is not None:
             tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
         if stream and not self._within:
-            request.stream_usage = True  # other dialects always tell their clients how many tokens there were
+            request.stream_usage = True  # other dialects always include the token usage
         opened = await open_answer(
             self.session,
             self.upstream,
@@ -339,13 +339,13 @@ class Exchange:
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)
     _asked_at: float | None = field(init=False, default=None)
-    _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
+    _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
-    _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
+    _cut: Cut = field(init=False, default=str, repr=False)  #: removes the keys that were sent
 
 
 def with_prefill(turns: list[Turn], text: str) -> list[Turn]:
-    """The conversation with the beginning of its answer, behind what the client itself put into the assistant's mouth."""
+    """Return the conversation with the beginning of its response, placed after assistant text that the client sent itself."""
     last = turns[-1] if turns else None
     if last is None or last.role != "assistant":
         return [*turns, Turn("assistant", [Text(text)])]
@@ -360,7 +360,7 @@ async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, No
 
 
 async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:
-    """The events, a few at once; other answers go on in between."""
+    """Yield the events in small batches, so that other responses continue in between."""
     for at in range(0, len(events), EVENTS_AT_ONCE):
         yield events[at : at + EVENTS_AT_ONCE]
         await asyncio.sleep(0)

@@ -1,11 +1,11 @@
-"""Images that a client names by their URL, for an upstream whose dialect takes them in the request alone.
+"""Fetch images that a client names by URL, for upstreams whose dialect accepts images only inside the request.
 
-Whoever may write a URL into a request makes this process ask for it, so little is asked for: ``https`` at addresses of the
-public internet, checked by the resolver and again where the socket is made. Redirects are followed one by one under the same
-rules, without a proxy, a cookie, a key or a client's header.
+Any client can make this process request a URL, so little is allowed: only ``https`` at public internet addresses, which are
+checked by the resolver and again when the socket is created. Redirects are followed one by one under the same rules. Requests
+use no proxy, cookie, key or client header.
 
-Size, type, number of files and the time for all of them are bounded. A file that can't be fetched fails the request, with the
-place of its URL. Nothing is kept for the next request.
+Size, type, number and total time of the files are limited. If a file can't be fetched, the request fails and the error names
+the place of the URL. Nothing is kept for the next request.
 
 Source: OWASP, "Server Side Request Forgery Prevention"; RFC 6890 (special-purpose addresses).
 """
@@ -43,28 +43,28 @@ from streamkit.web.budget import Hold
 from streamkit.web.hosts import IPAddress, ip_address_in
 from streamkit.web.refusals import Refused
 
-#: What may come of each kind of media.
+#: The content types that each kind of media may have.
 TYPES: Final[Mapping[str, frozenset[str]]] = {
     "image": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
     "audio": frozenset({"audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac"}),
     "video": frozenset({"video/mp4", "video/webm", "video/quicktime", "video/mpeg"}),
     "file": frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"}),
 }
-#: Of a file is held at once what came, its base64, and that in the request that is sent.
+#: How often a file is in memory at once: as received, as base64, and as base64 in the request that is sent.
 HELD_TIMES: Final = 4
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-#: The only unicast addresses of IPv6 that are routed (RFC 4291 §2.4); beyond it stand site-local and local NAT64 addresses.
+#: The only IPv6 unicast addresses that are routed (RFC 4291 §2.4). Site-local and local NAT64 addresses are outside.
 _GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-#: IPv6 that leads to the IPv4 address inside it: NAT64 (RFC 6052). IPv4-mapped addresses have a property of their own.
+#: IPv6 addresses that lead to the IPv4 address inside: NAT64 (RFC 6052). ``ipv4_mapped`` covers IPv4-mapped addresses.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-#: What Python's tables call global, and is not of the public internet: services, relays, Azure's platform, examples.
+#: Addresses that Python calls global although they are not public: services, relays, Azure's platform, examples.
 _NOT_PUBLIC: Final = tuple(
     ipaddress.ip_network(each) for each in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20")
 )
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether an address is of the public internet; one that leads to an IPv4 address is as public as that."""
+    """Return whether an address is public. An address that leads to an IPv4 address is judged by the IPv4 address."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)
@@ -77,26 +77,26 @@ def is_public(address: IPAddress) -> bool:
 
 @frozen(kw_only=True)
 class FetchLimits:
-    """What is fetched for one request, at most."""
+    """The limits on what is fetched for one request."""
 
-    #: A photograph takes 5 MiB; providers refuse images beyond 5 to 20.
+    #: A photograph takes 5 MiB; providers refuse images over 5 to 20 MiB.
     file_bytes: int = 10 * 1024 * 1024
-    #: Two vendors take 20 images at their full size, and smaller ones beyond.
+    #: Two providers accept 20 images at full size, and only smaller ones if there are more.
     files: int = 20
-    #: Of all of them, each as often as the request names it: they are in memory at once, as base64 too, and providers refuse
-    #: requests beyond 20 to 32 MiB.
+    #: For all files together; a URL counts as often as it is in the request. All are in memory at once, also as base64, and
+    #: providers refuse requests over 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024
-    #: For all of them, which the client waits for.
+    #: For all files together; the client waits for this.
     total_s: float = 20.0
     redirects: int = 3
 
 
 class NoPublicAddress(OSError):
-    """A name leads to no address of the public internet."""
+    """A name has no public address."""
 
 
 class PublicResolver(AbstractResolver):
-    """Resolves names to public addresses alone: a connection goes to what it gives, and to nothing else."""
+    """Resolves names to public addresses only. Connections go only to addresses that the resolver returns."""
 
     def __init__(self, resolver: AbstractResolver, allows: Callable[[IPAddress], bool]) -> None:
         self._resolver = resolver
@@ -117,14 +117,14 @@ class PublicResolver(AbstractResolver):
 
 @define
 class _Budget:
-    """How many bytes all files of one request may have and have, and what it holds of all requests' memory."""
+    """The bytes that all files of one request have, their limit, and the memory that is held for them."""
 
     limit: int
     hold: Hold
     taken: int = 0
 
     def take(self, size: int) -> None:
-        """Ask for room for so many bytes, which count as often as their URL is in the request."""
+        """Reserve room for ``size`` bytes. Raises if that exceeds the limit, and Refused if the memory budget has no room."""
         self.taken += size
         if self.taken > self.limit:
             raise _Unfetched(f"the files have more than {self.limit} bytes together")
@@ -132,12 +132,12 @@ class _Budget:
 
 
 class _Unfetched(Exception):
-    """Why a file can't be fetched, in words for the client."""
+    """The reason that a file can't be fetched, as text for the client."""
 
 
 @frozen(kw_only=True)
 class Fetcher:
-    """Fetches files at URLs. The fields beside ``limits`` are for tests, which have no public address."""
+    """Fetches files at URLs. The fields other than ``limits`` are for tests, which have no public address."""
 
     limits: FetchLimits = field(factory=FetchLimits)
     allows: Callable[[IPAddress], bool] = is_public
@@ -145,7 +145,7 @@ class Fetcher:
     ssl: SSLContext | Literal[True] = field(default=True)
 
     async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
-        """Each URL's media with its bytes, which ``hold`` gets. Raises BadRequest (with the place), and Refused: no room."""
+        """Return the media with their bytes, by URL; ``hold`` gets these. Raises BadRequest with the place, and Refused."""
         wanted = {each.url: each for each in media if each.url is not None}
         times = Counter(each.url for each in media)
         if len(wanted) > self.limits.files:
@@ -209,12 +209,12 @@ class Fetcher:
             raise _Unfetched("only https is fetched")
         if url.user is not None or url.password is not None:
             raise _Unfetched("its URL has a user or a password")
-        literal = ip_address_in(url.host)  # a name is for the resolver to look at
+        literal = ip_address_in(url.host)  # the resolver checks names
         if literal is not None and not self.allows(literal):
             raise _Unfetched("it has no public address")
 
     def _socket(self, address: AddrInfoType) -> socket.socket:
-        """A socket for the very address that is going to be connected to, which is looked at once more."""
+        """Create the socket for exactly the address that is connected to, after checking this address again."""
         family, kind, protocol, _, peer = address
         if not self.allows(ipaddress.ip_address(str(peer[0]).partition("%")[0])):
             raise NoPublicAddress(None, "the connection would go to no address of the public internet")
@@ -247,9 +247,9 @@ DEFAULT_FETCHER: Final = Fetcher()
 async def with_fetched_media(
     request: Request, dialect: Dialect, fetcher: Fetcher = DEFAULT_FETCHER, *, hold: Hold | None = None
 ) -> Request:
-    """The request with the bytes of all media that ``dialect`` does not take by URL; ``hold`` has what they take.
+    """Return the request with the bytes of all media that ``dialect`` does not accept as URLs; ``hold`` gets their memory.
 
-    Raises BadRequest, and Refused where the budget of ``hold`` has no room for them.
+    Raises BadRequest, and Refused if the budget of ``hold`` has no room for them.
     """
     linked = linked_in(request, dialect)
     if not linked:
@@ -261,7 +261,7 @@ async def with_fetched_media(
 
 
 def _with_media(part: Any, found: Mapping[int, Media]) -> Any:
-    """A part with what was fetched for the URLs in it; what else a media says stays its own."""
+    """Return a part with the fetched bytes in place of its URLs; other members stay unchanged."""
     if isinstance(part, ToolResult):
         return evolve(part, parts=[_with_media(each, found) for each in part.parts])
     fetched = found.get(id(part))

@@ -1,12 +1,12 @@
-"""Whether an answer came as a stream or as one body, whatever was asked for and whatever its headers say.
+"""Find out whether a response is a stream or one body, whatever was requested and whatever its headers say.
 
-Servers stream unasked, or answer ``stream: true`` with a body, and proxies label either as the other. The first bytes tell: a
-body begins with a bracket, an event with the name of a field or a comment, a binary message with its length. In a dialect of
-lines the first line tells: pretty-printed JSON has none that is JSON by itself.
+Servers stream without being asked, or respond to ``stream: true`` with a body, and proxies change the content type. The first
+bytes decide: a body begins with a bracket, an event with a field name or a comment, a binary message with its length. In a
+dialect of lines the first line decides: in pretty-printed JSON no line is a JSON value by itself.
 
-What was read is put back, unless it is the body; a body that breaks raises what broke it. Some leave the connection open
-behind a body: it is whole a second after it could be. Reading is bounded, and linear: a text is parsed again once it has
-doubled.
+Bytes that were read are put back, unless they are the body. If a body breaks, the error of its source is raised. Some servers
+leave the connection open after a body: the body counts as whole one second after it could be. Reading is bounded and takes
+linear time: a text is parsed again only when its length has doubled.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from streamkit.limits import ANSWER_VALUES
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.source import ANSWER_BYTES, TimedSource
 
-#: What came: frames of a stream; one JSON body; a line that is both, in a dialect of lines; none of these.
+#: Frames of a stream; one JSON body; a line that is both, in a dialect of lines; none of these.
 Form: TypeAlias = Literal["stream", "body", "line", "other"]
 
 _LINES: Final = "application/x-ndjson"
 _BINARY: Final = "application/vnd.amazon.eventstream"
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
-#: What may stand in front: blanks, and the mark of UTF-8.
+#: Bytes that may precede the response: white space and the UTF-8 byte order mark.
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 _CLOSING: Final = frozenset({b"}", b"]"})
-#: Of a first line, so much is waited for.
+#: The longest first line to wait for.
 LINE_BYTES: Final = 1024 * 1024
 
 
 @frozen
 class Came:
-    """What an answer's beginning says. ``body`` is all of it, where it is one."""
+    """The form of a response. ``body`` is the whole body if the form is a body."""
 
     form: Form
     body: bytes = b""
 
 
 async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = ANSWER_BYTES) -> Came:
-    """Read ``source`` until its form is known. A body is read to its end; of anything else nothing is lost.
+    """Read ``source`` until its form is known. A body is read to its end; in the other forms, what was read is put back.
 
-    Raises what the source raises before anything came or inside a body, BodyTooLong and TooManyValues. What breaks a stream
-    later is raised when it is read on.
+    Raises the source's error if it fails before the first byte or inside a body, and BodyTooLong and TooManyValues. If a
+    stream breaks later, reading on raises the error.
     """
     looked = _Look(dialect)
     parts: list[bytes] = []
     size = tried = 0
-    ends = False  # whether what came could be all
+    ends = False  # whether the bytes so far could be the whole body
     form: Form | None = None
     try:
         async for chunk in source:
@@ -67,7 +67,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
             if size > body_bytes:
                 raise BodyTooLong(body_bytes)
             if ends and not chunk.strip(_BLANK):
-                continue  # still the end: it is not waited for anew
+                continue  # still at the possible end: do not restart the wait
             whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
             tried = size if whole else tried
             ends = whole and await _is_json(b"".join(parts))
@@ -77,7 +77,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
     except Exception:
         if not parts or form == "body":
             raise
-        source.unread(b"".join(parts))  # and then the same error again
+        source.unread(b"".join(parts))  # reading on raises the same error again
         return Came(form or "other")
     read = b"".join(parts)
     form = form or looked.at_end()
@@ -88,13 +88,13 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
 
 
 class _Look:
-    """What the bytes so far are; None: not known yet."""
+    """Finds the form of a response from its first bytes; None while unknown."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._media_type = dialect.media_type
         endpoint = dialect.http.endpoint
         self._takes_arrays = endpoint is not None and endpoint.streams_arrays
-        self._begun = b""  # from the first byte that is not blank up to the end of its line
+        self._begun = b""  # from the first byte that is not white space to the end of its line
         self._form: Form | None = None
 
     def at(self, chunk: bytes) -> Form | None:
@@ -104,7 +104,7 @@ class _Look:
         return self._form
 
     def at_end(self) -> Form:
-        """All bytes came, and the first line has no end."""
+        """Return the form after all bytes arrived without the end of a first line."""
         if not self._begun:
             return "other"
         return self._of_line(self._begun) if self._media_type == _LINES else "other"
@@ -139,7 +139,7 @@ class _Look:
 
 
 async def _is_json(text: bytes) -> bool:
-    """Whether a body is a JSON value, and not null. Other answers go on meanwhile. Raises TooManyValues."""
+    """Return whether a body is a JSON value other than null. Other tasks continue meanwhile. Raises TooManyValues."""
     values = await count_values(text, ANSWER_VALUES)
     if values > ANSWER_VALUES:
         raise TooManyValues(ANSWER_VALUES)
@@ -148,7 +148,7 @@ async def _is_json(text: bytes) -> bool:
 
 
 def _json(text: bytes) -> Any:
-    """The value that a text is; None if it is no JSON (or ``null``, which is no body)."""
+    """Return the JSON value of a text; None if it is not JSON, or ``null``, which is no body."""
     try:
         return orjson.loads(text.strip(_BLANK))
     except orjson.JSONDecodeError:

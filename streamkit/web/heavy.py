@@ -1,4 +1,4 @@
-"""Large requests are translated in a thread, one at a time, so that the streams of the event loop go on meanwhile."""
+"""Translate large requests in a thread, one at a time, so that the streams of the event loop continue meanwhile."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from weakref import WeakKeyDictionary
 from streamkit.framing.value_count import SLICE_BYTES, counted_values
 
 T = TypeVar("T")
-#: What has less of both takes milliseconds, and a thread would cost more than it saves.
+#: Work with less of both takes milliseconds; a thread would cost more than it saves.
 HEAVY_BYTES: Final = 256 * 1024
 HEAVY_VALUES: Final = 2000
-#: How long a thread keeps the interpreter while the event loop wants it. With CPython's 5 ms each write of a stream waits as
-#: long, since the loop lets go of the interpreter in it.
+#: Seconds that a thread keeps the interpreter while the event loop waits for it. With CPython's default of 5 ms, each write of
+#: a stream would wait 5 ms, since the event loop releases the interpreter for each write.
 SWITCH_S: Final = 0.0002
 
 _ONE: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 def is_heavy(size_bytes: int, values: int) -> bool:
-    """Whether a body has so many bytes or JSON values that translating it would hold the event loop."""
+    """Return whether translating a body with so many bytes or JSON values would block the event loop for too long."""
     return size_bytes > HEAVY_BYTES or values > HEAVY_VALUES
 
 
 async def count_values(text: bytes, most: int) -> int:
-    """How many JSON values a text has; any number beyond ``most`` where it is more. Other answers go on meanwhile."""
+    """Return the number of JSON values in a text; beyond ``most``, any larger number. Other tasks run meanwhile."""
     values = 0
     for values in counted_values(text):
         if values > most:
@@ -40,7 +40,7 @@ async def count_values(text: bytes, most: int) -> int:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """What ``work`` returns, done in a thread. Whoever is cancelled leaves once it is done: it can't be stopped."""
+    """Return the result of ``work``, run in a thread. A cancelled caller waits for its end, as it can't be stopped."""
     loop = asyncio.get_running_loop()
     one = _ONE.get(loop) or _ONE.setdefault(loop, asyncio.Semaphore(1))
     async with one:
@@ -50,15 +50,15 @@ async def beside(work: Callable[[], T]) -> T:
                 return await asyncio.shield(done)
             finally:
                 await asyncio.wait({done})
-                del done  # its error has this frame in its traceback: a cycle that would keep the request
+                del done  # the error's traceback has this frame: a cycle that would keep the request
 
 
 @contextmanager
 def _in_short_turns() -> Iterator[None]:
-    """Let a thread give the interpreter back soon, and collect no garbage meanwhile.
+    """Make the thread release the interpreter often, and pause garbage collection.
 
-    Three or four collections went through all that is made of a body of 240,000 values, and held the interpreter for 20 to
-    90 ms each; one of the young objects behind it takes 30 ms.
+    Three or four collections would scan all objects made from a body of 240,000 values, and hold the interpreter for 20 to 90
+    ms each. A collection of only the young objects afterwards takes 30 ms.
     """
     before, collects = sys.getswitchinterval(), gc.isenabled()
     sys.setswitchinterval(min(before, SWITCH_S))
@@ -68,7 +68,7 @@ def _in_short_turns() -> Iterator[None]:
     finally:
         sys.setswitchinterval(before)
         if collects:
-            if not gc.get_freeze_count():  # whoever froze objects, as the gateway does, wants them to stay so
-                gc.freeze()  # both together make all objects old, the work's too, so that not even the young are looked at
+            if not gc.get_freeze_count():  # objects that others froze, as the gateway does, must stay frozen
+                gc.freeze()  # freeze and unfreeze make all objects old, so no young ones are scanned
                 gc.unfreeze()
             gc.enable()

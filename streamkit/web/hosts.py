@@ -1,8 +1,8 @@
-"""The names by which clients may call a server, what stands in ``Host``; and where a request comes from, in ``Origin``.
+"""Check ``Host``, the name by which a client calls a server, and ``Origin``, the site that a request is from.
 
-A page of the web can have its own name turned to this machine once it is loaded (DNS rebinding): the browser takes a server
-here for the page's own, and lets the page read what it answers. Such a request has the page's name in ``Host``. Nobody can
-turn an address, nor ``localhost``, which browsers do not look up.
+A web page can point its own host name at this machine after it is loaded (DNS rebinding). The browser then takes a server on
+this machine for the page's own server, and lets the page read the responses. Such a request has the page's host name in
+``Host``. An IP address can't be redirected like this, nor can ``localhost``, which browsers do not look up.
 
 Source: RFC 9110 §7.2, §15.5.20 (421); RFC 6454 §7; RFC 6761 §6.3 (localhost); limits.md T15; observe.md O21, F58.
 """
@@ -22,28 +22,28 @@ from streamkit.web.client_dialect import client_dialect
 from streamkit.web.refusals import Refused, shown, with_status
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-#: In a list of names: any is served.
+#: In a list of names: every name is served.
 ANY: Final = "*"
-#: What containers of Docker and Podman call the machine that they run on; no public name ends so (ICANN, .INTERNAL).
+#: The names for the host machine in Docker and Podman containers; no public name ends like this (ICANN, .INTERNAL).
 CONTAINER_NAMES: Final = frozenset({"host.docker.internal", "host.containers.internal"})
-#: What browsers say where the page itself asks, or somebody who typed its address (``Sec-Fetch-Site``).
+#: Values of ``Sec-Fetch-Site`` for requests of the server's own page, and for an address that the user typed.
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{0,5})?", re.ASCII)
 _NAME: Final = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", re.ASCII)
 
 
 def is_host_name(name: str) -> bool:
-    """Whether ``Hosts`` takes it: a name or an address without its port, ``*.example.org`` for all below one, or ``*``."""
+    """Return whether ``Hosts`` accepts ``name``: a name or address without port, ``*.example.org``, or ``*``."""
     return name == ANY or _NAME.fullmatch(name) is not None or ip_address_in(name) is not None
 
 
 def is_host(text: str) -> bool:
-    """Whether it can stand in ``Host``: a name or an address, with or without a port (RFC 9110 §7.2)."""
+    """Return whether ``text`` is valid in ``Host``: a name or an address, with or without a port (RFC 9110 §7.2)."""
     return _HOST.fullmatch(text) is not None
 
 
 class Hosts:
-    """Names that are served, besides every address, ``localhost`` and what containers call their machine."""
+    """The served host names. Every IP address, ``localhost`` and the containers' names for their host are always served."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         lower = [name.lower() for name in names]
@@ -52,7 +52,7 @@ class Hosts:
         self._ends = tuple(name[1:] for name in lower if name.startswith("*."))
 
     def allows(self, host: str) -> bool:
-        """Whether a request with this ``Host`` is served, whatever its port."""
+        """Return whether a request with this ``Host`` is served, whatever its port."""
         found = _HOST.fullmatch(host)
         if found is None:
             return self._any
@@ -62,7 +62,7 @@ class Hosts:
 
 
 def ip_address_in(text: str) -> IPAddress | None:
-    """The address that a text is; None for a name."""
+    """Return the IP address in a text; None for a name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -75,10 +75,10 @@ def refuse_other_hosts(
     server: str = "this gateway",
     advice: str = "; its operator can add it to server.hosts",
 ) -> None:
-    """Raise Refused (421) for a request to a name that is not of ``hosts``; None: all are served.
+    """Raise Refused (421) for a request whose host name is not in ``hosts``; None: all names are served.
 
-    ``server`` and ``advice`` are for the message. A request without ``Host`` is served: that is HTTP/1.0, which no browser
-    speaks.
+    ``server`` and ``advice`` are used in the message. A request without ``Host`` is served, because only HTTP/1.0 allows it
+    and no browser speaks HTTP/1.0.
     """
     if hosts is None:
         return
@@ -89,10 +89,13 @@ def refuse_other_hosts(
 
 
 def guarded(hosts: Hosts, server: str, *, own_page: bool = False) -> Middleware:
-    """Return a middleware for a server of this machine alone: refuse other names (421), and pages of other sites (403).
+    """Return a middleware for a server that only this machine may use.
 
-    The client gets these errors, and every Refused of a handler, in its dialect; ``server`` is what messages call the server.
-    With ``own_page``, only the server's own page and who typed its address may ask, and nobody without ``Host``.
+    It refuses other host names (421) and pages of other sites (403).
+
+    The client gets these errors, and each Refused that a handler raises, in its dialect. ``server`` is the server's name in
+    messages. With ``own_page``, only the server's own page and a user who typed its address may send requests, and a request
+    without ``Host`` is refused.
     """
 
     @web.middleware
@@ -116,7 +119,7 @@ def guarded(hosts: Hosts, server: str, *, own_page: bool = False) -> Middleware:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that host."""
+    """Return whether only this machine can reach ``host``."""
     address = ip_address_in(host)
     if address is None:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
@@ -124,7 +127,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_foreign(origin: str | None) -> bool:
-    """Whether a browser says that a page of the web asks: not of this machine, and no application's own scheme."""
+    """Return whether ``Origin`` names a web page that is not on this machine. Schemes of applications do not count."""
     if origin is None:
         return False
     try:

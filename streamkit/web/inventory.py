@@ -1,5 +1,6 @@
-"""The paths at which clients look models up. What they read there is the dialect's: ``Models`` in
-``streamkit/dialects/http.py``.
+"""The paths at which clients list models or look up one model.
+
+``Models`` in ``streamkit/dialects/http.py`` has the formats of the dialects.
 
 Source: clients.md §10.1, §10.2.
 """
@@ -20,22 +21,22 @@ from streamkit.web.client_dialect import Handler, client_dialect, expected, in_d
 from streamkit.web.refusals import Refused, bad_request, no_such_model
 from streamkit.web.surfaces import misspelt, read_body, surfaces, unmarked
 
-#: The card of a model, as a client of a dialect calls it. None: there is no such model.
+#: Returns the card of a model, given the client's name for it and the client's dialect. None: there is no such model.
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
 
 
 def add_inventory(
     router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None, *, prefix: str = ""
 ) -> None:
-    """Serve the paths at which ``cards`` are looked up, behind ``prefix``. What is refused is said in the client's dialect.
+    """Serve the paths at which clients look up ``cards``, each with ``prefix`` before it. Errors are in the client's dialect.
 
-    ``find`` knows models that are not listed, too.
+    ``find`` may also know models that are not listed.
     """
     _add(router, Inventory(cards, find), lambda path: [prefix + path])
 
 
 def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
-    """The same at the paths that come of a base URL with a version too few, one too many or a slash at its end."""
+    """Serve the same at the paths that result from a base URL with a missing or doubled version, or with a final slash."""
     _add(router, Inventory(cards, find), misspelt)
 
 
@@ -44,7 +45,7 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
 
     def serve(add: Callable[..., object], canonical: str, handler: Handler) -> None:
         for path in spelt(canonical):
-            if path not in known:  # without their versions two are one
+            if path not in known:  # without the version, two paths may be equal
                 known.add(path)
                 add(path, in_dialect(handler), expect_handler=expected)
 
@@ -52,7 +53,7 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
         serve(router.add_get, listing.path, inventory.models)
     for listing in _listings().values():
         if listing.by_body is None:
-            serve(router.add_get, f"{listing.path}/{{model:.+}}", inventory.model)  # names have slashes
+            serve(router.add_get, f"{listing.path}/{{model:.+}}", inventory.model)  # a model's name may contain slashes
     for dialect, listing in _listings().items():
         if listing.by_body is not None:
             path, name_in = listing.by_body
@@ -66,7 +67,7 @@ def _listings() -> dict[str, Models]:
 
 
 def listing_of(dialect: str) -> Models:
-    """How clients of ``dialect`` look models up. Raises UsageError for a dialect in which nobody does."""
+    """Return how clients of ``dialect`` look up models. Raises UsageError for a dialect without models to look up."""
     listing = _listings().get(dialect)
     if listing is None:
         raise UsageError(f"no models are listed in {quoted(dialect)}; there are {', '.join(_listings())}")
@@ -74,19 +75,19 @@ def listing_of(dialect: str) -> Models:
 
 
 def keyless_paths() -> frozenset[str]:
-    """Where clients look models up of which many can send no key."""
+    """Return the paths for looking up models in dialects whose clients often can't send a key."""
     return frozenset().union(*(listing.paths for listing in _listings().values() if listing.keyless))
 
 
 def untagged(model: str, dialect: str) -> str:
-    """Return a model's name without the tag that clients of ``dialect`` may leave out, and without a mark."""
+    """Return a model's name without its mark, and without the tag that clients of ``dialect`` may leave out."""
     model = unmarked(model)[0]
     listing = _listings().get(dialect)
     return model.removesuffix(listing.default_tag) if listing is not None and listing.default_tag else model
 
 
 class Inventory:
-    """The handlers. They raise Refused."""
+    """The handlers of these paths. They raise Refused."""
 
     def __init__(self, cards: Sequence[ModelCard], find: Find | None = None) -> None:
         self._cards = cards
@@ -94,18 +95,18 @@ class Inventory:
         self._find = find or self._listed
 
     async def models(self, request: web.Request) -> web.Response:
-        """All of them, or a page."""
+        """List all models, or a page of them."""
         try:
             return _json(listing_of(client_dialect(request)).list(self._cards, request.query))
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
 
     async def model(self, request: web.Request) -> web.Response:
-        """The one that the path names."""
+        """Return the model that the path names."""
         return self._detail(client_dialect(request), request.match_info["model"])
 
     def by_body(self, dialect: str, name_in: Callable[[Fields], str]) -> Handler:
-        """What answers with the model that the body names."""
+        """Return a handler that looks up the model named in the request's body."""
 
         async def show(request: web.Request) -> web.Response:
             try:

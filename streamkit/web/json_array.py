@@ -1,4 +1,4 @@
-"""A stream as one JSON array, for clients that ask for it so. The array is the dialect's own (``Surface.array``)."""
+"""A stream as one JSON array, for clients that request this form. The dialect defines the array (``Surface.array``)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from streamkit.pipeline import Pipe, Stage, pipe
 
 
 def events_to_array(form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, bytes]:
-    """A stage from bytes of the dialect's own stream, in whole frames, to bytes of one JSON array.
+    """Return a stage that converts the dialect's stream, in whole frames, to one JSON array.
 
-    Raises BrokenFrame for a frame that its end broke off, and LimitExceeded.
+    Raises BrokenFrame for a frame that the stream's end truncated, and LimitExceeded.
     """
     return Stage("events to array", lambda _report: form.writer(limits), takes="bytes", gives="bytes")
 
 
 def as_array(stream: Pipe[bytes], form: ArrayForm) -> Pipe[bytes]:
-    """What ``transcode`` returns, as an array: to be entered instead of ``stream``, whose report it keeps."""
+    """Return a pipe that yields ``stream`` as an array. Enter it instead of ``stream``; it has the same report."""
     return pipe(Entered(stream), events_to_array(form), report=stream.report)
 
 
 class Entered:
-    """A pipe as the source of another: entered with the first read, left when the outer pipe closes its source."""
+    """A pipe as the source of another pipe: entered at the first read, left when the outer pipe closes its source."""
 
     def __init__(self, stream: Pipe[bytes]) -> None:
         self._stream = stream

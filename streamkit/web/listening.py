@@ -1,6 +1,6 @@
-"""Ports: an application on one, and one that several processes have together.
+"""Listen on ports: serve an application on one port, and reserve a port that several processes share.
 
-What answers says ``Server: streamkit``, and no version of anything: whoever looks for servers with a known fault learns none.
+Responses have ``Server: streamkit`` without any version, so that a search for servers with a known fault finds nothing.
 
 Source: limits.md T8; RFC 9110 §10.2.4 (Server).
 """
@@ -18,16 +18,16 @@ from aiohttp import hdrs, web
 from streamkit.errors import UsageError
 from streamkit.web.client_http import SERVER, ClientConnection
 
-#: What aiohttp may take behind the grace time to close what is left.
+#: Seconds that aiohttp may take after the grace period to close the remaining connections.
 CLOSE_S: Final = 1.0
-#: The system's own queue of connections that nobody accepted yet.
+#: The length of the system's queue of connections that are not accepted yet.
 BACKLOG: Final = 1024
-#: Connections accepted in one turn of the event loop, in which the answers under way have to wait for them.
+#: Connections that are accepted in one turn of the event loop; the responses in progress wait meanwhile.
 ACCEPTED_AT_ONCE: Final = 8
-#: Connections that are being told that the gateway is full, beyond which others are closed at once, and for how long.
+#: How many connections may be refused at the same time, and for how many seconds; further ones are closed at once.
 REFUSING: Final = 32
 REFUSING_S: Final = 5.0
-#: Of a request that is refused, so much is read: enough for its first line.
+#: Bytes that are read of a refused request: enough for its first line.
 FIRST_LINE_BYTES: Final = 4096
 CLIENTS: Final = "clients"
 
@@ -43,16 +43,15 @@ async def listening(
     connections: int | None = None,
     decompress: bool = True,
 ) -> AsyncGenerator[tuple[str, int], None]:
-    """Serve ``app``, not yet started, there; yields the address, with the port that was taken for 0. Leaving ends it
-    gracefully.
+    """Serve ``app``, which is not started yet, at ``address``.
 
-    A connection without a request under way, or whose headers do not come, is closed after ``idle_s`` seconds. ``shared``:
-    other processes listen there too. Beyond ``connections`` at once the others get 503, at ``/healthz`` 200. Without
-    ``decompress``, handlers get bodies as they came. Raises UsageError, which says for ``what`` it was, where it can't be
-    had.
+    Yields the address with the real port, if it was 0. Leaving the block ends serving gracefully. A connection without a
+    request in progress, or with incomplete headers, is closed after ``idle_s`` seconds. ``shared``: other processes listen on
+    the same port. If ``connections`` are open, further ones get 503, and 200 at ``/healthz``. Without ``decompress``, handlers
+    get bodies as they were sent. Raises UsageError if the address can't be used; ``what`` names its purpose in the message.
     """
     app.on_response_prepare.append(_name_server)
-    # a client that leaves is heard of at once
+    # cancel a handler at once when its client disconnects
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=CLOSE_S)
     await runner.setup()
     try:
@@ -67,12 +66,12 @@ async def listening(
 
 
 async def _name_server(_request: web.Request, response: web.StreamResponse) -> None:
-    """Say what answers, in place of aiohttp's words: a handler of ``on_response_prepare``."""
+    """Set ``Server`` to our name instead of aiohttp's. A handler for ``on_response_prepare``."""
     response.headers[hdrs.SERVER] = SERVER
 
 
 class _Site(web.TCPSite):
-    """A site that bounds its connections. asyncio takes the backlog for how many it accepts in a turn, too."""
+    """A site that limits its connections. asyncio uses its backlog also as the number of connections accepted in a turn."""
 
     async def start_bounded(self, connections: int | None, idle_s: float, *, decompress: bool) -> None:
         server = self._runner.server
@@ -97,7 +96,7 @@ class _Site(web.TCPSite):
 
 
 class _Full(asyncio.Protocol):
-    """Tells one client that there are too many, probes that the process lives, and closes."""
+    """Refuses one client because there are too many connections, but answers health probes, and closes the connection."""
 
     def __init__(self, refusing: set[_Full]) -> None:
         self._refusing = refusing
@@ -132,7 +131,7 @@ def _answer(status: str, kind: str, body: bytes, *more: str) -> bytes:
     return "\r\n".join([*head, f"{hdrs.SERVER}: {SERVER}", *more, "", ""]).encode() + body
 
 
-#: Which dialect the client speaks is not known yet: every one of its libraries goes by the status.
+#: The dialect of the client is not known yet, but the libraries of all dialects act on the status.
 _FULL: Final = _answer(
     "503 Service Unavailable",
     "application/json",
@@ -143,9 +142,9 @@ _FULL_ALIVE: Final = _answer("200 OK", "text/plain; charset=utf-8", b"ok\n")
 
 
 def reserved(address: tuple[str, int]) -> socket.socket:
-    """A port bound and never listened on, so that those who share it can come and go. Raises UsageError."""
+    """Bind a port without listening on it, so that processes that share it can start and stop. Raises UsageError."""
     try:
-        _bound(address, shared=False).close()  # another gateway of the same user would share its port with this one
+        _bound(address, shared=False).close()  # fails if another gateway of the same user has this port
         return _bound(address, shared=True)
     except OSError as error:
         raise _cannot_listen(address, CLIENTS, error) from error
@@ -164,11 +163,11 @@ def _bound(address: tuple[str, int], *, shared: bool) -> socket.socket:
 
 
 def _cannot_listen(address: tuple[str, int], what: str, error: OSError) -> UsageError:
-    reason = (error.strerror or str(error)).rpartition(": ")[2]  # asyncio's says the address before it
+    reason = (error.strerror or str(error)).rpartition(": ")[2]  # asyncio's message repeats the address
     return UsageError(f"cannot listen on {url_of(address)} for {what}: {reason.lower()}")
 
 
 def url_of(address: tuple[str, int]) -> str:
-    """The URL of a host and a port; an IPv6 address stands in brackets."""
+    """Return the URL of a host and a port, with an IPv6 address in brackets."""
     host, port = address
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,9 +1,9 @@
-"""When the outputs of one answer came: its first, the gaps between them, and where it stalled.
+"""The times of one response's outputs: the first one, the gaps between them, and the stalls.
 
-An output is a read of the upstream in which the model says something: text, reasoning, a call. Headers, keep-alives, counts
-and reasons to stop are none. Its time is when it was read, which is later than it arrived where a slow client was waited for.
-All is counted in place while the answer runs, in 0.3 µs an output, and added to metrics once at its end: an observation an
-event would cost as much as three of its translations (observe.md F32).
+An output is a read from the upstream in which the model emits something: text, reasoning, a call. Headers, keep-alives, token
+counts and stop reasons are not outputs. Its time is the time of the read, which is later than its arrival if a slow client
+delayed the read. Everything is counted while the response runs, in 0.3 µs per output, and added to the metrics once at its
+end: recording a metric per event would cost as much as three translations of an event (observe.md F32: measured).
 
 Source: observe.md O17, O18, O19.
 """
@@ -16,38 +16,36 @@ from typing import Final
 
 from streamkit.report import StreamReport
 
-#: Bounds of the gaps that are counted, in seconds, each included: fast models write an output every few milliseconds.
+#: The inclusive upper bounds of the gap counters, in seconds. Fast models emit an output every few milliseconds.
 GAP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: A gap above it, in seconds, is a stall, if nothing else is said.
+#: The default for the longest gap, in seconds, that is not a stall.
 STALL_S: Final = 5.0
 
 
 class OutputTimes:
-    """The outputs of one answer. Times are the event loop's, in seconds."""
+    """The outputs of one response. Times are the event loop's, in seconds."""
 
     def __init__(self, stall_s: float = STALL_S) -> None:
         self.first_at: float | None = None  #: when the first output was read
-        self.last_at = 0.0  #: the same of the last one
-        self.gaps = [0] * (len(GAP_BOUNDS) + 1)  #: by the first bound that they do not pass, or none
+        self.last_at = 0.0  #: when the last output was read
+        self.gaps = [0] * (len(GAP_BOUNDS) + 1)  #: the number of gaps up to each bound; the last: above all
         self.gap_total_s = 0.0
         self.greatest_gap_s = 0.0
-        self.stalls = 0  #: gaps above ``stall_s``
-        self.record_gap: Callable[[float], None] | None = (
-            None  #: is handed each gap; None: nobody wants them one by one
-        )
+        self.stalls = 0  #: the number of gaps above ``stall_s``
+        self.record_gap: Callable[[float], None] | None = None  #: called with each gap; None: not wanted
         self._stall_s = stall_s
-        self._at: float | None = None  # when was read what has not been counted
+        self._at: float | None = None  # the time of the last read, until it is counted
         self._frames = 0
 
     def read(self, report: StreamReport, at: float) -> None:
-        """Something was read at a time. What was read before it has gone through the pipe of ``report`` by now."""
+        """Note a read at time ``at``. The read before has passed the pipe of ``report`` by now, so count that one."""
         self.settle(report)
         self._at = at
 
     def settle(self, report: StreamReport) -> None:
-        """Count what was read last, if it was an output."""
+        """Count the last read if it was an output."""
         at = self._at
-        if report.frames == self._frames or at is None:  # of a whole answer nothing is timed
+        if report.frames == self._frames or at is None:  # whole responses are not timed
             return
         self._frames = report.frames
         is_output, report.has_output = report.has_output, False
@@ -60,7 +58,7 @@ class OutputTimes:
         self.last_at = at
         self.gaps[bisect_left(GAP_BOUNDS, gap)] += 1
         self.gap_total_s += gap
-        if gap > self.greatest_gap_s:  # noqa: PLR1730 - `max` is a call more, for each output
+        if gap > self.greatest_gap_s:  # noqa: PLR1730 - `max` would be one more call per output
             self.greatest_gap_s = gap
         if gap > self._stall_s:
             self.stalls += 1
@@ -69,12 +67,12 @@ class OutputTimes:
 
     @property
     def outputs(self) -> int:
-        """How many there were."""
+        """The number of outputs."""
         return 0 if self.first_at is None else 1 + sum(self.gaps)
 
     @property
     def median_gap_s(self) -> float | None:
-        """The bound that half of the gaps do not pass; None where there are none, or it is above all bounds."""
+        """The bound that half of the gaps do not exceed. None without gaps, or if they exceed all bounds."""
         half, passed = sum(self.gaps) / 2, 0
         for bound, count in zip(GAP_BOUNDS, self.gaps, strict=False):
             passed += count

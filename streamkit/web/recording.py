@@ -1,6 +1,6 @@
-"""What a recording is told of an exchange with an upstream, and how the exchange ended.
+"""The interface of a recording of an exchange with an upstream, and the words for how an exchange ended.
 
-The words of an end are those of ``recording.End.kind``.
+The words are the values of ``recording.End.kind``.
 
 Source: observe.md §D, O24.
 """
@@ -22,30 +22,30 @@ from streamkit.errors import (
 
 
 class ExchangeRecording(Protocol):
-    """Is told of one exchange, for who keeps it (``lab/recording/recorder.py``)."""
+    """Receives one exchange and stores it (``lab/recording/recorder.py``)."""
 
     def request(self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None) -> None:
         """The request is sent. ``target`` is its path and query, percent-encoded as they are sent."""
 
     def response(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """The headers of the answer are there."""
+        """The headers of the response have arrived."""
 
     def read(self, data: bytes) -> None:
-        """So much came of the body."""
+        """These bytes of the body were read."""
 
     def unread(self, data: bytes) -> None:
-        """These bytes were put back, and will be read again."""
+        """These bytes were put back and will be read again."""
 
     def end(self, kind: str) -> None:
-        """It is over. The first end counts."""
+        """The exchange is over. Only the first call counts."""
 
 
 WHOLE: Final = "whole"
-#: Who asked closed first: a client left, or the answer was none that could be used.
+#: Our side closed first: the client disconnected, or the response could not be used.
 CLIENT_LEFT: Final = "client_left"
 SHUT_DOWN: Final = "shut_down"
 UNREACHABLE: Final = "unreachable"
-#: What stands in front of the timer that ran out.
+#: The prefix of the name of the timer that ran out.
 TIMEOUT: Final = "timeout:"
 _TIMERS: Final[Mapping[type[TimedOut], str]] = {
     ConnectTimeout: "connect",
@@ -56,7 +56,7 @@ _TIMERS: Final[Mapping[type[TimedOut], str]] = {
 
 
 def end_of(error: BaseException, *, answered: bool = True) -> str:
-    """How it ended whose reading raised ``error``; ``answered``: the headers of the answer came."""
+    """Return how an exchange ended whose reading raised ``error``. ``answered``: the headers of a response had arrived."""
     if isinstance(error, StopAsyncIteration):
         return WHOLE
     if isinstance(error, TimedOut):

@@ -1,7 +1,7 @@
-"""What a client is answered instead of an answer: a status and a body of its own dialect, before any upstream is asked.
+"""Refuse a request before any upstream is asked, with a status and a body in the client's dialect.
 
-A refusal is an exception with the failure in it, ``Refused``. Which words it gets is for the dialect to say. The few statuses
-that no kind of error has (405, 408, 415) are said as the dialect's own vendor would, since only its own statuses are kept.
+``Refused`` is an exception that contains the failure. The dialect chooses the status and the body. Some statuses belong to no
+type of error (405, 408, 415); they are set as if the dialect's provider had sent them, since only its own statuses are kept.
 
 Source: dialects.md §7.5; clients.md §10.2; limits.md T6 (a message never repeats a header or a query).
 """
@@ -20,12 +20,12 @@ from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.text.quoting import quoted
 
-#: What an answer of ``error_response`` tells, for a log.
+#: The failure in a response of ``error_response``, for a log.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
 
 
 class Refused(StreamkitError):
-    """A request that is not passed on. ``failed`` says why, ``headers`` go with the answer."""
+    """A request that is refused. ``failed`` says why; ``headers`` are sent with the response."""
 
     def __init__(self, failed: ProviderFailed, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(failed.message)
@@ -33,7 +33,7 @@ class Refused(StreamkitError):
         self.headers = dict(headers or {})
 
     def response(self, dialect: str) -> web.Response:
-        """The answer to a client of ``dialect``. Raises UsageError for an unknown name."""
+        """Return the response for a client of ``dialect``. Raises UsageError for an unknown name."""
         return error_response(self.failed, dialect, headers=self.headers)
 
 
@@ -51,7 +51,7 @@ def error_answer(failed: ProviderFailed, dialect: str) -> ErrorAnswer:
 
 
 def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
-    """The answer that tells a client of ``dialect`` of an error: status, body, ``Retry-After``; ``headers`` beside them.
+    """Return the response that reports an error to a client of ``dialect``: status, body, ``Retry-After`` and ``headers``.
 
     Raises UsageError for an unknown name, or a dialect that has no errors over HTTP.
     """
@@ -62,24 +62,24 @@ def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str
 
 
 def bad_request(error: BadRequest) -> ProviderFailed:
-    """A request that can't be, as its client is told it: the message begins with the path to the fault."""
+    """Return the failure for an invalid request. Its message begins with the path to the invalid value."""
     return ProviderFailed("invalid_request", str(error))
 
 
 def no_such_model(model: str) -> ProviderFailed:
-    """The refusal (``not_found``, 404) of a model that is not in the inventory."""
+    """Return the failure (``not_found``, 404) for a model that is not in the inventory."""
     return ProviderFailed(
         "not_found", f"no model is called {shown(model)} here; the list of models says which there are"
     )
 
 
 def no_count(model: str) -> ProviderFailed:
-    """Nobody can count the tokens of this request, and a guess would be taken for a count."""
+    """Return the failure for a count that no upstream can give, for use where an estimate is not allowed."""
     return ProviderFailed("not_found", f"no upstream of the model {shown(model)} counts tokens; leave the count out")
 
 
 def with_status(kind: ErrorType, message: str, status: int, dialect: str) -> ProviderFailed:
-    """A failure with an HTTP status of its own, from 400 to 599, for clients of ``dialect``. Raises UsageError."""
+    """Return a failure with the HTTP status ``status``, 400 to 599, for clients of ``dialect``. Raises UsageError."""
     errors = client_named(dialect)[0].errors
     if errors is None:
         raise UsageError(f"{dialect} has no errors over HTTP here: it only streams")
@@ -87,5 +87,5 @@ def with_status(kind: ErrorType, message: str, status: int, dialect: str) -> Pro
 
 
 def shown(text: str) -> str:
-    """A name that a client gave, in quotes, no longer than a line, and without what looks like a key."""
+    """Return a name that a client sent, in quotes, at most one line long, and without texts that look like keys."""
     return quoted(text, SHOWN_CHARS)

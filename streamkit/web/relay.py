@@ -1,4 +1,4 @@
-"""``relay``: answer an aiohttp request with a pipeline over an upstream's answer."""
+"""``relay``: answer an aiohttp request with a pipeline that reads an upstream's response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
 from streamkit.web.upstream import error_of, response_headers
 
-#: From a source to the pipe that is written: ``lambda source: transcode(source, provider, client)``.
+#: Makes the pipe to write from a source: ``lambda source: transcode(source, provider, client)``.
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
 
 
@@ -29,13 +29,14 @@ async def relay(
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Answer ``request`` with what ``pipeline`` makes of ``source``; return the answer from the handler.
+    """Answer ``request`` with the output of ``pipeline`` over ``source``. The handler must return the returned response.
 
-    ``client`` is the dialect, or the client, that reads it: its media type, keep-alives and errors. ``source`` is an
-    upstream's response, or any async iterable of bytes. A response whose status is not 200 becomes the client's error, read as
-    ``provider``'s (by default as one of ``client``'s dialect). Its rate-limit headers go on to the client, and ``headers``
-    too. The source is closed before this returns, and at once when the client leaves, unless the application keeps answers
-    (``add_resuming``) and the client asked that this one go on. Raises UsageError for an unknown name.
+    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format.
+    ``source`` is an upstream's response or any async iterable of bytes. A response whose status is not 200 becomes an error in
+    the client's dialect; it is parsed as an error of ``provider`` (by default: of ``client``'s dialect). The response's
+    rate-limit headers and ``headers`` are sent to the client. The source is closed before this function returns, and at once
+    when the client disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to
+    resume this one. Raises UsageError for an unknown name.
     """
     outlet = resumable_outlet(request, client)
     reply = Reply(request, client, delivery=delivery, headers=headers, outlet=outlet)
@@ -57,4 +58,4 @@ async def relay(
         return await reply.run(work())
     finally:
         if isinstance(source, ClientResponse):
-            source.close()  # the work may have been cancelled before it began
+            source.close()  # ``work`` may have been cancelled before it started

@@ -1,7 +1,7 @@
-"""The paths of dialects' clients in an application, and the way of a request over them: what all servers have in common.
+"""The paths of dialects' clients in an application, and how a request on them is processed: the part that all servers share.
 
-A request is read, and held while ``answer`` answers it; so is each message of a WebSocket. ``setup.py`` answers from one
-upstream, ``gateway/app.py`` from the upstreams of a route.
+A request is read, and its memory is held while ``answer`` responds to it; the same happens for each message of a WebSocket.
+``setup.py`` responds from one upstream, ``gateway/app.py`` from the upstreams of a route.
 
 Source: design.md §6, §8; clients.md §5.
 """
@@ -30,37 +30,37 @@ log: Final = logging.getLogger("streamkit.web")
 
 
 class Service(ABC):
-    """Answers requests at the paths of dialects' clients."""
+    """Responds to requests on the paths of dialects' clients."""
 
-    #: What a client is told of a fault that nobody foresaw.
+    #: The error that a client gets after an unexpected exception.
     failed: ProviderFailed = FAILED
 
     @abstractmethod
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
-        """Answer what is asked; by a ``message`` of a WebSocket, what is returned is not sent. Raises Refused."""
+        """Return the response to ``ask``. For a ``message`` of a WebSocket, the returned value is not sent. Raises Refused."""
 
     @abstractmethod
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
-        """The rest of the answer that a request names by an event's id; None: it asks for one. Raises Refused."""
+        """Return the rest of the response that the request resumes by event id; None: it is a new request. Raises Refused."""
 
     @abstractmethod
     def socket_limits(self, request: web.Request) -> SocketLimits:
-        """The bounds of a WebSocket. Raises Refused where none is opened."""
+        """Return the limits of a WebSocket. Raises Refused if none may be opened."""
 
     @abstractmethod
     def most_sockets(self, request: web.Request) -> int:
-        """How many WebSockets may be open at once in the application."""
+        """Return how many WebSockets may be open at once in the application."""
 
     @abstractmethod
     def check(self, request: web.Request) -> None:
-        """Raise Refused for a request that is not to be read."""
+        """Raise Refused if the request must not be read."""
 
     async def run_socket(self, request: web.Request, socket: Socket) -> web.StreamResponse:
-        """Answer the messages of a WebSocket until it is closed."""
+        """Respond to the messages of a WebSocket until it is closed."""
         return await socket.run(partial(self.answer_message, request))
 
     async def answer_message(self, request: web.Request, message: Message) -> Refused | None:
-        """Answer a message of a WebSocket. Returns what it got in place of an answer."""
+        """Respond to a message of a WebSocket. Return the error that the client got instead of a response, or None."""
         refused = None
         with suppress(ConnectionError):
             try:
@@ -68,7 +68,7 @@ class Service(ABC):
                 await self.answer(request, await message.read(), message)
             except Refused as error:
                 refused = error
-            except Exception as error:  # noqa: BLE001 - whatever it is, the client gets its dialect's error
+            except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
                 self.log_fault(request, message, error)
                 refused = Refused(self.failed)
             if refused is not None:
@@ -76,11 +76,11 @@ class Service(ABC):
         return refused
 
     def log_fault(self, request: web.Request, _message: Message, error: Exception) -> None:
-        """Log what nobody foresaw while a message was answered."""
+        """Log an unexpected exception during a message."""
         log.error("the answer to a message of %s failed", quoted(request.path), exc_info=error)
 
     def add_to(self, app: web.Application, clients: Iterable[str], *, prefix: str = "", misspelt: bool = False) -> None:
-        """Add the paths of these dialects' clients, behind a prefix; ``misspelt``: also with a version too few or too many.
+        """Add the paths of these dialects' clients after ``prefix``. ``misspelt``: also the paths of mistyped base URLs.
 
         Raises UsageError for a dialect that is not served.
         """
@@ -102,7 +102,7 @@ class Service(ABC):
             return await self.answer(request, ask)
 
     async def _serve_socket(self, client: str, form: SocketForm, request: web.Request) -> web.StreamResponse:
-        """Answer ``GET`` at a path of answers: a WebSocket, or that there is none."""
+        """Respond to ``GET`` on a path for generations: open a WebSocket, or refuse one."""
         sockets = request.config_dict[SOCKETS]
         if not wants_socket(request):
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])

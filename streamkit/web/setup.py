@@ -1,7 +1,7 @@
-"""``setup``: ready routes in an application of your own, answered by one upstream.
+"""Add ready-made routes to an aiohttp application; one upstream answers all of them.
 
-What the gateway does for many upstreams, without its configuration file, keys for clients, metrics and choice among upstreams:
-those are the application's own matters here, and so is which models there are (``inventory.py``).
+The gateway does the same for many upstreams. ``setup`` has no configuration file, client keys, metrics or choice among
+upstreams: the application does those itself. ``inventory.py`` adds the routes that list models.
 
 Source: design.md §6, §8; clients.md §5.
 """
@@ -34,23 +34,23 @@ from streamkit.web.upstream import Upstream, client_session
 from streamkit.web.upstream.auth import as_gateway_failure
 
 log = logging.getLogger("streamkit.web")
-#: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
+# The client session for upstreams, while the application runs. If the application already set one, it is used and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
 
 
 @frozen(kw_only=True)
 class _OneUpstream(Service):
-    """Everything from one upstream."""
+    """The service behind ``setup``: one upstream answers every request."""
 
     upstream: Upstream
     model: str | None
     delivery: Delivery
     count_tokens: CountTokens
     max_sockets: int
-    kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
+    kept: Budget = field(factory=Budget)  #: memory for what WebSockets keep from one message to the next
 
     def check(self, request: web.Request) -> None:
-        """Nothing is refused here: the application's middlewares say who may ask."""
+        """Refuse nothing: the application's middlewares decide which clients may send requests."""
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         return await attached(request, self.delivery)
@@ -73,7 +73,7 @@ class _OneUpstream(Service):
     def socket_limits(self, request: web.Request) -> SocketLimits:
         _refuse_other_sites(request)
         return SocketLimits(
-            message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 is no bound on bodies
+            message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 means that bodies are not limited
             ping_s=self.delivery.keep_alive_s,
             unsent_bytes=self.delivery.unsent_bytes,
             kept=self.kept,
@@ -83,7 +83,10 @@ class _OneUpstream(Service):
 async def answered(
     request: web.Request, ask: Ask, reply: Reply, upstream: Upstream, model: str | None
 ) -> web.StreamResponse:
-    """The answer of ``upstream`` to what is asked, which calls the model so there (None: as the client calls it)."""
+    """Send ``ask`` to ``upstream`` and return its response.
+
+    ``model`` is the upstream's model name; None: the client's name.
+    """
     exchange = Exchange(ask, upstream, request.config_dict[SESSION], reply, model)
 
     async def work() -> None:
@@ -108,20 +111,23 @@ def setup(
     count_tokens: CountTokens = "estimate",
     max_sockets: int = 0,
 ) -> None:
-    """Serve clients of the dialects ``clients`` (None: of all) from ``upstream``: answers and counts of tokens.
+    """Serve clients of the dialects ``clients`` (None: all dialects) from ``upstream``: responses and token counts.
 
-    The paths are those of their official clients. ``add_inventory`` has those that list models.
+    The paths are those that the dialects' official clients use. ``add_inventory`` adds the paths that list models. Responses
+    are streamed or sent whole, as the client asks; errors are in the client's dialect.
 
-    ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
-    front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
-    when the application shuts down. ``count_tokens`` says what is answered where the upstream gives no count: an ``estimate``
-    that is marked as one, or an error (``upstream``; ``off`` without asking it). ``max_sockets`` WebSockets may be open at
-    once in the application, where a dialect has them, with messages as large as bodies; beyond it they are refused with 426,
-    at which clients ask over HTTP. A browser lets any page open one, with the cookies that this application gave it, so pages
-    of other sites are refused. May be called again for another upstream under another prefix. Who may ask is for the
-    application's middlewares to say; its ``client_max_size`` bounds the requests'
-    bodies, and aiohttp's default of 1 MiB is too small for prompts with images. Raises UsageError for a dialect that is not
-    served.
+    * ``model``: the model name to send to the upstream. None: the name that the client sent.
+    * ``prefix``: text before every path.
+    * ``grace_s``: seconds in which live streams must end when the application shuts down.
+    * ``count_tokens``: the response if the upstream can't count tokens. ``estimate``: an estimate, marked as one.
+      ``upstream``: an error. ``off``: always an error, and the upstream is not asked.
+    * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones are
+      refused with 426, after which clients use HTTP. A message may be as large as a body. A browser lets any page open a
+      WebSocket and sends this application's cookies with it, so WebSockets from pages of other sites are refused.
+
+    The application's middlewares decide which clients may send requests. Its ``client_max_size`` limits request bodies;
+    aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
+    another prefix. Raises UsageError for a dialect that can't be served.
     """
     service = _OneUpstream(
         upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens, max_sockets=max_sockets
@@ -131,13 +137,13 @@ def setup(
 
 
 def add_answering(app: web.Application, *, grace_s: float) -> None:
-    """Give an application what ``answered`` needs, where it does not have it: connections, a budget, an end of its streams."""
+    """Add to an application what ``answered`` needs and is not there yet: a session, a budget, an end of its streams."""
     if BUDGET not in app:
         app[BUDGET] = Budget()
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
     if SOCKETS not in app:
-        close_sockets_on_shutdown(app)  # before the streams end, or messages would begin new ones meanwhile
+        close_sockets_on_shutdown(app)  # before the streams end; otherwise messages would begin new streams meanwhile
     if LIVE not in app:
         end_streams_on_shutdown(app, grace_s=grace_s)
 

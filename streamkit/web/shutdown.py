@@ -1,4 +1,4 @@
-"""The answers that are under way, so that a server that stops can end them: aiohttp does not know long streams.
+"""Track the responses in progress, so that a stopping server can end them: aiohttp does not know about long streams.
 
 Source: design.md §6; clients.md §5; limits.md C16.
 """
@@ -12,25 +12,25 @@ from aiohttp import web
 
 from streamkit.errors import Interrupted
 
-#: Of the time that streams get to end by themselves, the last part is for their error frames.
+#: Seconds at the end of the grace period that are reserved for error frames.
 FRAMES_S: Final = 1.0
 LOOK_S: Final = 0.05
 
 
 class Interruptible(Protocol):
-    """What a server that stops can end early."""
+    """A response that a stopping server can end early."""
 
     def interrupt(self, error: Exception, /) -> None: ...
 
 
-#: Answers of this application under way. An application has it once ``end_streams_on_shutdown`` was called.
+#: The responses in progress. ``end_streams_on_shutdown`` adds this to an application.
 LIVE: Final = web.AppKey("streamkit-live", set[Interruptible])
 
 
 def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
-    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; those left then get an error in their dialect.
+    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
 
-    aiohttp calls this when it no longer accepts connections. Its own ``shutdown_timeout`` counts from behind it.
+    aiohttp calls this after it has stopped accepting connections. Its own ``shutdown_timeout`` starts after this.
     """
     live: set[Interruptible] = set()
     app[LIVE] = live
@@ -47,5 +47,5 @@ def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> N
 
 async def _emptied(live: set[Interruptible], until: float) -> None:
     loop = asyncio.get_running_loop()
-    while live and loop.time() < until:  # noqa: ASYNC110 - a set tells nobody when it changes
+    while live and loop.time() < until:  # noqa: ASYNC110 - a set does not notify anyone of changes
         await asyncio.sleep(LOOK_S)

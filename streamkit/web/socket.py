@@ -1,11 +1,11 @@
-"""One WebSocket of a client: messages that ask, and their answers, one after the other.
+"""One WebSocket of a client: messages with requests, and their responses, one after the other.
 
-The messages are the dialect's (``Surface.socket``); each becomes an ``Ask`` and an answer like any other, whose outlet is the
-socket. A few may wait for the answer under way. Whoever closes the socket leaves: the answer is cancelled, and its upstream's
-connection closed at once. Slow clients are treated as over HTTP; pings find the clients that are gone.
+The dialect defines the messages (``Surface.socket``). Each becomes an ``Ask`` and gets a response like an HTTP request; the
+response's outlet is the socket. A few messages may wait while a response is in progress. If the socket closes, the response is
+cancelled and its upstream's connection is closed at once. Slow clients are treated as over HTTP; pings detect dead clients.
 
-A message counts in the budget of all requests from its first byte until its answer ends, and is dropped at once if it is
-refused. After each message, ping and pong other tasks of the event loop have their turn.
+A message counts in the budget for all requests from its first byte until its response ends, and is dropped at once if it is
+refused. After each message, ping and pong, other tasks of the event loop may run.
 
 Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
 """
@@ -37,45 +37,45 @@ from streamkit.web.reply import Outlet, Writer
 from streamkit.web.socket_frames import HeldSocket
 from streamkit.web.surfaces import RECALL, Ask, ask_in
 
-#: The longest message, where nobody says otherwise.
+#: The default limit for a message.
 MESSAGE_BYTES: Final = 32 * MIB
-#: Messages that wait for the answer under way.
+#: Messages that may wait while a response is in progress.
 WAITING: Final = 4
-#: Bytes after which a write looks whether the client takes what waits for it.
+#: After this many bytes, a write checks whether it has to wait for the client.
 WRITE_BYTES: Final = 16 * 1024
-#: What is read at once: of pings, which take six bytes each, 32 KiB would take 20 ms.
+#: The largest read. A ping takes six bytes; a read of 32 KiB full of pings would take 20 ms.
 READ_BYTES: Final = 8 * 1024
-#: How long a client may take to say that it closes, too, in seconds.
+#: Seconds that a client may take to answer a close frame.
 CLOSE_S: Final = 1.0
-#: The least that a wait for a message takes, in seconds: for aiohttp 0 is no end.
+#: The shortest time to wait for a message, in seconds. For aiohttp, 0 means no limit.
 SOON_S: Final = 0.001
 
 
 @frozen(kw_only=True)
 class SocketLimits:
-    """What one WebSocket may have, and what all of an application's keep together."""
+    """The limits of one WebSocket, and the budget for what all sockets of an application keep."""
 
     message_bytes: int = MESSAGE_BYTES
-    idle_s: float = 600.0  #: without a message and without an answer; then the socket is closed
+    idle_s: float = 600.0  #: seconds without a message and a response before the socket is closed
     ping_s: float = 15.0
     unsent_bytes: int = MIB
-    #: Of what the sockets keep between messages, apart from the bodies of requests: an idle socket takes none of theirs.
+    #: Memory for what sockets keep between messages. It is separate, so that idle sockets take no memory from requests.
     kept: Budget = field(factory=Budget)
 
 
 class Message:
-    """One message of a client, and where its answer goes."""
+    """One message of a client, and the outlet for its response."""
 
     def __init__(self, socket: Socket, text: bytes, hold: Hold) -> None:
         self.outlet = SocketOutlet(socket)
-        self.about: Any = None  #: what the server that answers it knows of it
-        self.warm_up = False  #: nothing is to be generated; known once it was read
+        self.about: Any = None  #: for the server that responds; not used here
+        self.warm_up = False  #: the client wants no output; known after ``read``
         self._socket = socket
         self._text = text
         self._hold = hold
 
     async def read(self) -> Ask:
-        """What it asks. Raises Refused."""
+        """Return the request in the message. Raises Refused."""
         text, self._text = self._text, b""
         values = await count_values(text, REQUEST_VALUES)
         if values > REQUEST_VALUES:
@@ -98,7 +98,10 @@ class Message:
         return await beside(read) if heavy else read()
 
     async def _recalled(self) -> bool:
-        """Whether the application keeps the answer that the message leans on, which this connection does not."""
+        """Look up the response that the message refers to in the application, because this connection does not have it.
+
+        Return whether it was found.
+        """
         conversation, recall = self._socket.conversation, self._socket.request.config_dict.get(RECALL)
         answer_id = conversation.unknown_id
         value = await recall.answer(self._socket.request, answer_id) if recall is not None and answer_id else None
@@ -110,7 +113,7 @@ class Message:
         await self.outlet.begin(refused.response(self._socket.dialect))
 
     async def prepared(self, model: str) -> None:
-        """Answer a warm-up: an answer of the dialect without any output."""
+        """Respond to a warm-up message with an empty response of the dialect."""
         dialect, profile = client_named(self._socket.dialect)
         encoder = dialect.encoder(Encoding(profile=evolve(profile, model=model)), StreamReport())
         events: list[Event] = [ResponseStarted(model=model), ResponseFinished("stop"), StreamEnded(clean=True)]
@@ -123,12 +126,12 @@ class Message:
         self._socket.keep()
 
 
-#: What answers a message. Exceptions other than Refused are its own matter.
+#: Responds to a message. It must handle all its exceptions except Refused.
 Answer: TypeAlias = Callable[[Message], Awaitable[object]]
 
 
 class SocketOutlet(Outlet):
-    """The messages that an answer becomes."""
+    """Writes a response as messages of a socket."""
 
     def __init__(self, socket: Socket) -> None:
         self._socket = socket
@@ -150,17 +153,17 @@ class SocketOutlet(Outlet):
             await self._socket.send(message)
 
     async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
-        """A message has its own end; the last event may be left."""
+        """Only finish: each message has an end of its own. The dialect's last event may be missing after a failure."""
         await self.finish()
 
     async def finish(self) -> None:
-        """Write what the answer has left."""
+        """Write the rest of the response."""
         for message in self._socket.conversation.end():
             await self._socket.send(message)
 
 
 class Socket:
-    """The WebSocket that ``request`` asks for. ``run`` it with what answers each message."""
+    """The WebSocket that ``request`` asks for. Call ``run`` with a function that responds to each message."""
 
     def __init__(self, request: web.Request, dialect: str, form: SocketForm, limits: SocketLimits) -> None:
         self.request = request
@@ -169,7 +172,7 @@ class Socket:
         self.written_bytes = 0
         self._limits = limits
         self._kept = Hold(limits.kept)
-        self._arriving = hold_in(request)  # of messages up to when they are taken
+        self._arriving = hold_in(request)  # memory of messages until they are taken
         self._waiting: deque[Message] = deque()
         self._work: asyncio.Task[None] | None = None
         self._stopping = False
@@ -179,17 +182,17 @@ class Socket:
             limits.message_bytes,
             heartbeat=limits.ping_s,
             timeout=CLOSE_S,
-            autoping=False,  # aiohttp answers pings as fast as they come, and no other task has a turn
+            autoping=False,  # aiohttp would answer pings without letting other tasks run
             writer_limit=WRITE_BYTES,
         )
 
     async def run(self, answer: Answer) -> web.StreamResponse:
-        """Answer messages until the client leaves, is idle for too long, or the server stops."""
+        """Respond to messages until the client disconnects, is idle for too long, or the server stops."""
         await self._socket.prepare(self.request)
         transport: Any = self.request.transport
         if transport is not None:
             bound_unsent(transport, self._limits.unsent_bytes)
-            transport.max_size = READ_BYTES  # of asyncio's own transports
+            transport.max_size = READ_BYTES  # an attribute of asyncio's own transports
         with self._kept, self._arriving:
             try:
                 while not self._socket.closed:
@@ -201,28 +204,28 @@ class Socket:
         return self._socket
 
     def stop(self) -> None:
-        """Close the socket once the answer under way is over, since the server stops."""
+        """Close the socket after the response in progress, because the server stops."""
         self._stopping = True
         if self._work is None:
             self._work = asyncio.create_task(self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down"))
 
     async def send(self, message: str) -> None:
-        """Raises ConnectionError once the client is gone."""
+        """Send a message. Raises ConnectionError after the client has disconnected."""
         await self._socket.send_str(message)
         self.written_bytes += len(message)
 
     def keep(self) -> None:
-        """Hold what the conversation keeps, or let it forget."""
+        """Hold memory for what the conversation keeps. If the budget has no room, forget that."""
         try:
             self._kept.resize(self.conversation.kept_bytes)
         except Refused:
             self.conversation.forget()
             self._kept.resize(0)
 
-    # -- its messages ----------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------------
 
     async def _receive(self, answer: Answer) -> bool:
-        """Receive one message, ping or pong; return False once the socket is over. The frame of this call keeps no message."""
+        """Receive one message, ping or pong. Return False once the socket is over. This call's frame keeps no message."""
         loop = asyncio.get_running_loop()
         idle_at = math.inf if self._work else self._idle_since + self._limits.idle_s
         try:
@@ -252,7 +255,7 @@ class Socket:
         return kind is not WSMsgType.ERROR
 
     def _take(self, text: bytes, answer: Answer) -> Refused | None:
-        """Queue a message for its answer; return the refusal if there is no room."""
+        """Queue a message for its response. Return the refusal if there is no room."""
         hold = hold_in(self.request)
         if len(self._waiting) >= WAITING or self._stopping:
             return Refused(ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again"))
@@ -292,12 +295,12 @@ class Socket:
         await self._socket.close(code=code, message=why)
 
 
-#: The sockets of an application.
+#: The open WebSockets of an application.
 SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])
 
 
 def close_sockets_on_shutdown(app: web.Application) -> None:
-    """Let the sockets of ``app`` end when it shuts down: at once where they are idle, else behind the answer under way."""
+    """Close the sockets of ``app`` when it shuts down: idle ones at once, others after the response in progress."""
     sockets: set[Socket] = set()
     app[SOCKETS] = sockets
 

@@ -1,11 +1,11 @@
-"""Read the frames of a WebSocket's client instead of aiohttp's reader, which joins messages without counting them.
+"""Read the frames of a WebSocket client. This replaces aiohttp's reader, which joins messages without counting their memory.
 
-The bytes of a message count in the budget of all requests from the moment they arrive, also while the message is unfinished,
-in however many frames and however slowly it is sent. Where the budget has no room, the message is dropped at once, the
-socket's next message is an error with the refusal, and no further frame is read. Frames that RFC 6455 forbids, above all
-those without a mask, end the socket with its code.
+The bytes of a message count in the budget for all requests from the moment they arrive, also while the message is incomplete,
+in however many frames and however slowly it is sent. If the budget has no room, the message is dropped at once, the socket's
+next message is an error with the refusal, and no further frame is read. Frames that RFC 6455 forbids, such as those without a
+mask, close the socket with the code that the RFC gives.
 
-No extension is negotiated, so that no frame is compressed.
+No extension is negotiated, so no frame is compressed.
 
 Source: RFC 6455 §5.1 to §5.5, §7.4.1, §8.1; limits.md T8.
 """
@@ -20,7 +20,7 @@ from aiohttp._websocket.helpers import websocket_mask  # in C: in Python 1 MiB t
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold
 from streamkit.web.refusals import Refused
 
-#: The most that a header takes: two bytes, a length of eight, a mask of four.
+#: The largest frame header: two bytes, a length of eight, a mask of four.
 HEADER_BYTES: Final = 14
 CONTROL_BYTES: Final = 125
 _LENGTH_BYTES: Final = {126: 2, 127: 8}
@@ -32,9 +32,9 @@ _CLOSE_CODES: Final = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *ra
 
 
 class FrameReader:
-    """Read frames, and put their messages into ``queue``, from which aiohttp's socket takes them.
+    """Reads frames, and puts their messages into ``queue``, from which aiohttp's socket takes them.
 
-    ``hold`` gets the bytes of each message; the reader of the queue gives them back for each message that it takes.
+    ``hold`` gets the bytes of each message. The reader of the queue returns them for each message that it takes.
     """
 
     def __init__(self, queue: Any, hold: Hold, message_bytes: int) -> None:
@@ -42,17 +42,17 @@ class FrameReader:
         self._hold = hold
         self._message_bytes = message_bytes
         self._over = False
-        self._header = b""  # of the frame that begins, as far as it came
-        self._kind = WSMsgType.CLOSE  # of the frame
-        self._is_last = True  # of the frames of a message
-        self._mask = b""  # of the frame, from its next byte on; empty between two frames
-        self._left = 0  # bytes of the frame that are still to come
+        self._header = b""  # of the next frame, as far as it was received
+        self._kind = WSMsgType.CLOSE  # of the present frame
+        self._is_last = True  # whether the frame is the last one of its message
+        self._mask = b""  # the frame's mask, rotated to its next byte; empty between frames
+        self._left = 0  # bytes of the frame that are not received yet
         self._control = b""  # the payload of a control frame
-        self._message: bytearray | None = None  # that is unfinished
+        self._message: bytearray | None = None  # the incomplete message
         self._message_kind = WSMsgType.TEXT
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Read bytes; return, as aiohttp's protocols demand, whether reading is over and the rest of ``data``."""
+        """Read bytes. Return, as aiohttp's protocols require, whether reading is over, and the rest of ``data``."""
         if self._over:
             return True, b""
         try:
@@ -91,7 +91,7 @@ class FrameReader:
                 self._end()
 
     def _header_size(self) -> int:
-        """Return the length of the header that begins. Raises WebSocketError if its first two bytes are no client's."""
+        """Return the length of the next frame's header. Raises WebSocketError if its first two bytes can't be a client's."""
         if len(self._header) < 2:
             return HEADER_BYTES
         if not self._header[1] & _MASKED:
@@ -99,7 +99,7 @@ class FrameReader:
         return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
 
     def _begin(self, header: bytes) -> None:
-        """Begin a frame. Raises WebSocketError where none may begin, and Refused where the budget has no room for it."""
+        """Begin a frame. Raises WebSocketError if it may not begin here, and Refused if the budget has no room for it."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
             raise _broken(f"frames of kind {code} do not exist")
@@ -116,7 +116,7 @@ class FrameReader:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
             raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message has more than {self._message_bytes} bytes")
-        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)  # before any of it is read, as with a body
+        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)  # before any of it is read, as for a body
 
     def _add(self, piece: bytearray) -> None:
         if self._kind in _CONTROL:
@@ -126,7 +126,7 @@ class FrameReader:
         cast("bytearray", self._message).extend(piece)
 
     def _end(self) -> None:
-        """End a frame, and its message after the last frame."""
+        """End a frame, and its message if the frame is the last one."""
         self._mask = b""
         if self._kind in _CONTROL:
             payload, self._control = self._control, b""
@@ -151,7 +151,7 @@ def _check_utf8(text: bytes) -> None:
 
 
 def _close_code(payload: bytes) -> int:
-    """Return the code in the payload of a close; 0 where there is none."""
+    """Return the code in the payload of a close frame; 0 if there is none."""
     code = int.from_bytes(payload[:2], "big")
     if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
         raise _broken("the code of a close is invalid")
@@ -160,17 +160,17 @@ def _close_code(payload: bytes) -> int:
 
 
 class HeldSocket(web.WebSocketResponse[bool]):
-    """A WebSocket whose messages count in a budget from their first byte on. Texts are received as bytes, too."""
+    """A WebSocket whose messages count in a budget from their first byte. Text messages are received as bytes, too."""
 
     def __init__(self, hold: Hold, message_bytes: int, **options: Any) -> None:
-        super().__init__(**options, compress=False)  # a compressor has 256 KiB, for each socket
+        super().__init__(**options, compress=False)  # a compressor takes 256 KiB per socket
         self._hold = hold
         self._message_bytes = message_bytes
         self._frames: FrameReader | None = None
 
     @property
     def _parser(self) -> Any:
-        """Our reader, which aiohttp gives to its protocol instead of the one that it makes."""
+        """Our frame reader. aiohttp's protocol uses this attribute instead of the reader that aiohttp creates."""
         return self._frames
 
     @_parser.setter

@@ -1,13 +1,15 @@
-"""The upstream's answer as a source of bytes, with four timers, each its own error.
+"""An upstream's response as a source of bytes, with four timers. Each timer raises a different error.
 
-Bytes are read as the network brings them (``iter_any``): aiohttp's line iteration dies at a line of 512 KiB. What breaks the
-transport becomes ``SourceFailed``, so that encoders can tell the client in its own dialect, with the operating system's word
-for it (``Connection refused``); the cause is chained, and its other words, which may name hosts, are for nobody.
+Bytes are read in the sizes in which the network delivers them (``iter_any``), because aiohttp's line iteration fails at a line
+of 512 KiB. An error of the transport becomes ``SourceFailed``, so that encoders can report it in the client's dialect. Its
+message has the operating system's text (``Connection refused``). The cause is chained; its text may name hosts and is not
+shown.
 
-Timers run while the source is *waited for*: an upstream that we do not read, because the client reads slowly, is not silent.
-An upstream's keep-alives are bytes, and so count as life once the answer has begun; they do not begin it. Some leave the body
-open behind their terminator: then what comes within a second is read, and that is the end (quirks.md 69). A timer interrupts
-the one task that reads, inside the await, and nowhere else: no error appears between two stages (PEP 789).
+Timers run only while the reader *waits* for the source: if the client reads slowly and so we do not read the upstream, the
+upstream is not silent. An upstream's keep-alives are bytes, so they reset the idle timer after the response has begun; they do
+not begin the response. Some servers leave the body open after the terminator: the source then reads for one more second and
+ends (quirks.md 69: otherwise the connection could not be used again). A timer interrupts only the one task that reads, inside
+its ``await``, so no error appears between two stages (PEP 789).
 
 Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 """
@@ -36,40 +38,44 @@ from streamkit.web.tap import Tap
 
 @frozen(kw_only=True)
 class Timeouts:
-    """How long an upstream may take, in seconds."""
+    """The longest times that an upstream may take, in seconds."""
 
-    #: To open a connection, TLS included.
+    #: To open a connection, including TLS.
     connect_s: float = field(default=10.0, validator=gt(0))
-    #: From sending the request to the first byte of the answer's body: a thinking model may be silent for a minute.
-    #: Comments and pings are no answer: an upstream that sends nothing else is left for the next.
+    #: From sending the request to the first byte of the response's body: a thinking model may be silent for a minute. Comments
+    #: and pings do not count: if an upstream sends nothing else, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
-    #: Between two reads. Keep-alives of the upstream count as life.
+    #: Between two reads. Keep-alives of the upstream count as reads.
     idle_s: float = field(default=300.0, validator=gt(0))
-    #: From sending the request to the end of the answer; None: no bound, since answers may take an hour.
+    #: From sending the request to the end of the response. None: no limit, since responses may take an hour.
     total_s: float | None = field(default=None, validator=optional(gt(0)))
 
 
 DEFAULT_TIMEOUTS = Timeouts()
-#: Lines of an event stream that say nothing but that somebody is there, comments aside.
+#: Lines of an event stream that only keep the connection alive. Comments, the other such lines, are not in this pattern.
 _ALIVE: Final = re.compile(
     rb"(?:id|retry):.*|event: ?(?:ping|keep-?alive|heartbeat)"
     rb'|data: ?(?:\{\s*"type"\s*:\s*"(?:ping|keep-?alive|heartbeat)"\s*\})?'
 )
 _BEGUN_LINES: Final = (b"e", b"d", b"i", b"r")
-#: A ping is shorter.
+#: The length that no ping exceeds.
 PING_BYTES: Final = 256
-#: How long is read behind the terminator, or the provider's error, of a body that stays open.
+#: Seconds for which an open body is still read after the terminator or the provider's error.
 DRAIN_S: Final = 1.0
-#: What is read of an upstream at once. Each stage has what it made of a read until the client took it, so that 100 clients
-#: that read slowly take 140 MiB, 100 of which is unsent; with asyncio's own 256 KiB they take 340, and a flood of small
-#: events twice the CPU. Below 128 KiB, glibc maps no memory for each read, which takes an eighth of a plain relay's CPU.
+#: The largest read from an upstream. Each stage keeps its output of one read until the client has taken it. With 32 KiB, 100
+#: slow clients take 140 MiB, of which 100 MiB are unsent bytes; with asyncio's default of 256 KiB they take 340 MiB, and a
+#: flood of small events takes twice the CPU time. Below 128 KiB, glibc does not map new memory for each read, which would take
+#: an eighth of a plain relay's CPU time.
 READ_BYTES: Final = 32 * 1024
-#: The longest whole answer: images and long reasoning pass 1 MiB.
+#: The largest whole response. Images and long reasoning are larger than 1 MiB.
 ANSWER_BYTES: Final = 64 * 1024 * 1024
 
 
 def because(words: str, error: BaseException | None) -> str:
-    """``words``, and what the operating system or TLS says of it: no host, no path, nothing that came over the wire."""
+    """Return ``words`` and the reason that the operating system or TLS gives for ``error``.
+
+    The reason contains no host, no path and nothing that was received.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -82,7 +88,7 @@ def because(words: str, error: BaseException | None) -> str:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
-        return str(getattr(error, "reason", None) or "")  # a name of OpenSSL's; its number is none of the system's
+        return str(getattr(error, "reason", None) or "")  # the name of an OpenSSL error; its number is not an errno
     if isinstance(error, socket.gaierror):
         return error.strerror or ""
     number = error.errno if isinstance(error, OSError) else None
@@ -90,7 +96,7 @@ def _reason(error: BaseException) -> str:
 
 
 def is_reset(error: BaseException | None) -> bool:
-    """Whether the other side broke the connection: it stands in the error, or in one that led to it."""
+    """Return whether the other side reset the connection, according to ``error`` or an error that caused it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -101,20 +107,20 @@ def is_reset(error: BaseException | None) -> bool:
 
 
 class Beginning:
-    """Whether anything came of an answer yet but signs of life: blanks, comments, pings of an event stream."""
+    """Finds out where a response begins. White space, comments and the pings of an event stream come before that."""
 
     def __init__(self) -> None:
-        self._line = b""  # what there is of it
-        self._is_ping = False  # of the event that it stands in
+        self._line = b""  # the present line, as far as it was read
+        self._is_ping = False  # whether the present event is a ping
 
     def feed(self, chunk: bytes) -> bool:
-        """Whether ``chunk``, behind what came before, begins the answer."""
+        """Return whether the response begins in ``chunk``, which follows the chunks before it."""
         *lines, line = (self._line + chunk).replace(b"\r", b"").split(b"\n")
         self._line = line[: PING_BYTES + 1]
         if any(map(self._says_something, lines)):
             return True
         rest = self._line.lstrip()
-        # an event's line may still become a ping's; what is longer, or no event's, is the answer
+        # The line of an event may still turn out to be a ping. A longer line, or a line of no event, begins the response.
         return bool(rest) and rest[:1] != b":" and (len(rest) > PING_BYTES or not rest.startswith(_BEGUN_LINES))
 
     def _says_something(self, line: bytes) -> bool:
@@ -127,40 +133,40 @@ class Beginning:
 
 @runtime_checkable
 class Rereadable(Protocol):
-    """A source that takes back what was read of it."""
+    """A source that accepts bytes back that were read from it."""
 
     def unread(self, data: bytes) -> None: ...
 
 
 class TimedSource:
-    """An async iterator over a source that can be interrupted: by its timers, and by ``fail`` from another task."""
+    """An async iterator over a source that can be interrupted: by its timers, or by another task that calls ``fail``."""
 
     def __init__(
         self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None, name: str = ""
     ) -> None:
-        self.read_bytes = 0  #: of all that came, and was not put back
-        self._name = name  # what its failures are told under
+        self.read_bytes = 0  #: all bytes that were read, without those that were put back
+        self._name = name  # the upstream's name, for its failures
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
         self._owned: tuple[object, ...] = (self._source, source)
         self._timeouts = timeouts
         self._started = self._loop.time() if started is None else started
         self._since = self._started  # when the reader began to wait
-        self._reader: asyncio.Task[object] | None = None  # the task that waits in __anext__, if one does
+        self._reader: asyncio.Task[object] | None = None  # the task that waits in __anext__, if there is one
         self._begun = False
         self._beginning = Beginning()
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
-        #: Of the pipe that reads it, if any: behind the terminator that it tells of nothing is waited for.
+        #: The report of the pipe that reads this source, if any: it shows the terminator, after which the source soon ends.
         self.report: StreamReport | None = None
-        #: Of an answer whose outputs are timed.
+        #: Receives the times of the model's outputs, if these are measured.
         self.output_times: OutputTimes | None = None
-        #: Is handed what was read, for who looks at an answer as it passes.
+        #: Called with each chunk that is read, to observe a response.
         self.copy_to: Callable[[bytes], None] | None = None
-        #: Sees what is read and what is put back.
+        #: Receives all bytes that are read or put back.
         self.tap: Tap | None = None
-        #: Is told of what is read and put back, and of the end.
+        #: Records all bytes that are read or put back, and the end.
         self.recording: ExchangeRecording | None = None
-        self._until: float | None = None  # the time up to which a body is read behind its terminator
+        self._until: float | None = None  # the time until which a body is read after its terminator
         self._timer: asyncio.TimerHandle | None = None
 
     def __aiter__(self) -> TimedSource:
@@ -171,9 +177,9 @@ class TimedSource:
         report = self.report
         if self._until is None and report is not None and (report.terminated or report.failure is not None):
             self._until = now + DRAIN_S
-            self._disarm()  # it was set for a clock that may have run for minutes
+            self._disarm()  # the timer was set for another deadline, perhaps minutes away
         if total_s is not None and now >= self._started + total_s:
-            self.fail(TotalTimeout(total_s))  # it ran out while nobody read
+            self.fail(TotalTimeout(total_s))  # the time ran out while nothing was being read
         if self._error is DRAINED or (self._until is not None and now >= self._until):
             raise StopAsyncIteration
         if self._error is not None:
@@ -182,7 +188,7 @@ class TimedSource:
         if self._timer is None:
             self._arm()
         reader = self._reader = asyncio.current_task(self._loop)
-        cancelled = 0 if reader is None else reader.cancelling()  # by others, before this
+        cancelled = 0 if reader is None else reader.cancelling()  # cancellations by other code before this
         chunk = None
         try:
             chunk = await anext(self._source)
@@ -200,7 +206,7 @@ class TimedSource:
             raise
         finally:
             self._reader = None
-            # Nothing is left to time; or it was set for the first byte, and the idle clock may run out sooner.
+            # Either nothing more is timed, or the timer was set for the first byte, and the idle time may end sooner.
             if chunk is None or not self._begun:
                 self._disarm()
         if not self._begun:
@@ -217,7 +223,7 @@ class TimedSource:
         return chunk
 
     def _end_recording(self, error: Exception | None) -> None:
-        """Tell the recording, if there is one, of what ended the reading; None: whoever read had enough."""
+        """Record why the reading ended; None: the reader stopped reading."""
         if self.recording is None:
             return
         if error is DRAINED:
@@ -226,32 +232,32 @@ class TimedSource:
             self.recording.end(CLIENT_LEFT if error is None else end_of(error))
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
-        """The error of ``fail``, if it was that which cancelled the read, and nobody else did meanwhile."""
+        """Return the error of ``fail`` if ``fail`` cancelled the read, and no other task cancelled it too; else None."""
         if self._error is None or reader is None or reader.uncancel() > cancelled:
             return None
         return self._error
 
     def _named(self, error: Exception) -> Exception:
-        """The error, which says whose it is, unless it is nobody's but ours."""
+        """Return ``error`` with the upstream's name, unless our own server caused the error."""
         if isinstance(error, SourceFailed) and not isinstance(error, Interrupted):
             error.upstream = self._name
         return error
 
     def fail(self, error: Exception) -> None:
-        """Make the reader's next or present read raise ``error``. The first one counts."""
+        """Make the present or next read raise ``error``. Only the first call counts."""
         if self._error is None:
             self._error = error
             if self._reader is not None:
                 self._reader.cancel()
 
     def expect_end(self, *, soon: bool) -> None:
-        """What was read may be all: then what comes within a second is read, and that is the end. Or it was not all."""
+        """Mark that all may have been read (``soon``), so that the source ends after one more second; or unmark it."""
         if soon or self._until is not None:
             self._until = self._loop.time() + DRAIN_S if soon else None
             self._disarm()
 
     def unread(self, data: bytes) -> None:
-        """Put back what was read of a response: it comes again, before anything else. None may be read meanwhile."""
+        """Put back bytes of a response; the next read returns them first. No read may be in progress."""
         if not isinstance(self._source, Rereadable):
             raise TypeError("only what was read of a response can be put back")
         self._source.unread(data)
@@ -264,11 +270,11 @@ class TimedSource:
     async def aclose(self) -> None:
         self._disarm()
         is_drained = self._until is not None and self._loop.time() >= self._until
-        self._end_recording(self._error or (DRAINED if is_drained else None))  # its first end counts
+        self._end_recording(self._error or (DRAINED if is_drained else None))  # only the first end counts
         owned, self._owned = self._owned, ()
         await close_each(*owned)
 
-    # One timer for three clocks: it fires when the first of them could have run out, looks, and is set again.
+    # One timer serves three time limits: it fires when the first of them may have passed, checks them, and is set again.
 
     def _deadline(self) -> tuple[float, Exception]:
         times = self._timeouts
@@ -294,31 +300,31 @@ class TimedSource:
     def _look(self) -> None:
         when, error = self._deadline()
         if self._reader is None:
-            self._timer = None  # nobody waits: the next read sets it again
+            self._timer = None  # no reader waits: the next read sets the timer again
         elif self._loop.time() < when:
             self._arm()
         else:
             self.fail(error)
 
 
-#: Not told to anybody: what was read is whole.
+#: Marks that the source ends because enough was read. It is never raised to the reader.
 DRAINED: Final = IdleTimeout(DRAIN_S)
 
 
 def iter_upstream(
     response: ClientResponse, *, timeouts: Timeouts = DEFAULT_TIMEOUTS, started: float | None = None, name: str = ""
 ) -> TimedSource:
-    """The body of an aiohttp client response as a source. Closing it closes the response; its connection too, if any is left.
+    """Return the body of an aiohttp client response as a source. Closing the source closes the response and its connection.
 
-    Raises SourceFailed for what breaks the transport, FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
-    loop's time at which the request was sent, for the two clocks that begin there; by default now. ``name`` is the
-    upstream's, and stands in front of what is told of such a failure.
+    Raises SourceFailed for errors of the transport, and FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
+    event loop's time when the request was sent, from which two of the timers run; by default now. ``name`` is the upstream's
+    name; it precedes the messages of these errors.
     """
     return TimedSource(_Body(response), timeouts, started=started, name=name)
 
 
 async def whole_body(source: TimedSource, *, body_bytes: int = ANSWER_BYTES) -> bytes:
-    """All of a source, which is closed. Raises what it raises, and BodyTooLong."""
+    """Return all bytes of a source and close it. Raises what the source raises, and BodyTooLong."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -333,23 +339,23 @@ async def whole_body(source: TimedSource, *, body_bytes: int = ANSWER_BYTES) -> 
 
 
 class _Body:
-    """The chunks of a response. No generator: closing one that was never read would not close what it was given.
+    """The chunks of a response. It is not a generator, because closing a generator that was never started closes nothing.
 
-    It mends two things of aiohttp 3.14. Once the connection broke, aiohttp forgets what it had read, the end of the stream
-    perhaps; and where a server writes a chunk without a length, it leaves the reader waiting.
+    It works around two faults of aiohttp 3.14. After the connection breaks, aiohttp drops bytes that it had received, perhaps
+    the end of the stream. And if a server writes a chunk without a length, aiohttp leaves the reader waiting.
     """
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
         self._content = response.content
         self._error: Exception | None = None
-        self._rest: bytes | memoryview = b""  # of what was read; a view, as its parts are not to be copied once a part
-        self._broken_by: BaseException | None = None  # what closed the connection
+        self._rest: bytes | memoryview = b""  # unreturned bytes; a view, so that each part is copied once
+        self._broken_by: BaseException | None = None  # the error that closed the connection
         protocol = response.connection.protocol if response.connection is not None else None
         transport: Any = protocol.transport if protocol is not None else None
-        if hasattr(transport, "max_size"):  # asyncio's own, without TLS
+        if hasattr(transport, "max_size"):  # asyncio's own transport, without TLS
             transport.max_size = READ_BYTES
-        #: Of the connection, which may outlive the answer: what is told of it has to be taken back.
+        #: Set when the connection closes. The connection may outlive the response, so the callback must be removed again.
         self._closed = protocol.closed if protocol is not None else None
         if self._closed is not None:
             self._closed.add_done_callback(self._lost)
@@ -364,8 +370,8 @@ class _Body:
                 chunk = await self._content.readany()
             except (ClientError, OSError) as error:
                 self._error = error
-                if not isinstance(error, TimeoutError):  # aiohttp's own, after which it lets nobody read
-                    chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public ways raise the error again
+                if not isinstance(error, TimeoutError):  # aiohttp's own time-out forbids further reads
+                    chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public methods raise the error again
         if chunk:
             self._rest = memoryview(chunk)[READ_BYTES:]
             return bytes(chunk[:READ_BYTES])
@@ -382,14 +388,14 @@ class _Body:
         self._rest = data + bytes(self._rest)
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
-        """The connection is gone. Where aiohttp noticed, the body has its end or its error by now."""
+        """Called when the connection has closed. If aiohttp noticed that, the body has its end or its error already."""
         if not closed.cancelled():
-            self._broken_by = closed.exception()  # asyncio complains where nobody asks
+            self._broken_by = closed.exception()  # asyncio logs an exception that is never fetched
         if not self._content.is_eof() and self._content.exception() is None:
             self._content.set_exception(ClientPayloadError("the connection closed inside the body"))
 
     def _forget(self) -> None:
-        """The answer is over, and the connection may bring others: it must not keep this one."""
+        """Remove the callback: the connection may serve other responses, and must not keep this one in memory."""
         if self._closed is not None:
             self._closed.remove_done_callback(self._lost)
             self._closed = None

@@ -1,11 +1,11 @@
-"""What a request of a client asks. Where clients of a dialect ask, and how, is ``Surface`` in ``streamkit/dialects/http.py``.
+"""Read what a client requests. ``Surface`` in ``streamkit/dialects/http.py`` has the paths and formats of each dialect.
 
-What is asked becomes a value, ``Ask``, and nothing of it names an upstream: ``base_url``, ``api_base`` or ``headers`` in a
-body are members that nobody reads (limits.md T5). A request that leans on an earlier one is made whole from what the
-application kept (``RECALL``), or refused with what to send instead.
+A request becomes a value, ``Ask``, which never names an upstream: ``base_url``, ``api_base`` or ``headers`` in a body are
+ignored (limits.md T5: they could choose a host). A request that refers to an earlier one is completed from what the
+application kept (``RECALL``), or refused with a message that says what to send instead.
 
-Refused, as ``Refused``: bodies that are too large, too slow or encoded in a way that nobody here reads; whatever
-``decode_request`` calls a bad request, nesting that is too deep included.
+Refused as ``Refused``: bodies that are too large, too slow or in an unknown encoding, and everything that ``decode_request``
+calls a bad request, including too deep nesting.
 
 Source: clients.md §10.1, §10.5; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1; limits.md T4, T5, T8.
 """
@@ -35,60 +35,60 @@ from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 
-#: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
+#: Seconds that a body may take to arrive: 32 MiB at 2 Mbit/s take 134. A slower one would hold a task and memory for too long.
 BODY_S: Final = 150.0
-#: How long nothing of it may come, in seconds. A client on the move loses its network for some.
+#: Seconds that a body may pause. A mobile client may lose its network for some seconds.
 BODY_SILENCE_S: Final = 20.0
-#: What is read of a body at once. With asyncio's own 256 KiB, twenty bodies that come at once take 20 ms of each turn of the
-#: event loop, and the answers under way as long for each event.
+#: The largest read of a body. With asyncio's default of 256 KiB, twenty bodies that arrive together take 20 ms of each turn of
+#: the event loop, which delays every event of the responses in progress by as much.
 READ_BYTES: Final = 32 * 1024
-#: What aiohttp decodes by itself, or refuses by itself where it has no library for it.
+#: Encodings that aiohttp decodes, or refuses itself if the library for one is missing.
 ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-#: Turns of a conversation.
+#: Conversation turns that are freed at once.
 FORGOTTEN_AT_ONCE: Final = 2000
 VERSIONS: Final = frozenset({"v1", "v1beta"})
 
 
 @define(kw_only=True)
 class Stored:
-    """A request together with what it leans on."""
+    """A request, completed with the earlier responses that it refers to."""
 
     body: bytes = field(repr=False)
-    #: The answer that it goes on from; empty: none.
+    #: The response that the request continues; empty: none.
     previous_id: str = ""
-    #: All that the model is told, which is kept with the answer; empty where that is not to be kept.
+    #: The whole input for the model, which is kept with the response; empty if it is not kept.
     input: bytes = field(default=b"", repr=False)
     is_kept: bool = False
 
 
 @frozen(kw_only=True)
 class Ask:
-    """What a client asks. ``request`` has the model and whether to stream, wherever they stood."""
+    """What a client requests. ``request`` has the model and the stream flag, wherever the client put them."""
 
     dialect: str
     operation: Operation
     model: str
-    #: The mark after the model's name (``Endpoint.marks``).
+    #: The suffix of the model's name that asks for a feature (``Endpoint.marks``).
     mark: str = ""
     stream: bool
-    #: The stream is to be one JSON array. See ``json_array.py``.
+    #: The stream must be sent as one JSON array. See ``json_array.py``.
     as_array: bool = False
-    request: Request = field(repr=False)  # what people said belongs in no log
-    #: What was repaired as it was read.
+    request: Request = field(repr=False)  # must not be logged: it has people's messages
+    #: The repairs that were made while the request was read.
     report: StreamReport = field(factory=StreamReport, repr=False)
-    #: Whether it is large enough to be translated in a thread.
+    #: Whether the request is so large that it is translated in a thread.
     heavy: bool = False
-    #: The answer goes on in the background, whoever reads it.
+    #: The response continues in the background, even without a reader.
     background: bool = False
-    #: The client does not wait for it: ``stream`` is true, since that is how it is made and kept.
+    #: The client does not wait for the response. ``stream`` is true then, because the response is kept as a stream.
     at_once: bool = False
-    #: What it leans on, and what of it is kept; None: the application keeps nothing that a request may lean on.
+    #: The responses that this request refers to, and what is kept of it; None: the application keeps no responses.
     stored: Stored | None = field(default=None, repr=False)
-    #: What it holds of the application's budget; whoever got the request shrinks it to nothing once it is over.
+    #: The memory that the request holds of the application's budget. The receiver of the request shrinks it to 0 at the end.
     hold: Hold = field(factory=Hold, repr=False)
 
     def let_go(self) -> None:
-        """Forget the conversation, which nobody is asked with any more. What the answer is translated by stays: the tools."""
+        """Free the conversation, which is not sent again. Keep the tools, which translating the response needs."""
         _forget(self.request.turns)
         self.request.turns, self.request.extras = [], {}
         kept = 0 if self.stored is None else len(self.stored.input)
@@ -98,46 +98,46 @@ class Ask:
 
 
 class Recall(Protocol):
-    """What an application keeps of its answers, for requests that lean on them."""
+    """The responses that an application keeps, for requests that refer to them."""
 
     async def whole(
         self, request: web.Request, form: StoredForm, asked: Request, body: bytes, hold: Hold
     ) -> Stored | None:
-        """A request that leans on nothing that is kept; None where nothing is kept that it could lean on.
+        """Return a request that is complete by itself; None if requests of this application or form can't refer to kept ones.
 
-        ``hold`` gets the added bytes before the request is made whole. Raises Refused where it has no room, and where the
-        request refers to something that is not kept.
+        ``hold`` gets the added bytes before the request is completed. Raises Refused if the budget has no room for them, and
+        if the request refers to something that is not kept.
         """
 
     async def answer(self, request: web.Request, answer_id: str) -> bytes | None:
-        """The value of an answer (``KeptAnswer``); None: it is not kept. Raises Refused where the store can't be read."""
+        """Return a kept response (``KeptAnswer``); None: not kept. Raises Refused if the store can't be read."""
 
 
-#: An application without it keeps no answers.
+#: An application without this key keeps no responses.
 RECALL: Final = web.AppKey("streamkit-recall", Recall)
 
 
 def _forget(turns: list[Turn]) -> None:
-    """Empty a long list, a slice in each turn of the event loop: letting go of 60,000 turns at once held it for 50 ms."""
+    """Empty a long list in slices, one per turn of the event loop: freeing 60,000 turns at once blocked it for 50 ms."""
     if len(turns) > FORGOTTEN_AT_ONCE:
         del turns[-FORGOTTEN_AT_ONCE:]
         asyncio.get_running_loop().call_soon(_forget, turns)
 
 
 def _size_of(tool: Tool) -> int:
-    """About how many bytes a definition has."""
+    """Return about how many bytes a tool definition has."""
     described = [tool.name, tool.description, tool.parameters, tool.format, tool.extras, tool.raw]
     return len(orjson.dumps(described, default=str))
 
 
 @cache
 def surfaces() -> Mapping[str, Surface]:
-    """Where the clients of each dialect ask, by its name; dialects of other packages included."""
+    """Return the paths and formats for clients of each dialect, by dialect name. Includes dialects of other packages."""
     return {name: dialect.http.surface for name, dialect in DIALECTS.items() if dialect.http.surface is not None}
 
 
 def surface_of(dialect: str) -> Surface:
-    """Where its clients ask. Raises UsageError for a dialect whose clients are not served."""
+    """Return the paths and formats for clients of ``dialect``. Raises UsageError if such clients are not served."""
     found = surfaces().get(dialect)
     if found is None:
         raise UsageError(f"no clients of {quoted(dialect)} are served; there are {', '.join(surfaces())}")
@@ -145,12 +145,12 @@ def surface_of(dialect: str) -> Surface:
 
 
 def aliases(surface: Surface) -> Mapping[str, Operation]:
-    """The paths that come of a base URL with a version too few, one too many or a slash at its end."""
+    """Return the paths that result from a base URL with a missing or doubled version, or with a slash at its end."""
     return {other: operation for path, operation in surface.paths.items() for other in misspelt(path)}
 
 
 def misspelt(path: str) -> tuple[str, ...]:
-    """What clients make of ``path`` when people write the base URL otherwise: ``/messages``, ``/v1/v1/messages``."""
+    """Return how clients change ``path`` if people mistype the base URL: ``/messages``, ``/v1/v1/messages``."""
     version, rest = path[1:].split("/", 1)
     twice = f"/{version}{path}"
     return (f"/{path}", twice, f"/{rest}") if version in VERSIONS else (f"/{path}", twice)
@@ -162,7 +162,7 @@ def _marks() -> frozenset[str]:
 
 
 def unmarked(model: str) -> tuple[str, str]:
-    """Return a model's name, and the mark of a feature after it; "" for none."""
+    """Return a model's name, and the suffix that asks for a feature; "" for none."""
     mark = next((mark for mark in _marks() if model.lower().endswith(mark) and len(model) > len(mark)), "")
     return model[: len(model) - len(mark)], mark
 
@@ -175,9 +175,9 @@ async def read_ask(
     body_s: float = BODY_S,
     address: Callable[[RequestLine, Request], Address] | None = None,
 ) -> Ask:
-    """Read what a client of ``dialect`` asks: of the model that its request names, unless ``address`` says which.
+    """Read the request of a client of ``dialect``. ``address`` chooses the model; by default the request names it.
 
-    The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
+    The application's ``client_max_size`` limits the body's size; the body must arrive within ``body_s`` seconds. Raises
     Refused, and UsageError for a dialect whose clients are not served.
     """
     hold = hold_in(request)
@@ -190,9 +190,9 @@ async def read_ask(
 
 
 async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold, report: StreamReport) -> Ask:
-    """What a client of ``dialect`` asks by a body that came otherwise, in a message. Raises Refused.
+    """Return the request in ``raw``, a body in a message instead of an HTTP request. Raises Refused.
 
-    ``hold`` has its bytes already; the values are added to it. ``report`` has what was repaired of the message, and gets more.
+    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the message's repairs.
     """
     return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold, report=report)
 
@@ -220,7 +220,7 @@ async def _ask_in(
             if stored is not None and stored.body is not raw:
                 heavy = is_heavy(len(stored.body), await _counted(stored.body, hold))
                 asked = await _decoded(stored.body, dialect, operation, StreamReport(), heavy=heavy)
-                surface.stored.background(asked, True)  # which takes it out of what is sent on
+                surface.stored.background(asked, True)  # this also removes the member from what is sent
         surface.check(asked)
         found = (address or surface.address)(request, asked)
     except BadRequest as error:
@@ -245,7 +245,7 @@ async def _ask_in(
 
 
 async def _decoded(raw: bytes, dialect: str, operation: Operation, report: StreamReport, *, heavy: bool) -> Request:
-    """The request in a body. Raises BadRequest."""
+    """Return the request in a body. Raises BadRequest."""
 
     def read() -> Request:
         body, member = surface_of(dialect).counted(raw, report) if operation == "count" else (raw, "")
@@ -254,25 +254,25 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
         except BadRequest as error:
             if member:
                 raise BadRequest(f"{member}.{error.path}", error.reason) from error
-            raise  # as it is: an error that is its own cause keeps the request until garbage is collected
+            raise  # unchanged: an error that is its own cause keeps the request until garbage is collected
 
     return await beside(read) if heavy else read()
 
 
 async def read_body(request: web.Request, dialect: str) -> bytes:
-    """The body of a request of a client of ``dialect``, decompressed, that is read at once and not held. Raises Refused."""
+    """Return the decompressed body of a request of a client of ``dialect``, without holding memory for it. Raises Refused."""
     with hold_in(request) as hold:
         return (await _counted_body(request, dialect, hold, BODY_S))[0]
 
 
 async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
-    """The body, and how many JSON values it has: no more than ``REQUEST_VALUES``. Raises Refused."""
+    """Return the body, and its number of JSON values, at most ``REQUEST_VALUES``. Raises Refused."""
     raw = await _whole_body(request, dialect, hold, body_s)
     return raw, await _counted(raw, hold)
 
 
 async def _counted(raw: bytes, hold: Hold) -> int:
-    """How many JSON values a body has, each of which is held. Raises Refused."""
+    """Return the number of JSON values in a body, after adding them to ``hold``. Raises Refused."""
     values = await count_values(raw, REQUEST_VALUES)
     if values > REQUEST_VALUES:
         message = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
@@ -299,11 +299,11 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
 
 
 async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
-    """As ``request.read``, which unpacks a bomb in pieces as large as the bound, and has several of them in memory."""
+    """Read the body. ``request.read`` would unpack a decompression bomb in pieces as large as the limit, several at once."""
     announced = min(request.content_length or 0, request.client_max_size)
-    hold.budget.refuse_beyond(max(0, announced - UNCOUNTED_BYTES))  # before any of it is read
+    hold.budget.refuse_beyond(max(0, announced - UNCOUNTED_BYTES))  # before any of the body is read
     transport: Any = request.transport
-    if hasattr(transport, "max_size"):  # asyncio's own
+    if hasattr(transport, "max_size"):  # asyncio's own transport
         transport.max_size = READ_BYTES
     parts: list[bytes] = []
     size = 0

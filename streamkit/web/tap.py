@@ -1,7 +1,7 @@
-"""Who sees the bytes of an answer as they pass: where an application wants to look at its streams.
+"""An observer of the bytes of a response, for applications that want to inspect their streams.
 
-Without a tap each read and each write costs one check. With one, nothing of the answer changes: a tap gets the bytes
-themselves, when they were read or are about to be written, and can neither wait nor fail. It gets no headers and no requests.
+Without a tap, each read and each write costs one check. A tap does not change the response: it gets the bytes when they were
+read or are about to be written, and must neither wait nor raise. It gets no headers and no requests.
 
 Source: observe.md 9, O39, O40.
 """
@@ -14,16 +14,16 @@ from streamkit.read_options import ReadOptions
 
 
 class Tap(Protocol):
-    """Sees one answer."""
+    """Observes one response."""
 
     def attempt(self, upstream: str, dialect: str, options: ReadOptions, /) -> None:
-        """The upstream of that name is asked from now on; its answer is read by these options."""
+        """The upstream of this name is tried from now on. Its response is read with these options."""
 
     def read(self, chunk: bytes, /) -> None:
-        """These bytes came of the upstream that was asked last."""
+        """These bytes were read from the present upstream."""
 
     def unread(self, data: bytes, /) -> None:
-        """These were put back, and will be read again."""
+        """These bytes were put back and will be read again."""
 
     def wrote(self, data: bytes, /, *, keep_alive: bool = False) -> None:
-        """These are written to the client."""
+        """These bytes are about to be written to the client."""

@@ -1,6 +1,6 @@
-"""How many tokens a request has: asked of one upstream, and told to a client.
+"""The number of tokens in a request: ask one upstream for it, and return it to a client.
 
-What is sent to an upstream and read of it is in ``web/upstream/token_counts.py``.
+``web/upstream/token_counts.py`` builds the request to an upstream and parses its response.
 
 Source: clients.md §10.4.
 """
@@ -28,28 +28,28 @@ from streamkit.web.upstream.auth import as_gateway_failure
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT, open_answer
 
-#: Kinds of failures that are the request's own: no estimate hides them.
+#: Failures that the request itself causes; they are never replaced with an estimate.
 _OF_THE_REQUEST: Final = frozenset({"invalid_request", "too_large"})
-#: A count is one number in a small object.
+#: The largest response to a count, which is one number in a small object.
 COUNT_BYTES: Final = 64 * 1024
 
 
 @define
 class Count:
-    """``fetch``, once, from an upstream that can count. Afterwards the rest says what happened."""
+    """One count by an upstream that can count. Call ``fetch`` once; after that, the other fields say what happened."""
 
     ask: Ask
     upstream: Upstream
     session: ClientSession
-    client_headers: Mapping[str, str] = field(repr=False)  # keys are among them
-    model: str | None = None  #: what the model is called there; None: as the client calls it
-    asked: StreamReport = field(factory=StreamReport, repr=False)  #: what the request lost
-    report: StreamReport = field(factory=StreamReport, repr=False)  #: what broke
-    status: int | None = None  #: the upstream's HTTP status, if it answered
-    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: its headers that are for the client
+    client_headers: Mapping[str, str] = field(repr=False)  # includes the client's key
+    model: str | None = None  #: the upstream's name for the model; None: the client's name
+    asked: StreamReport = field(factory=StreamReport, repr=False)  #: the losses of the request
+    report: StreamReport = field(factory=StreamReport, repr=False)  #: the errors
+    status: int | None = None  #: the upstream's HTTP status, if it responded
+    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: headers for the client
 
     async def fetch(self) -> int | ProviderFailed:
-        """The count. What fails is a value."""
+        """Return the count, or the failure as a value."""
         request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
         opened = await open_answer(
             self.session, self.upstream, request, self.ask, self.client_headers, asked=self.asked, report=self.report
@@ -70,10 +70,10 @@ async def first_count(
     mode: CountTokens,
     fetch: Callable[[Count], Awaitable[int | ProviderFailed]] = Count.fetch,
 ) -> web.Response:
-    """The answer with the first of ``counts`` that its upstream gives to ``fetch``, else with an estimate.
+    """Return the first count that an upstream in ``counts`` gives, else an estimate, as a response to the client.
 
-    Raises Refused where there is to be none: not found where no upstream counts, else the last failure; and for a request
-    that an upstream finds wrong.
+    Raises Refused if there is no count and ``mode`` allows no estimate: with ``not_found`` if no upstream can count, else with
+    the last failure. Also raises Refused if an upstream says that the request itself is wrong.
     """
     failed, headers = no_count(ask.model), NO_HEADERS
     for count in counts:
@@ -91,7 +91,7 @@ async def first_count(
 
 
 def count_response(dialect: str, tokens: int, headers: Mapping[str, str] = NO_HEADERS) -> web.Response:
-    """The answer that tells a client of ``dialect`` a count. Raises UsageError for a dialect in which nobody asks for one."""
+    """Return the response with a count for a client of ``dialect``. Raises UsageError for a dialect without token counts."""
     name = client_named(dialect)[0].name
     surface = surfaces().get(name)
     if surface is None or not surface.count:

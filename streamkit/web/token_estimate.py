@@ -1,12 +1,13 @@
-"""How many tokens a request has, about: for clients that ask for a count where no upstream can give one.
+"""Estimate the tokens of a request, for clients that request a count when no upstream can count.
 
-A refusal is worse than an estimate: Claude Code then asks for a completion of one token, once for each thing that it would
-like to know the size of. What a model reads is counted: text, thinking, calls and their results, tools with their schemas, the
-schema of the answer, a few tokens around each turn and tool, and a flat number for each image, sound or file.
+Refusing is worse than estimating: Claude Code then requests a completion of one token for each text whose size it wants to
+know. The estimate counts what a model reads: text, thinking, calls and their results, tools with their schemas, the schema of
+the response, a few tokens around each turn and tool, and a fixed number for each image, sound or file.
 
-With the extra ``tokens`` text is counted by OpenAI's vocabulary ``o200k_base``, which the package has in itself: nothing is
-fetched. It takes two seconds once and 140 MiB, and counts 4 MB a second. Without it, and for more than ``MOST_CHARS``, it is
-counted by bytes of UTF-8. Other models' vocabularies differ: Claude's newer ones make up to a third more tokens of a text.
+With the extra ``tokens``, text is counted with OpenAI's vocabulary ``o200k_base``, which the package contains: nothing is
+downloaded. Loading it takes two seconds and 140 MiB; it counts 4 MB a second. Without it, and for more than ``MOST_CHARS``
+characters, tokens are estimated from the bytes of UTF-8. Other models' vocabularies differ: Claude's newer ones make up to a
+third more tokens from a text.
 
 Source: Claude's documentation, "Vision" (an image is at most about 1,600 tokens); OpenAI's cookbook, "How to count tokens"
 (the tokens around messages).
@@ -29,31 +30,31 @@ from attrs import frozen
 from streamkit.conversation.messages import Media, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from streamkit.events import Aside
 
-#: What clients that ask for a count get where no upstream gives one: an estimate, an error; or an error always.
+#: What a client gets if no upstream can count: an estimate, an error (``upstream``), or always an error (``off``).
 CountTokens: TypeAlias = Literal["estimate", "upstream", "off"]
-#: The header that marks an estimate; its value says how it was made.
+#: The response header that marks an estimate. Its value names the method.
 ESTIMATED: Final = "x-streamkit-count"
-#: Bytes of UTF-8 in a token: prose in English has 4 to 4.5, in Chinese 3.5 to 4, code and JSON 3 to 3.5. Rather too many
-#: tokens than too few, since clients cut their history by them.
+#: Bytes of UTF-8 in a token: English prose has 4 to 4.5, Chinese 3.5 to 4, code and JSON 3 to 3.5. An estimate should be too
+#: high rather than too low, since clients shorten their history by it.
 TOKEN_BYTES: Final = 3.5
-#: Around each turn and in front of the answer; around each tool, call and result.
+#: Tokens around each turn and before the response; tokens around each tool, call and result.
 TURN_TOKENS, TOOL_TOKENS = 4, 12
-#: Of an image, and of anything else that is no text: what providers say of a large image, and of a page of a file.
+#: Tokens of an image, and of other media without text: what providers report for a large image and for a page of a file.
 IMAGE_TOKENS, FILE_TOKENS = 1_600, 3_000
 VOCABULARY: Final = "o200k_base"
-#: What is counted by the vocabulary: a quarter of a second's work.
+#: The most characters that are counted with the vocabulary: a quarter of a second's work.
 MOST_CHARS: Final = 1_000_000
-#: The package refuses a text of more than 200,000 tokens; a character is at most four of them.
+#: The package refuses a text of more than 200,000 tokens; a character has at most four tokens.
 PIECE_CHARS: Final = 40_000
 _LOADING: Final = Lock()
 
 
 @frozen
 class Estimate:
-    """A count of tokens that no provider gave, and how it was made."""
+    """An estimated number of tokens, and how it was estimated."""
 
     tokens: int
-    method: str  #: the vocabulary, or ``bytes``
+    method: str  #: the vocabulary's name, or ``bytes``
 
     @property
     def headers(self) -> dict[str, str]:
@@ -61,19 +62,19 @@ class Estimate:
 
 
 async def estimate(request: Request) -> Estimate:
-    """About how many tokens a request has. The work is done beside the event loop, where there is much."""
+    """Estimate the tokens of a request in a thread, so that the event loop is not blocked."""
     return await asyncio.to_thread(estimated, request)
 
 
 def estimated(request: Request) -> Estimate:
-    """Estimate the input tokens of a request: its texts, and what is around them."""
+    """Estimate the input tokens of a request: its texts, and the tokens around them."""
     texts = list(_texts(request))
     tokens, method = _of_texts(texts)
     return Estimate(tokens + _around(request), method)
 
 
 def _of_texts(texts: list[str]) -> tuple[int, str]:
-    with _LOADING:  # several threads ask at once
+    with _LOADING:  # several threads may call this at once
         encode = _vocabulary() if sum(map(len, texts)) <= MOST_CHARS else None
     if encode is not None:
         pieces = (text[at : at + PIECE_CHARS] for text in texts for at in range(0, len(text), PIECE_CHARS))
@@ -84,12 +85,12 @@ def _of_texts(texts: list[str]) -> tuple[int, str]:
 
 @cache
 def _vocabulary() -> Callable[[str], list[int]] | None:
-    """What makes tokens of a text; None without the extra ``tokens``."""
+    """Return the function that splits a text into tokens; None without the extra ``tokens``."""
     if find_spec("bpe_openai") is None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it opens its data in a way that Python 3.11 deprecates
-        module: Any = import_module("bpe_openai")  # only now, since it takes seconds and memory, and most never need it
+        module: Any = import_module("bpe_openai")  # imported late: it takes seconds and memory, and is rarely needed
         encode: Callable[[str], list[int]] = module.get_encoding(VOCABULARY).encode_ordinary
     return encode
 
@@ -125,7 +126,7 @@ def _json(value: Any) -> Iterator[str]:
 
 
 def _around(request: Request) -> int:
-    """The tokens of what has no text: roles, marks around tools, images and files."""
+    """Return the tokens of everything but text: roles, marks around tools, images and files."""
     tokens = TURN_TOKENS * (len(request.turns) + 1) + TOOL_TOKENS * len(request.tools)
     for turn in request.turns:
         for part in turn.parts:
@@ -136,7 +137,7 @@ def _around(request: Request) -> int:
 
 
 def _of_media(media: Media) -> int:
-    """A text that came as a file is as long as it is."""
+    """Estimate the tokens of media. A text file is counted by its length."""
     if media.kind == "image":
         return IMAGE_TOKENS
     if media.data is not None and (media.media_type or "").startswith("text/"):

@@ -1,7 +1,7 @@
-"""Requests begin a few in each turn of the event loop, so that a burst of them does not silence the answers under way.
+"""Let only a few requests begin in each turn of the event loop, so that a burst does not delay the responses in progress.
 
-A turn runs whatever is ready when it begins. Where 700 requests come at once, all of them take their next step in each turn,
-and a stream's next event waits for it: up to 344 ms, where one step of a request takes half a millisecond.
+A turn runs every task that is ready when it begins. If 700 requests arrive at once, each takes its next step in every turn,
+and a stream's next event waits for all of them: up to 344 ms, since one step of a request takes half a millisecond.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import asyncio
 from collections import deque
 from typing import Final
 
-#: Requests that begin in one turn. Each takes some seven steps, in turns of their own: about 15 ms where all are under way.
+#: Requests that begin in one turn. Each takes about seven steps in later turns: together about 15 ms a turn.
 AT_ONCE: Final = 4
 
 
 class Turns:
-    """Lets ``at_once`` callers through in each turn of the loop that runs, the first one first."""
+    """Lets ``at_once`` callers continue in each turn of the running event loop, in the order of their calls."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once = at_once
-        self._begun = 0  # in this turn
+        self._begun = 0  # callers in this turn
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timed = False
 
     async def wait(self) -> None:
-        """Return at once, or in a later turn where enough have begun in this one."""
+        """Return at once, or in a later turn if enough callers have continued in this one."""
         loop = asyncio.get_running_loop()
         if not self._timed:
             self._timed = True
@@ -37,11 +37,11 @@ class Turns:
         await mine
 
     def _next(self) -> None:
-        """A turn is over."""
+        """Called when a turn is over."""
         self._begun = 0
         while self._waiting and self._begun < self._at_once:
             first = self._waiting.popleft()
-            if not first.done():  # else whoever waited is gone
+            if not first.done():  # a done future: its caller was cancelled
                 first.set_result(None)
                 self._begun += 1
         self._timed = self._begun > 0

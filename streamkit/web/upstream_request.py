@@ -1,7 +1,7 @@
-"""A request to an upstream up to the headers of its answer: written in its dialect, sent, and what came back looked at.
+"""One request to an upstream, up to the headers of its response: translate it, send it, and check the response.
 
-What fails is a value, since another upstream may do better. An upstream that repeats the keys it was sent does not tell them
-to the client: ``cut`` takes them out, the session's token included (limits.md T6).
+A failure is returned as a value, since another upstream may succeed. If an upstream repeats the keys of a request, they are
+hidden from the client: ``cut`` removes them, and the AWS session token too (limits.md T6).
 
 Source: design.md §6; seeds.md S1, S3.
 """
@@ -37,19 +37,19 @@ from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.socket import ask as ask_over_socket
 
-#: The code of a failure: the dialect of this upstream has no place for what the request wants.
+#: The code of a failure: the upstream's dialect can't express the request.
 UNFIT: Final = "request_unfit"
 
 
 @frozen
 class Opened:
-    """What is known once the headers are there, or nothing comes any more."""
+    """What is known once the response's headers have arrived, or the request has failed."""
 
-    #: With status 200, its body unread, whose clocks run since it was asked; else what is wrong.
+    #: A response with status 200, its body unread, whose timers run since the request was sent; else the failure.
     answer: TimedSource | ProviderFailed
-    status: int | None = None  #: if it answered
-    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
-    cut: Cut = field(default=str, repr=False)  #: takes the keys that were sent out of what comes back
+    status: int | None = None  #: if the upstream responded
+    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers for the client
+    cut: Cut = field(default=str, repr=False)  #: removes the keys that were sent
 
 
 async def open_answer(
@@ -65,12 +65,12 @@ async def open_answer(
     trace_headers: Mapping[str, str] = NO_HEADERS,
     recording: ExchangeRecording | None = None,
 ) -> Opened:
-    """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
+    """Send ``request`` to ``upstream``. The request includes the model and whether to stream.
 
-    ``ask`` is where it came from, with ``client_headers``, of which the feature headers are passed on. A heavy request is
-    written in a thread, and what is fetched for it is held of the same budget until it was sent.
-    ``prefill`` is how it is asked to go on with the assistant's turn that stands last; ``trace_headers`` go with the request.
-    ``asked`` gets what the request loses on its way, ``report`` what broke, and ``recording`` what goes over HTTP.
+    ``ask`` is the client's request with its ``client_headers``, of which the feature headers are passed on. A heavy request is
+    translated in a thread. Media that are fetched for it count in the same memory budget until it was sent. ``prefill`` says
+    how to make the upstream continue the last assistant turn. ``trace_headers`` are sent too. ``asked`` gets the losses of the
+    request, ``report`` the errors, and ``recording`` the bytes over HTTP.
     """
     started = asyncio.get_running_loop().time()
     model, streams = request.model or "", request.stream is True
@@ -79,7 +79,7 @@ async def open_answer(
     try:
         with Hold(ask.hold.budget) as fetched:
             if over_socket:
-                request = evolve(request, stream=None)  # every answer is a stream there
+                request = evolve(request, stream=None)  # there every response is a stream
             if upstream.linked_media == "fetch":
                 request = await with_fetched_media(request, upstream.wire, hold=fetched)
             write = partial(
@@ -146,7 +146,7 @@ async def open_answer(
 def _marked(
     upstream: Upstream, mark: str, client_headers: Mapping[str, str], features: Mapping[str, str]
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the client's headers and the feature headers, each with those that the mark of the model's name asks for."""
+    """Return the client's headers and the feature headers, both with the features that the model name's suffix asks for."""
     for name, value in (upstream.endpoint.marks.get(mark, {}) if upstream.endpoint is not None else {}).items():
         if value not in client_headers.get(name, ""):
             client_headers = CIMultiDict(client_headers)
@@ -156,7 +156,7 @@ def _marked(
 
 
 def _forget_frames(error: BaseException) -> None:
-    """Let go of the request that stands in the frames of an error, which a report keeps while others are asked."""
+    """Free the request that an error's frames refer to: a report keeps the error while other upstreams are tried."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:

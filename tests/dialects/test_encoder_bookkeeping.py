@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.anthropic.wire import BESIDE_DELTA, MESSAGE_DELTA
+from streamkit.dialects.anthropic.wire import DELTA_SIBLING, MESSAGE_DELTA
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
     Aside,
@@ -117,7 +117,7 @@ def test_a_member_of_the_message_may_have_a_dot_in_its_name():
 
 
 def test_members_beyond_64_of_both_places_are_lost_and_counted():
-    both = [f"{place}m{n}" for place in (MESSAGE_DELTA, BESIDE_DELTA) for n in range(40)]
+    both = [f"{place}m{n}" for place in (MESSAGE_DELTA, DELTA_SIBLING) for n in range(40)]
     payloads, losses = encoded("anthropic", *(aside("metadata", name) for name in both))
     [delta] = [payload for payload in payloads if payload["type"] == "message_delta"]
     written = [name for place in (delta, delta["delta"]) for name in place if name[0] == "m" and name[1:].isdigit()]

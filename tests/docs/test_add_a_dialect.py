@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+import pytest
+
 from streamkit import plugin
 from tests.docs.pages import ROOT
 
@@ -12,8 +14,9 @@ PAGE = ROOT / "docs" / "how-to" / "add-a-dialect.md"
 PROJECT = ROOT / "examples" / "workers-ai"
 
 
-def test_the_example_imports_the_plugin_module_and_nothing_else_of_streamkit():
-    tree = ast.parse((PROJECT / "workers_ai.py").read_text("utf-8"))
+@pytest.mark.parametrize("module", sorted((PROJECT / "workers_ai").glob("*.py")), ids=lambda path: path.stem)
+def test_the_example_imports_the_plugin_module_and_nothing_else_of_streamkit(module):
+    tree = ast.parse(module.read_text("utf-8"))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
     ours = [ast.unparse(node) for node in found if "streamkit" in ast.unparse(node)]
     assert ours == ["from streamkit import plugin as sk"]
@@ -33,4 +36,4 @@ def test_what_the_page_names_of_the_plugin_module_is_there():
 
 def test_the_page_shows_every_file_of_the_package():
     shown = set(re.findall(r"<!-- from (\S+) -->", PAGE.read_text("utf-8")))
-    assert {str(path.relative_to(ROOT)) for path in PROJECT.glob("*.py")} <= shown
+    assert {str(path.relative_to(ROOT)) for path in PROJECT.rglob("*.py")} <= shown

@@ -16,6 +16,7 @@ from tests.cli.command import COMMAND, DEMO
 from tests.distributions import install
 
 PROJECT = Path(__file__).parents[2] / "examples" / "workers-ai"
+STREAMS, BODIES = "workers_ai/streams.py", "workers_ai/bodies.py"
 BODY = (
     b'data: {"response":"Let me "}\n\ndata: {"response":"look."}\n\n'
     b'data: {"tool_calls":[{"name":"get_weather","arguments":{"city":"Oslo","days":1.0}}]}\n\n'
@@ -85,11 +86,46 @@ def test_inspect_finds_it_out_and_takes_no_other_dialect_for_it(installed):
     assert json.loads(installed(*COMMAND, "inspect", "--json", stdin=generate).stdout)["dialect"] == "ollama"
 
 
-def test_lint_judges_payloads_where_a_dialect_has_no_grammar(installed):
+def test_lint_judges_a_stream_by_the_grammar_of_the_example(installed):
     assert installed(*COMMAND, "lint", stdin=BODY).returncode == 0
     done = installed(*COMMAND, "lint", "--dialect", "workers-ai", stdin=BODY.replace(b'"look."}', b'"look."'))
     assert done.returncode == 1, done.stdout
     assert b"error not_json" in done.stdout
+    cut = installed(*COMMAND, "lint", "--dialect", "workers-ai", stdin=BODY.removesuffix(b"data: [DONE]\n\n"))
+    assert b"error truncated" in cut.stdout
+
+
+def test_a_request_goes_there_and_back(installed):
+    asked = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Weather in Oslo?"}],
+        "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
+        "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+        "seed": 7,
+        "n": 1,
+    }
+    ours = installed(
+        *COMMAND, "convert-request", "--from", "openai-chat", "--to", "workers-ai", stdin=json.dumps(asked).encode()
+    )
+    assert ours.returncode == 0, ours.stderr
+    assert json.loads(ours.stdout) == {
+        "messages": asked["messages"], "tools": asked["tools"], "tool_choice": "any", "seed": 7
+    }  # fmt: skip
+    assert b"loss tool_choice (1)" in ours.stderr
+    back = installed(*COMMAND, "convert-request", "--from", "workers-ai", "--to", "openai-chat", stdin=ours.stdout)
+    assert json.loads(back.stdout)["tool_choice"] == "required"
+
+
+def test_a_whole_response_is_read(installed):
+    body = b'{"result":{"response":"Hi","tool_calls":[{"name":"f","arguments":{"x":1.0}}]},"success":true,"errors":[]}'
+    done = installed(*COMMAND, "convert-response", "--from", "workers-ai", "--to", "ollama", stdin=body)
+    assert done.returncode == 0, done.stderr
+    assert b'"content":"Hi"' in done.stdout
+    assert b'"arguments":{"x":1.0}' in done.stdout
+    failed = body.replace(b'"success":true', b'"success":false')
+    done = installed(*COMMAND, "convert-response", "--from", "workers-ai", "--to", "ollama", stdin=failed)
+    assert done.returncode == 3
+    assert b'"done":true' not in done.stdout
 
 
 def changed(folder: Path, file: str, here: str, there: str):
@@ -109,32 +145,40 @@ def test_its_own_test_passes(tmp_path, every_cut):
 
 
 @pytest.mark.parametrize(
-    ("sound", "faulty", "law"),
+    ("file", "sound", "faulty", "law"),
     [
-        ('"code": event.code}])\n', '"code": event.code}])\n        self.write(b"data: [DONE]\\n\\n")\n', b"L3"),
+        (
+            STREAMS,
+            "[write_error(event)])\n",
+            '[write_error(event)])\n        self.write(b"data: [DONE]\\n\\n")\n',
+            b"L3",
+        ),
+        (BODIES, "            call.extras = fields.rest() or None\n", "", b"L5"),
         *(
             pytest.param(*fault, marks=pytest.mark.exhaustive)  # each is a run of all laws
             for fault in (
-                ("        delta.anonymous = True", "        # ", b"L4"),
-                ('        self.keep_others(chunk, KNOWN, "")\n', "", b"L5"),
-                ("        self._chunk(response=text)\n", "        self._chunk(response=text[:5])\n", b"L5"),
+                (STREAMS, "        delta.anonymous = True", "        # ", b"L4"),
+                (STREAMS, '        self.keep_others(chunk, KNOWN, "")\n', "", b"L5"),
+                (STREAMS, "        self._chunk(response=text)\n", "        self._chunk(response=text[:5])\n", b"L5"),
             )
         ),
     ],
 )
-def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, sound, faulty, law):
-    done = changed(tmp_path, "workers_ai.py", sound, faulty)(*TESTS, "-x")
+def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, file, sound, faulty, law):
+    done = changed(tmp_path, file, sound, faulty)(*TESTS, "-x")
     assert done.returncode == 1, done.stdout
     assert b"AssertionError: " + law in done.stdout
 
 
 def test_its_project_file_names_all_that_an_installation_needs():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
-    (module,) = project["tool"]["setuptools"]["py-modules"]
-    assert (PROJECT / f"{module}.py").is_file()
+    (package,) = project["tool"]["setuptools"]["packages"]
+    assert (PROJECT / package / "__init__.py").is_file()
     assert (PROJECT / project["project"]["readme"]).is_file()
     assert list(project["project"]["entry-points"]) == ["streamkit.dialects"]
 
 
-def test_it_fits_in_120_lines():
-    assert len((PROJECT / "workers_ai.py").read_text("utf-8").splitlines()) <= 120
+def test_its_streams_fit_in_120_lines_and_all_of_it_in_400():
+    lines = {path.stem: path.read_text("utf-8").count("\n") for path in (PROJECT / "workers_ai").glob("*.py")}
+    assert lines["streams"] <= 120
+    assert sum(lines.values()) <= 400

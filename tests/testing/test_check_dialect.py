@@ -10,6 +10,9 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.encode import OllamaEncoder
+from streamkit.dialects.ollama.quirks import QUIRKS
+from streamkit.dialects.ollama.requests import OllamaRequestReader
+from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.events import StopReasonSeen, TerminatorSeen
 from streamkit.testing import check_dialect
 from tests.sampling import few, name_of
@@ -25,9 +28,11 @@ BESIDE = {
     "openai-chat two stop reasons": "a later reason is read as well",
     "openai-responses log probabilities and an annotation": "said again by an event that is not compared",
     "openai-responses a tool of the server's": "an item that came whole before",
+    "openai-responses an image that the model made": "an item that came whole before",
     "openai-responses a shell that the client runs": "an item that came whole before",
     "openai-responses an error, and the response that failed": "an event told of the same failure before",
     "ollama a number beyond doubles": "the model's own number is written as it is, and counted by each reader",
+    "anthropic a block whose type is a list": "an odd block is written again as it came, and repaired again",
     "gemini the reason in every chunk": "text behind a reason",
     "gemini reasons that differ": "a later reason is read as well",
 }
@@ -40,7 +45,7 @@ WHOLE = {v.dialect: v.body for v in reversed(SOUND) if v.clean and not v.repairs
 @pytest.mark.parametrize("vector", few(SOUND, 1, "check dialect", name=name_of))
 def test_each_dialect_keeps_the_laws(vector):
     success = {} if vector.clean and not vector.fault else {"whole": WHOLE[vector.dialect]}
-    check_dialect(DIALECTS[vector.dialect], {vector.name: vector.body, **success})
+    check_dialect(evolve(DIALECTS[vector.dialect], quirks={}), {vector.name: vector.body, **success})
 
 
 class TellsReads(OllamaDecoder):
@@ -91,6 +96,52 @@ class DropsText(OllamaEncoder):
         """It is lost."""
 
 
+class InventsAnswers(OllamaResponseWriter):
+    """Writes a whole response as a success, whatever became of it."""
+
+    def error(self, failure: Any) -> dict[str, Any]:
+        return self.answer()
+
+
+class AnswersInText(OllamaResponseWriter):
+    """Writes arguments of whole responses as text."""
+
+    def _call(self, call: Any) -> dict[str, Any]:
+        return {"function": {"name": call.name, "arguments": call.arguments}}
+
+
+class AnswersNothing(OllamaResponseWriter):
+    """Writes whole responses without their text."""
+
+    def answer(self) -> dict[str, Any]:
+        body = super().answer()
+        return {**body, "message": {**body["message"], "content": ""}}
+
+
+class ForgetsMembers(OllamaRequestReader):
+    """Leaves out what it does not know of a request."""
+
+    def request(self, fields: Any) -> Any:
+        return evolve(super().request(fields), extras={})
+
+
+class ForgetsResults(OllamaRequestReader):
+    """Reads no text of a result."""
+
+    def result(self, message: Any) -> Any:
+        return evolve(super().result(message), parts=[])
+
+
+def bodies(**changed: Any) -> dict[str, Any]:
+    return {"bodies": evolve(OLLAMA.bodies, **changed)}
+
+
+def rewritten(request: Any, target: Any, report: Any) -> Any:
+    """A body in which each message is said again, once it was read in this dialect."""
+    body = OLLAMA.bodies.encode_request(request, target, report)
+    return {**body, "messages": body["messages"] * (2 if request.dialect else 1)}
+
+
 @pytest.mark.parametrize(
     ("change", "law"),
     [
@@ -108,8 +159,40 @@ def test_a_dialect_that_breaks_a_law_is_told_which(change, law):
         check_dialect(evolve(OLLAMA, **change), BODIES)
 
 
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        (bodies(encode_response=InventsAnswers.encode_response), "L3, success is never invented: stream 'cut'"),
+        (
+            bodies(encode_response=AnswersInText.encode_response),
+            "L4, a conforming response is not repaired: .*'a call'",
+        ),
+        (bodies(encode_response=lambda *_: {"odd": 1}), "L4, a conforming response .* can't be read"),
+        (bodies(encode_response=AnswersNothing.encode_response), "L5, nothing is silent: .*'a call'"),
+        (bodies(decode_request=ForgetsMembers.decode_request), "L5, nothing is silent: a member .* put into the body"),
+        (
+            bodies(decode_request=ForgetsResults.decode_request),
+            "L5, nothing is silent: the sample request 'calls' .*has",
+        ),
+        (bodies(encode_request=rewritten), "L5, nothing is silent: the sample request 'text' in ollama is"),
+        ({"quirks": {"arguments_not_object": QUIRKS["boolean_invalid"]}}, "L10, a quirk needs only its own repair"),
+        ({"quirks": {"payload_no_object": lambda frames: frames[:-1]}}, "L10, a quirk .*clean: False"),
+    ],
+)
+def test_bodies_and_quirks_that_break_a_law_are_told_which(change, law):
+    streams = {"cut": CALL, **BODIES} if "'cut'" in law else BODIES
+    with pytest.raises(AssertionError, match=f"(?s)^{law}"):
+        check_dialect(evolve(OLLAMA, **{"quirks": {}, **change}), streams)
+
+
+def test_a_quirk_that_changes_no_stream_is_refused():
+    with pytest.raises(ValueError, match="a stream with what the quirk 'thinking_in_text' of ollama changes"):
+        check_dialect(evolve(OLLAMA, quirks={"thinking_in_text": QUIRKS["thinking_in_text"]}), BODIES)
+
+
 def test_as_it_is_it_breaks_none():
-    check_dialect(OLLAMA, BODIES)
+    kinds = "arguments_not_object", "boolean_invalid", "call_nameless"
+    check_dialect(evolve(OLLAMA, quirks={kind: QUIRKS[kind] for kind in kinds}), {**BODIES, "cut": CALL})
 
 
 def test_streams_that_prove_nothing_are_refused():

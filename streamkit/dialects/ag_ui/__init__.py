@@ -1,4 +1,4 @@
-"""AG-UI, the protocol between agents and user interfaces: its streams and requests. Source: ui-protocols.md §2."""
+"""AG-UI, the protocol between agents and user interfaces: streams, and the requests for them. Source: ui-protocols.md §2."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     failed_end=None,
     recognises=recognises,
-    # a whole body is always an error: AG-UI has no other responses than streams
+    # a whole body is an error: a response is always a stream
     bodies=Bodies(AgUiRequestReader.decode_request, write, AgUiDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    reads_stored=lambda _media, _dialect: True,  # the agent's program decides
+    reads_stored=lambda _media, _dialect: True,  # the application behind the route decides
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -1,15 +1,15 @@
-"""AG-UI events to wire events.
+"""Decode AG-UI events to wire events.
 
-Messages and calls are known by their ids. One that was ended and is started again goes on, as it does for clients.
+Messages and calls are found by their ids. One that ended and is started again continues, as it does for clients.
 
-A call that gets a result within the run was run by the agent, and is none for the client: so a call, and all that stands
-behind it, waits for its result or for the end of the run.
+A call that gets a result within the run was run by the agent, and is not for the client. So a call, and every event after it,
+waits for the result or for the end of the run.
 
-RUN_FINISHED is the completion point, unless it says that the run was cancelled. Calls that RUN_ERROR leaves without a result
-are run by clients, whatever there is of them, so that is a repair.
+RUN_FINISHED completes the stream, unless it says that the run was cancelled. Calls without a result before RUN_ERROR are run
+by clients even if they are incomplete, so this is a repair.
 
-When an event was made (``timestamp``), what a framework made it of (``rawEvent``) and the request that RUN_STARTED may repeat
-(``input``) are passed over.
+Three members are ignored: the time of an event (``timestamp``), the framework's original event (``rawEvent``), and the
+request that RUN_STARTED may repeat (``input``).
 
 Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 """
@@ -57,24 +57,24 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Members of RUN_STARTED and of RUN_FINISHED that are read, and of a result that says that nobody ran a call.
+#: The members that are read of RUN_STARTED, of RUN_FINISHED, and of a result which says that a call was not run.
 STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
-#: Types of an outcome that is no success, of agents that do not send RUN_ERROR.
+#: Types of an outcome that mean failure, from agents that do not send RUN_ERROR.
 FAILED: Final = frozenset({"error", "failed", "failure"})
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
-#: The first word of events of version 0, whose messages have no ids.
+#: The first word of events of version 0, in which messages have no ids.
 THINKING: Final = "THINKING"
-#: Events between two chunks of one message or call, and the error that ends neither.
+#: Events that do not end a message or call of chunks: those that may come between two chunks, and the error.
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
-#: Whether a message is text, not reasoning, and its id.
+#: Whether a message is text (not reasoning), and its id.
 Key: TypeAlias = tuple[bool, str]
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be an AG-UI event."""
+    """Whether a payload may be an AG-UI event."""
     return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in EVENTS
 
 
@@ -85,23 +85,23 @@ class Message:
     is_reasoning: bool
     block: int
     is_open: bool = True
-    #: Whether the model says it: the events of messages that others say are kept whole.
+    #: Whether the message is the model's. Events of other messages are kept whole.
     is_said: bool = True
 
 
 @define
-class Call(WaitingCall):
+class ReadCall(WaitingCall):
     """A call that waits for its result or for the end of the run."""
 
     parent: str | None
     is_open: bool = True
     encrypted: str = ""
-    #: Its result says that nobody ran it.
+    #: Whether its result says that the call was not run.
     is_refused: bool = False
 
 
-class AgUiDecoder(WaitingCallDecoder[Call]):
-    """Reads the events of a stream."""
+class AgUiDecoder(WaitingCallDecoder[ReadCall]):
+    """Decodes the events of a stream."""
 
     dialect = VENDOR
     vendor = VENDOR
@@ -113,10 +113,12 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._over = False
-        self._chunked: Message | Call | None = None  # what chunks began, which has no event for its end
+        self._chunked: Message | ReadCall | None = (
+            None  # the message or call of the latest chunks, whose end has no event
+        )
         self._messages: dict[Key, Message] = {}
-        self._calls: dict[str, Call] = {}
-        self._latest: dict[str, str] = {}  # the id of the latest message of a kind, or call, by the event's first word
+        self._calls: dict[str, ReadCall] = {}
+        self._latest: dict[str, str] = {}  # for the first word of an event: the id of the latest message or call
 
     @property
     def begun(self) -> Collection[str]:
@@ -130,7 +132,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         self.recognised = True
         event = EVENTS[kind]
         reader = getattr(self, event.method)
-        if document["type"] is not kind:  # the text of an object
+        if document["type"] is not kind:  # the type was the text in an object
             document = {**document, "type": kind}
         if self._over:
             self.behind_end(reader, document)
@@ -170,7 +172,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def _id(self, document: dict[str, Any], name: str) -> str:
-        """The id of the message or call that an event is about: of the latest one where it says none."""
+        """Return the id of an event's message or call. If the event has none, it is the latest one's."""
         kind, _, step = document["type"].partition("_")
         if kind == THINKING:
             if step == "TEXT_MESSAGE_START":
@@ -184,7 +186,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         return found
 
     def _key(self, document: dict[str, Any]) -> Key:
-        """Some agents give the reasoning and the text of an answer one id: the event's type says which is meant."""
+        """Return the key of an event's message. Reasoning and text may have one id, so the event's type is part of the key."""
         return document["type"].startswith("TEXT_"), self._id(document, "messageId")
 
     def _message_start(self, document: dict[str, Any]) -> None:
@@ -194,9 +196,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             message = self._begin(key, document)
         elif message.is_open:
             self.report.repair("block_reopened")
-        elif (
-            message.block != self._blocks - 1
-        ):  # it goes on behind another one: where blocks have an order, in a new block
+        elif message.block != self._blocks - 1:  # it continues after another one, so it needs a new block
             message.block = self._new_block()
         message.is_open = True
         if not message.is_said:
@@ -241,21 +241,21 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self._kept(document)
 
     def _message_chunk(self, document: dict[str, Any]) -> None:
-        """A piece of a message that has neither start nor end; the first names it."""
+        """Read a piece of a message without start and end. The first piece has its id."""
         key = document["type"].startswith("TEXT_"), self._chunk_id(document, "messageId")
         message = self._chunked = self._messages.get(key) or self._begin(key, document)
         message.is_open = True
         self._say(message, document)
 
     def _chunk_id(self, document: dict[str, Any], name: str) -> str:
-        """The id of what a chunk is about; all but the first may leave it out."""
+        """Return the id of a chunk's message or call. All chunks but the first may leave it out."""
         kind = document["type"].partition("_")[0]
         if self._chunked is not None and text_of(document.get(name)) is None and kind in self._latest:
             return self._latest[kind]
         return self._id(document, name)
 
     def _end_chunks(self, document: dict[str, Any], kind: str) -> None:
-        """End what chunks began, unless this is one more of them."""
+        """End the message or call of the chunks so far, unless this is another chunk of it."""
         chunked, name = self._chunked, "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
         if chunked is None:
             return
@@ -266,7 +266,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             chunked.is_open = False
             self._chunked = None
 
-    # -- what only a vendor can read -------------------------------------------------------------------------------
+    # -- opaque values of vendors ----------------------------------------------------------------------------------------
 
     def _encrypted_value(self, document: dict[str, Any]) -> None:
         entity, value = self.string(document.get("entityId")), self.string(document.get("encryptedValue"))
@@ -275,7 +275,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self._calls[entity].encrypted = value
         elif not is_call and (message := self._messages.get((False, entity)) or self._messages.get((True, entity))):
             self._sign(message, value)
-        else:  # of the history, or of nothing
+        else:  # about the history, or about nothing
             self._kept(document)
 
     def _sign(self, message: Message, value: str) -> None:
@@ -299,13 +299,13 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
         call = call or self._begin_call(call_id, document)
         call.is_open = call.answered is None
 
-    def _begin_call(self, call_id: str, document: dict[str, Any]) -> Call:
+    def _begin_call(self, call_id: str, document: dict[str, Any]) -> ReadCall:
         self._ensure_started()
-        # beyond the limit of calls, however many of them are answered
+        # above the limit of calls, since many of them may have results
         if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
-        call = self._calls[call_id] = Call(call_id, name, parent)
+        call = self._calls[call_id] = ReadCall(call_id, name, parent)
         self.begin_waiting(call)
         return call
 
@@ -334,17 +334,17 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self.report.repair("block_unopened")
 
     def _call_chunk(self, document: dict[str, Any]) -> None:
-        """A piece of a call that has neither start nor end; the first names it."""
+        """Read a piece of a call without start and end. The first piece has its id."""
         call_id = self._chunk_id(document, "toolCallId")
         call = self._chunked = self._calls.get(call_id) or self._begin_call(call_id, document)
         call.is_open = call.answered is None
         self.append_arguments(call, self._fragment(document), late=call.answered is not None)
 
     def _call_result(self, document: dict[str, Any]) -> None:
-        """A result within the run: the agent ran the call itself, unless the result says that nobody did."""
+        """Read a result within the run: the agent ran the call itself, unless the result says that it was not run."""
         call_id = self._id(document, "toolCallId")
         call = self._calls.get(call_id)
-        if call is None or call.answered is not None:  # of the history, or one more
+        if call is None or call.answered is not None:  # about the history, or a second result
             self._ensure_started()
             self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
         elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
@@ -356,7 +356,7 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
             call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
 
-    def hand_on(self, call: Call) -> None:
+    def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         delta.is_ended_by_wire = True
         if call.encrypted:
@@ -391,17 +391,17 @@ class AgUiDecoder(WaitingCallDecoder[Call]):
             self.release()
             return
         for message in self._messages.values():
-            if message.is_open:  # the run ended well, and they end with it
+            if message.is_open:  # the run succeeded, and ended its messages
                 self.report.repair("block_unclosed")
                 message.is_open = False
-        for call in self._calls.values():  # one that is open may lack what it had still to say
+        for call in self._calls.values():  # an open call may lack arguments
             if call.is_open:
                 self.report.repair("block_unclosed")
         self.release()
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
-        """Why the run ended. Only ``metadata`` may say it; an interrupt waits for the client."""
+        """Return why the run ended. Only ``metadata`` has the reason; an interrupt waits for the client."""
         native = text_of(metadata.get(FINISH_REASON))
         if outcome == "interrupt":
             return StopReasonSeen("tool_calls", outcome, waits=True)

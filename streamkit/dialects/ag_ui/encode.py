@@ -1,11 +1,11 @@
-"""Events to AG-UI events: messages and calls by ids of their own, which may interleave freely.
+"""Encode events as AG-UI events: messages and calls have ids, and may interleave.
 
-A client takes a tool call for its own to run as soon as the run is over, however it is over and whether or not its arguments
-are whole, unless a result of it came. So no call is ended before the clean end is known. A call whose arguments are no JSON
-object then gets a result that says so, and when the stream fails, each call that was started gets one in front of RUN_ERROR.
+When a run is over, for any reason, a client runs every call without a result, even if its arguments are incomplete. So no
+call is ended before the successful end is known. A call whose arguments are not a JSON object then gets a result that says
+so. If the stream fails, each started call gets such a result before RUN_ERROR.
 
-A message that was left for another goes on under its id, which clients append to. Reasoning is a message of its own, and the
-next call behind it belongs to another message of the assistant, so that all stand in the order of the answer.
+If a message continues after another one, it is opened again under its id, and clients append to it. Reasoning is a separate
+message, and the next call after it belongs to another assistant message, so that clients keep the order of the response.
 
 Source: ui-protocols.md §2.1 to §2.5, §7.
 """
@@ -63,9 +63,9 @@ from streamkit.tool_calls.check import check_arguments
 dumps = orjson.dumps
 #: White space between the tokens of a JSON text (RFC 8259 §2).
 JSON_BLANKS: Final = " \t\r\n"
-#: A kind of message: reasoning has events of its own.
+#: A kind of message. Reasoning has separate events.
 MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
-#: What opens, goes on with and closes a message of each kind, around its id as JSON.
+#: Events that open, continue and close a message of each kind, with ``%b`` for its id as JSON.
 OPENINGS: Final[dict[MessageKind, bytes]] = {
     "TEXT": b'data: {"type":"TEXT_MESSAGE_START","messageId":%b,"role":"assistant"}\n\n',
     "REASONING": (
@@ -83,81 +83,81 @@ CLOSINGS: Final[dict[MessageKind, bytes]] = {
         b'data: {"type":"REASONING_MESSAGE_END","messageId":%b}\n\ndata: {"type":"REASONING_END","messageId":%b}\n\n'
     ),
 }
-#: Of what stands beside the members of RUN_FINISHED, so much is kept; more is no answer.
+#: The most extra members of RUN_FINISHED that are kept. A run with more is not a sensible response.
 FEW: Final = 64
-#: The beginning of the type of an aside that is a member of ``metadata`` there.
+#: The beginning of the type of an aside for a member of ``metadata`` in RUN_FINISHED.
 METADATA: Final = f"{RUN_FINISHED}metadata."
 OUTCOME: Final = f"{RUN_FINISHED}outcome"
-#: Members of a request that its answer says again.
+#: Members of a request that its response repeats.
 ECHOED: Final = ("threadId", "runId", "parentRunId")
 
 
 def settings_of(request: Request) -> dict[str, Any]:
-    """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
+    """Return the settings of a request that its response repeats (``Profile.settings``)."""
     return {name: value for name in ECHOED if isinstance(value := request.exchange.get(name), str)}
 
 
 def _is_refused(name: str, raw: Any) -> bool:
-    """Whether readers refuse a run for this member of its end."""
+    """Whether clients refuse a run that ends with this member."""
     return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in ("success", "interrupt"))
 
 
 @define
 class Message:
-    """A message that was begun: its kind, and its id as JSON."""
+    """A message that was begun. Its id is JSON text."""
 
     kind: MessageKind
     id: bytes
 
     def written(self, templates: dict[MessageKind, bytes]) -> bytes:
-        """The events of a template with the id of this message."""
+        """Return the events of a template with the id of this message."""
         template = templates[self.kind]
         return template % ((self.id,) * template.count(b"%b"))
 
 
 @define
-class Call:
-    """A call that was begun: its id as JSON, and how it ended."""
+class WrittenCall:
+    """A call that was begun. Its id is JSON text."""
 
     id: bytes
     is_custom: bool
     end: ToolCallFinished | None = None
 
     def can_run(self, limits: Limits) -> bool:
-        """Whether its arguments are whole."""
+        """Whether its arguments are complete."""
         call = self.end
         if call is None or self.is_custom or not call.ended:
             return call is not None and call.ended
         verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
-        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # written already, and no reader can parse it
+        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # written, but not parsable
             return False
         return verdict.kind not in {"truncated", "malformed", "not_an_object"}
 
 
 class AgUiEncoder(OneChoiceEncoder):
-    """Writes one choice of a response as the events of a run."""
+    """Encodes one choice of a response as the events of a run."""
 
     vendor = native = VENDOR
-    _ids = b""  # the members that name the run, once it was started
+    _ids = b""  # members with the ids of the run, after it started
     _model: str | None = None
     _open: Message | None = None
-    _parent: bytes | None = None  # the id of the message that the next call belongs to, as JSON
+    _parent: bytes | None = None  # the id, as JSON, of the message that the next call belongs to
     _stop: ResponseFinished | None = None
     _refused = False
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._messages: dict[tuple[str, int], Message] = {}  # by kind of text and block
-        self._signed: set[bytes] = set()  # the ids, as JSON, of messages that have an encrypted value
-        self._calls: dict[int, Call] = {}
-        self._passed: Collection[str] = ()  # the ids of calls that another encoder wrote
+        self._signed: set[bytes] = set()  # ids, as JSON, of messages that have an encrypted value
+        self._calls: dict[int, WrittenCall] = {}
+        self._passed: Collection[str] = ()  # ids of calls in forwarded events
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
 
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
-        """The run is named as the request named it."""
+        """Start the run, with the ids of the request."""
         asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
         thread, make_id = extras.pop("threadId", None), self.encoding.make_id
         for name in wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
@@ -180,7 +180,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:  # noqa: ARG002 - see base
-        """Go on behind the events of another encoder, which began these calls and gave no result of them."""
+        """Continue after forwarded events, in which these calls began without a result."""
         self._passed = begun
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self.write(b"%b%b}\n\n" % (message.written(CONTENTS), dumps(event.text)))
 
     def _message(self, kind: MessageKind, key: tuple[str, int]) -> Message:
-        """The message of a block, open: a new one, or the one that it has, which goes on."""
+        """Return the open message of a block: a new one, or its earlier message, which is opened again."""
         message = self._messages.get(key)
         if message is not None and message is self._open:
             return message
@@ -221,19 +221,19 @@ class AgUiEncoder(OneChoiceEncoder):
             self.write(self._open.written(CLOSINGS))
             self._open = None
 
-    # -- what only a vendor can read -------------------------------------------------------------------------------
+    # -- opaque values of vendors ----------------------------------------------------------------------------------------
 
     def signature(self, event: ReasoningSignature) -> None:
-        """The value of the message that it signs; where there is none, of a reasoning message without text."""
+        """Write the signature of a message; without a message, write it in a reasoning message without text."""
         message = self._messages.get((event.on, event.block)) or self._message("REASONING", ("signed", event.block))
         self._sign(message, event.on, Opaque(event.vendor, event.blob))
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """A reasoning message without text has it: on a mere span, clients lose it."""
+        """Write it in a reasoning message without text, because clients drop the value of an empty span."""
         self._sign(self._message("REASONING", ("opaque", event.block)), "opaque", Opaque(event.vendor, event.blob))
 
     def _sign(self, message: Message, kind: Kind, value: Opaque) -> None:
-        if message.id in self._signed:  # clients keep one value of a message: the last
+        if message.id in self._signed:  # clients keep only the last value of a message
             self.lose("reasoning_signature" if kind != "opaque" else "reasoning_opaque")
         self._signed.add(message.id)
         self._encrypted("message", message.id, kind, value)
@@ -253,7 +253,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self._close()
         if self._parent is None:
             self._parent = dumps(self.encoding.make_id("msg_"))
-        call = self._calls[event.call] = Call(dumps(event.id), event.kind == "custom")
+        call = self._calls[event.call] = WrittenCall(dumps(event.id), event.kind == "custom")
         parent = orjson.Fragment(self._parent)
         self._of_call("TOOL_CALL_START", call.id, toolCallName=event.name, parentMessageId=parent)
         if event.signature is not None:
@@ -268,7 +268,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self._of_call("TOOL_CALL_ARGS", call.id, delta=event.fragment)
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Keep how it ended: nothing ends a call but the clean end of the run."""
+        """Keep the end of a call. Only the successful end of the run ends calls."""
         call = self._calls.get(event.call)
         if call is None:
             self.withhold(event)
@@ -279,7 +279,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self._of_call("TOOL_CALL_ARGS", call.id, delta=wrapped_input(event.arguments))
 
     def _end_calls(self) -> None:
-        """End each call; one that can't be run gets its result first."""
+        """End each call. A call that cannot be run gets its result first."""
         is_refused = self._stop is not None and self._stop.reason in REFUSED
         for call in self._calls.values():
             if is_refused or not call.can_run(self.encoding.limits):
@@ -309,7 +309,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self.lose(event.kind)
 
     def _answered(self, call_id: bytes, call: dict[str, Any]) -> None:
-        """A call that the agent ran itself, with its result: no client runs it."""
+        """Write a call with its result. The agent ran it, so no client does."""
         start = {name: value for name, value in call.items() if name in {"toolCallName", "parentMessageId"}}
         self._of_call("TOOL_CALL_START", call_id, **start)
         if "encryptedValue" in call:
@@ -342,7 +342,7 @@ class AgUiEncoder(OneChoiceEncoder):
         return {"usage": encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
 
     def error(self, event: ProviderFailed) -> None:
-        """Answer each call, which a client would run otherwise, and say the error, which needs no start in front of it."""
+        """Write a result for each call, which a client would otherwise run, and then the error. No start is needed."""
         for call_id in *(dumps(passed) for passed in self._passed), *(call.id for call in self._calls.values()):
             self._not_run(call_id, RUN_FAILED)
         for _ in (*self._last, *self._metadata):

@@ -1,4 +1,4 @@
-"""AG-UI's errors over HTTP: the event RUN_ERROR as the body, which clients show whole. Source: ui-protocols.md §2.1, §2.2."""
+"""AG-UI's HTTP errors: the body is the event RUN_ERROR, which clients display as it is. Source: ui-protocols.md §2.1, §2.2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells of; None for a body in another envelope."""
+    """Return the failure in a body; None for a body in another envelope."""
     if document.get("type") != "RUN_ERROR" or text_of(document.get("message")) is None:
         return None
     failed = provider_failed({name: value for name, value in document.items() if name != "type"}, VENDOR, ERROR_CODES)
@@ -24,7 +24,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body of an error, and no headers."""
+    """Return the body of an error, and no headers."""
     own = failed.raw if failed.vendor == VENDOR and isinstance(failed.raw, dict) else {}
     return {**own, "type": "RUN_ERROR", "message": failed.message, "code": error_code(failed, report)}, {}
 

@@ -1,6 +1,6 @@
-"""AG-UI over HTTP: one path, to which a run is posted. An agent is asked at its own URL.
+"""AG-UI over HTTP: clients post a run to one path. Requests to an agent go to its own URL.
 
-The model stands in the path or in ``forwardedProps``, where the path's is the one that is asked.
+The model is in the path or in ``forwardedProps``. The one in the path takes precedence.
 
 Source: ui-protocols.md §2.6; @ag-ui/client 1.0.0, ``HttpAgent``.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from streamkit.dialects.http import HTTP, Endpoint, Surface, model_in_path
 
-#: Where a run is posted, and the same with a model.
+#: The path for a run. A model's name may follow it.
 PATH: Final = "/v1/ag-ui"
 
 

@@ -1,7 +1,7 @@
-"""The grammar of AG-UI's events, as ``verifyEvents`` of its client demands it, in versions 0.0.59 and 1.0.
+"""Check AG-UI's events against the rules of ``verifyEvents`` in its client, in versions 0.0.59 and 1.0.
 
-What two versions read differently is an error if either refuses it. Calls that are left without a result when the run fails
-are one, too: no reader refuses them, and CopilotKit runs them.
+Where these versions differ, an error in one of them is an error here. So is a call without a result in a failed run: no
+client refuses such a call, but CopilotKit runs it.
 
 Source: ui-protocols.md §2.1 to §2.3, §2.5; @ag-ui/client 1.0.0 and 0.0.59.
 """
@@ -58,7 +58,7 @@ HINTS: Hints = {
 
 
 class AgUiLinter(GrammarChecker):
-    """Judges the events of one stream."""
+    """Checks the events of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
@@ -67,9 +67,9 @@ class AgUiLinter(GrammarChecker):
         super().__init__()
         self._last = ""  # RUN_STARTED, RUN_FINISHED or RUN_ERROR
         self._open: dict[tuple[str, str], None] = {}
-        self._inputs: dict[str, CallInput] = {}  # of the calls without a result
+        self._inputs: dict[str, CallInput] = {}  # inputs of calls without a result
         self._answered: set[str] = set()
-        self._broken_inputs: dict[str, str] = {}  # of calls that ended
+        self._broken_inputs: dict[str, str] = {}  # inputs of calls that ended
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -166,7 +166,7 @@ class AgUiLinter(GrammarChecker):
     # -- messages and calls ----------------------------------------------------------------------------------------
 
     def _part(self, event: RunEvent, document: dict[str, Any]) -> None:
-        """A message, a call or another part of the run that the event opens, continues or ends."""
+        """Check the message, call or other part of the run that the event opens, continues or ends."""
         what = event.opens or event.continues or event.ends
         if not what:
             return

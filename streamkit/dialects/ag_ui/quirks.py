@@ -1,4 +1,4 @@
-"""What agents that speak AG-UI do otherwise, one change for each repair."""
+"""The departures of agents that speak AG-UI: one change for each repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words and tables of AG-UI, on which both directions must agree. Source: ui-protocols.md §2.2, §2.4, §2.6."""
+"""The words and tables of AG-UI that both directions share. Source: ui-protocols.md §2.2, §2.4, §2.6."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ from streamkit.tool_calls.failed_turns import FAILING
 
 VENDOR: Final = "ag-ui"
 
-#: What the id of a tool message begins with that says no tool's words, but that its call was not run.
+#: The beginning of the id of a tool message which says that its call was not run.
 NOT_RUN_ID: Final = f"{MADE}_not_run_"
-#: What such a message says of a call of a run that failed, of one in an answer that was refused, and of one whose arguments
-#: are no JSON object.
+#: The texts of such messages: for a call in a failed run, in a refused response, and with arguments that are no JSON object.
 RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
 WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
 NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
 
-#: Events about the state of an application, each of which stands by itself: written again as it came.
+#: Events about the state of an application. Each is independent of others, and is written again unchanged.
 ALONE: Final = frozenset(
     {"STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "RAW", "CUSTOM"}
 )
-#: Members of any event that mean nothing to a reader.
+#: Members of any event that clients ignore.
 PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
 
 
 @frozen
 class RunEvent(Event):
-    """An event of a run. The first of its ``needs`` names what it opens, continues or ends."""
+    """An event of a run. The first of its ``needs`` identifies what it opens, continues or ends."""
 
     opens: str = ""
     continues: str = ""
@@ -45,12 +44,12 @@ class RunEvent(Event):
 
 
 def _event(method: str, *needs: str, also: tuple[str, ...] = (), **order: str) -> RunEvent:
-    """An event of which these members are read, and no others."""
+    """Return an event of which only these members are read."""
     return RunEvent(method, Members(*PASSED_OVER, *needs, *also), needs, **order)
 
 
 def _whole(method: str, *needs: str, **order: str) -> RunEvent:
-    """An event of which no member is lost: its reader keeps them."""
+    """Return an event whose reader keeps all its members."""
     return RunEvent(method, KEPT, needs, **order)
 
 
@@ -67,7 +66,7 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
     "TOOL_CALL_END": _event("_call_end", "toolCallId", ends="call"),
     "TOOL_CALL_CHUNK": _event("_call_chunk", also=("toolCallId", "toolCallName", "parentMessageId", "delta")),
     "TOOL_CALL_RESULT": _whole("_call_result", "messageId", "toolCallId", "content"),
-    # a span says nothing but that there is reasoning in it
+    # a span only means that there is reasoning in it
     "REASONING_START": _event("_span", "messageId", opens="span"),
     "REASONING_MESSAGE_START": _event("_message_start", "messageId", also=("role",), opens="reasoning"),
     "REASONING_MESSAGE_CONTENT": _event("_message_content", "messageId", "delta", continues="reasoning"),
@@ -79,7 +78,7 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
     "THINKING_TEXT_MESSAGE_START": _event("_message_start"),
     "THINKING_TEXT_MESSAGE_CONTENT": _event("_message_content", "delta"),
     "THINKING_TEXT_MESSAGE_END": _event("_message_end"),
-    # about an application and its agents, which no model says
+    # about an application and its agents, not from the model
     "STEP_STARTED": _whole("_kept", "stepName", opens="step"),
     "STEP_FINISHED": _whole("_kept", "stepName", ends="step"),
     "SUBAGENT_STARTED": _whole("_kept", "subagentRunId", "name", opens="subagent"),
@@ -90,25 +89,25 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
 }
 #: Members that must be text in any event that has them.
 OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")
-#: Asides of this dialect: a member of RUN_FINISHED, and a call that the agent ran itself, with its result.
+#: Types of asides: a member of RUN_FINISHED, and a call that the agent ran, with its result.
 RUN_FINISHED: Final = "RUN_FINISHED."
 ANSWERED_CALL: Final = "TOOL_CALL"
-#: The members of ``metadata`` of RUN_FINISHED in which an answer says why it ended. No field of the protocol does.
+#: The members of ``metadata`` in RUN_FINISHED for the stop reason. The protocol itself has no field for it.
 FINISH_REASON: Final = "finishReason"
 STOP_SEQUENCE: Final = "stopSequence"
-#: The words of ``finishReason``: ours, but for those of a turn that failed.
+#: The words of ``finishReason``: the neutral words, except those for failures.
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     reason: reason for reason in cast("tuple[StopReason, ...]", get_args(StopReason)) if reason not in FAILING
 }
-#: A ``code`` of RUN_ERROR with which CopilotKit shows no error.
+#: A ``code`` of RUN_ERROR for which CopilotKit shows no error.
 HIDDEN_CODE: Final = "abort"
-#: The others: the neutral kinds of errors by their own names.
+#: Other codes: the neutral types of errors, under their own names.
 ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
-#: Counts of an entry of ``usage``, by ours. The input includes the cache and the output the reasoning, as ours do.
+#: Names of counts in ``usage``, by the neutral names. As there, input includes the cache and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
-#: Members of a request that name the exchange, or that are read as a part of the conversation: written again as they came.
+#: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
 #: No limits on tools are documented.
@@ -116,12 +115,12 @@ TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 
 
 def finish_reason(reason: StopReason) -> tuple[str, bool]:
-    """The ``finishReason`` to write, and whether it says less than ``reason`` did."""
+    """Return the ``finishReason`` to write, and whether it is less exact than ``reason``."""
     return (reason, False) if reason in STOP_REASONS else ("other", True)
 
 
 def decode_usage(entries: Sequence[Mapping[str, Any]]) -> UsageReported:
-    """The token counts of all entries together: a run lists one for each model that it asked."""
+    """Return the sum of all entries. A run lists one entry for each model that it used."""
     usage = UsageReported(raw={"usage": list(entries)}, vendor=VENDOR)
     for ours, theirs in COUNTS.items():
         counts = [count for entry in entries if (count := count_of(entry, theirs)) is not None]
@@ -130,7 +129,7 @@ def decode_usage(entries: Sequence[Mapping[str, Any]]) -> UsageReported:
 
 
 def encode_usage(usage: UsageReported, model: str | None, report: StreamReport) -> list[dict[str, Any]]:
-    """The entries of ``usage``, without what is unknown: readers refuse a run with a count that is no whole number."""
+    """Return the entries of ``usage`` without unknown counts: clients refuse a run with a count that is not an integer."""
     if usage.vendor == VENDOR and usage.raw is not None:
         return [sound_entry(entry) for entry in usage.raw["usage"]]
     if has_more(usage, VENDOR):
@@ -141,14 +140,14 @@ def encode_usage(usage: UsageReported, model: str | None, report: StreamReport) 
 
 
 def sound_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of ``usage`` without the counts that readers refuse."""
+    """Return an entry of ``usage`` without the counts that clients refuse."""
     names = set(COUNTS.values())
     counts = {name: count_of(entry, name) for name in names & entry.keys()}
     return {name: counts.get(name, value) for name, value in entry.items() if counts.get(name, 0) is not None}
 
 
 def error_code(failed: ProviderFailed, report: StreamReport) -> str:
-    """The ``code`` of an error: AG-UI's own as it came, unless clients would hide it; of others the neutral kind."""
+    """Return the ``code`` of an error: AG-UI's own unless clients would hide the error, otherwise the neutral type."""
     if failed.vendor == VENDOR:
         return failed.code if failed.code and failed.code != HIDDEN_CODE else failed.type
     if failed.native_type or failed.code or failed.http_status:
@@ -157,7 +156,7 @@ def error_code(failed: ProviderFailed, report: StreamReport) -> str:
 
 
 def wrong_members(kind: str, document: Mapping[str, Any]) -> list[str]:
-    """The members of an event of ``kind`` for which readers refuse it."""
+    """Return the members of an event because of which clients refuse it."""
     wrong = [name for name in EVENTS[kind].needs if not isinstance(document.get(name), str)]
     wrong += [name for name in OPTIONAL if name in document and not isinstance(document[name], str)]
     if "timestamp" in document and type(document["timestamp"]) is not int:

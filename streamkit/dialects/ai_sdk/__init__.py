@@ -1,4 +1,4 @@
-"""The AI SDK's UI message stream, which ``useChat`` reads: its streams and requests. Source: ui-protocols.md §1."""
+"""The AI SDK's UI message stream, which ``useChat`` reads: streams, and the requests for them. Source: ui-protocols.md §1."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DIALECT = Dialect(
     failed_end=None,
     done_mark=True,
     recognises=recognises,
-    # a whole body is always an error: this dialect has no other responses than streams
+    # a whole body is an error: a response is always a stream
     bodies=Bodies(AISDKRequestReader.decode_request, write, AISDKDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
-    reads_stored=lambda _media, _dialect: True,  # the route's program decides
+    reads_stored=lambda _media, _dialect: True,  # the application behind the route decides
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

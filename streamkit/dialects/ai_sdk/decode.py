@@ -1,11 +1,11 @@
-"""Chunks of a UI message stream to wire events.
+"""Decode chunks of a UI message stream to wire events.
 
-Parts of text and reasoning have ids of their own, and calls theirs. A call's arguments are the fragments that streamed; where
-none did, they are the text of its ``input`` as it stands in the chunk. Only ``finish`` without an error completes an answer:
-``[DONE]`` means nothing, and a stream that stops was cut.
+Parts of text and reasoning have ids, and so do calls. A call's arguments are its streamed fragments, or without fragments the
+JSON text of its ``input``. Only ``finish`` without an error completes a response: ``[DONE]`` has no meaning, and a stream
+that stops earlier was interrupted.
 
-A call that gets an output within the stream was run by the server, and is none for the client: so a call, and all that stands
-behind it, waits for its output or for the end.
+A call that gets an output within the stream was run by the server, and is not for the client. So a call, and every chunk
+after it, waits for the output or for the end.
 
 Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 """
@@ -53,40 +53,40 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: Chunks with what a tool said.
+#: Chunks with the output of a tool.
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
-#: Chunks in which an error is the response's, not a tool's.
+#: Chunks in which an error belongs to the response, not to a tool.
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
 #: Chunks that no other dialect has.
 OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
 
 
 @define
-class Part:
+class ReadPart:
     """A part of text or reasoning that is open."""
 
     kind: str
     block: int
     is_empty: bool = True
-    #: The last ``providerMetadata`` of its chunks, of which readers keep no other, and the bytes of that frame.
+    #: The latest ``providerMetadata`` of its chunks (clients keep only this one), and the size of that frame in bytes.
     metadata: Mapping[str, Any] | None = None
     held_bytes: int = 0
 
 
 @define
-class Call(WaitingCall):
+class ReadCall(WaitingCall):
     """A call that waits for its output or for the end of the stream."""
 
     kind: ToolKind = "function"
-    executed: bool = False  #: the provider runs it: each of its chunks is kept as it is
+    executed: bool = False  #: whether the provider runs it; then each of its chunks is kept as it is
     shown: Mapping[str, Any] = field(factory=dict)
     ended: bool = False
-    available: bool = False  #: its input is there, so that clients run it
+    available: bool = False  #: whether its input is complete, so that clients run it
     signature: Opaque | None = None
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be a chunk: ``start`` is one of nobody else's where nothing but its own members stand in it."""
+    """Whether a payload may be a chunk. A ``start`` must have no other members than its own."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type")
@@ -97,8 +97,8 @@ def recognises(_event: str, document: Any) -> bool:
     return isinstance(kind, str) and kind in OWN and "event_id" not in document
 
 
-class AISDKDecoder(WaitingCallDecoder[Call]):
-    """Reads the chunks of a UI message stream."""
+class AISDKDecoder(WaitingCallDecoder[ReadCall]):
+    """Decodes the chunks of a UI message stream."""
 
     dialect = "ai-sdk"
     vendor = VENDOR
@@ -108,16 +108,16 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
     _finished = False
     _labels = 0  # blocks so far
     _count = 0  # calls so far
-    _available = 0  # of those that have no output
+    _available = 0  # available calls without an output
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._parts: dict[tuple[str, str], Part] = {}  # open ones, by kind and id
+        self._parts: dict[tuple[str, str], ReadPart] = {}  # open parts, by kind and id
         self._held_bytes = 0  # of frames whose metadata wait for the end of their part
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ReadCall] = {}
 
     def done(self) -> None:
-        """The mark says nothing: a reader skips it."""
+        """Ignore ``[DONE]``, as clients do."""
 
     def decode(self, document: dict[str, Any]) -> None:
         before = self.before_frame()
@@ -160,7 +160,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             self.read_error(document)
 
     def _nothing(self, document: dict[str, Any]) -> None:
-        """A step begins or ends: parts and calls say all that is in it."""
+        """Ignore the start or end of a step: the parts and calls have all its content."""
 
     def _message_start(self, document: dict[str, Any]) -> None:
         name = text_of(document.get("messageId"))
@@ -173,8 +173,8 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _opened(self, document: dict[str, Any], *, starts: bool = False) -> Part:
-        """The part that a chunk is about. Raises TooManyBlocks."""
+    def _opened(self, document: dict[str, Any], *, starts: bool = False) -> ReadPart:
+        """Return the part of a chunk. Raises TooManyBlocks."""
         kind = document["type"].partition("-")[0]
         key = kind, self.string(document.get("id"))
         part = self._parts.get(key)
@@ -187,7 +187,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
                 self.report.repair("block_unopened")
             if self._labels >= self.limits.content_blocks:
                 raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-            part = self._parts[key] = Part(kind, self._labels)
+            part = self._parts[key] = ReadPart(kind, self._labels)
             self._labels += 1
         return part
 
@@ -209,8 +209,8 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         self._end_part(part)
         del self._parts[part.kind, self.string(document.get("id"))]
 
-    def _keep_metadata(self, part: Part, document: dict[str, Any]) -> None:
-        """Keep what replaces the metadata of a part so far. Raises HeldTooLong."""
+    def _keep_metadata(self, part: ReadPart, document: dict[str, Any]) -> None:
+        """Keep metadata, which replace earlier metadata of the part. Raises HeldTooLong."""
         if document.get("providerMetadata") is None:
             return
         self._held_bytes += len(self.frame.data) - part.held_bytes
@@ -218,8 +218,8 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         if self._held_bytes > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
 
-    def _end_part(self, part: Part) -> None:
-        """Tell what only a vendor can read of a part, now that nothing can replace it."""
+    def _end_part(self, part: ReadPart) -> None:
+        """Emit the opaque values of a part, after its end, when nothing can replace them."""
         self._held_bytes -= part.held_bytes
         if part.metadata is None:
             return
@@ -240,8 +240,8 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _call(self, document: dict[str, Any]) -> Call:
-        """The call that a chunk names; a new one where none had its id, or the one that did has ended.
+    def _call(self, document: dict[str, Any]) -> ReadCall:
+        """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
 
         Raises TooManyToolCalls.
         """
@@ -251,7 +251,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             if self._count >= self.limits.content_blocks:
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
             self._count += 1
-            call = self._calls[name] = Call(name, self.string(document.get("toolName")))
+            call = self._calls[name] = ReadCall(name, self.string(document.get("toolName")))
             call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
             call.executed = self.truth(document.get("providerExecuted"))
             call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
@@ -274,12 +274,12 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         else:
             self._append(call, self.string(document.get("inputTextDelta")))
 
-    def _append(self, call: Call, fragment: str) -> None:
+    def _append(self, call: ReadCall, fragment: str) -> None:
         if fragment or not call.ended:
             self.append_arguments(call, fragment, late=call.ended)
 
-    def _sign(self, call: Call, document: dict[str, Any]) -> None:
-        """What only a vendor can read of a call, of which readers keep what its last chunk has."""
+    def _sign(self, call: ReadCall, document: dict[str, Any]) -> None:
+        """Read the opaque values of a call. Clients keep those of its last chunk."""
         if document.get("providerMetadata") is None:
             return
         read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
@@ -311,7 +311,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             self.runs_calls = True
 
     def _is_answer(self, document: dict[str, Any]) -> bool:
-        """Whether an output is the first of a call that waits for it: the server ran the call itself."""
+        """Return whether this is the first output for a waiting call, and attach it: the server ran the call itself."""
         call = self._calls.get(self.string(document.get("toolCallId")))
         if call is None or call.executed or call.answered is not None:
             return False
@@ -322,7 +322,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
         return True
 
-    def hand_on(self, call: Call) -> None:
+    def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(
             self.handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
         )
@@ -333,7 +333,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
         self.handed_on += 1
 
     def release(self) -> None:
-        """As in each dialect; what was open ends."""
+        """Emit what waits, and end the open parts."""
         super().release()
         self._end_parts()
 
@@ -362,7 +362,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             self.fail(document)
 
     def _abort(self, document: dict[str, Any]) -> None:
-        """The server gave up; its own client takes the answer so far for a success."""
+        """Read an abort by the server as a failure, although the SDK's client takes the response so far for a success."""
         self.release()
         reason = self.string(document.get("reason")) or "the answer was aborted"
         self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))

@@ -1,10 +1,10 @@
-"""Events to chunks of a UI message stream, in the form that clients of versions 5.0.217, 6 and 7 read.
+"""Encode events as chunks of a UI message stream, in the form for clients of versions 5.0.217, 6 and 7.
 
-A client runs a call as soon as its input is *available*, whatever follows, and asks again once all calls have a result. So
-calls are announced and their arguments stream as they come, but what makes them available waits for the clean end. A call
-that was cut is never ended: it stays ``input-streaming``, which nobody runs. A failure is one ``error``, and the last chunk:
-a stream that only stops, and every ``finish``, is shown as a success. A step is always begun, and never empty, or a client
-that had sent a tool's result asks without end.
+A client runs a call as soon as its input is *available*, whatever follows, and sends a new request after all calls have
+results. So calls and their arguments are streamed at once, but the chunk that makes them available waits for the successful
+end. A truncated call is never ended: it stays ``input-streaming``, and no client runs it. A failure is one chunk ``error``,
+the last one, because clients show a stream without it, or with a ``finish``, as a success. There is always a step, and it is
+never empty: otherwise a client that sent a tool's result repeats its request endlessly.
 
 Source: ui-protocols.md §1.2 to §1.6.
 """
@@ -58,46 +58,46 @@ from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
 START_STEP: Final = b'data: {"type":"start-step"}\n\n'
-#: A step without any part draws nothing, and its client asks again without end.
+#: Content for a step without parts: a client shows nothing for an empty step, and repeats its request endlessly.
 EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
 FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
 DONE: Final = b"data: [DONE]\n\n"
 
 
 def settings_of(request: Request) -> dict[str, Any]:
-    """What the ``start`` of an answer says, as ``Profile.settings``: the id that the application gave it."""
+    """Return the members for the ``start`` of a response (``Profile.settings``): the id that the application chose."""
     return {"messageId": request.exchange[ANSWER_ID]} if ANSWER_ID in request.exchange else {}
 
 
 @define
-class Part:
-    """The part of text or reasoning that is open."""
+class WrittenPart:
+    """The open part of text or reasoning."""
 
     kind: Literal["text", "reasoning"]
     block: int
     id: bytes
     signer: str = ""
-    signature: list[str] = field(factory=list)  #: its pieces
+    signature: list[str] = field(factory=list)  #: pieces of the signature
 
 
 @define
-class Call:
-    """A call that was announced, and how it ended, once it did."""
+class WrittenCall:
+    """A call that was started, and its end after it finished."""
 
     start: ToolCallStarted
-    shown: Mapping[str, Any]  #: the members that say how it is shown, which its last chunk repeats
+    shown: Mapping[str, Any]  #: the members about its presentation, which its last chunk repeats
     finished: ToolCallFinished | None = None
 
 
 class AISDKEncoder(OneChoiceEncoder):
-    """Writes one choice of a response as a UI message stream."""
+    """Encodes one choice of a response as a UI message stream."""
 
     native = VENDOR
     vendor = VENDOR
 
     _begun = False
-    _drawn = False  # something of the step was written
-    _part: Part | None = None
+    _drawn = False  # whether the step has content
+    _part: WrittenPart | None = None
     _parts_begun = 0
     _refused = False
     _held_chars = 0
@@ -106,23 +106,23 @@ class AISDKEncoder(OneChoiceEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._strict = is_strict(encoding.profile)
-        self._calls: dict[int, Call] = {}
-        self._sources: set[str] = set()  # ids of pages that were cited
+        self._calls: dict[int, WrittenCall] = {}
+        self._sources: set[str] = set()  # ids of cited pages
         self._said: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
     # -- the message -----------------------------------------------------------------------------------------------
 
     def _chunk(self, kind: str, **members: Any) -> None:
-        """Write a chunk of a step that has begun."""
+        """Write a chunk of the step."""
         if not self._begun:
             self.response_started(ResponseStarted())
         self._drawn = True
         self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
 
     def response_started(self, event: ResponseStarted) -> None:
-        """Begin the message, with the application's id for it and none of a provider's.
+        """Begin the message with the application's id, and without the provider's.
 
-        On a continuation another id than the message's own would duplicate it (ui-protocols.md §1.7).
+        In a continuation, another id than the message's own would duplicate the message (ui-protocols.md §1.7).
         """
         self._begun = True
         self._vendor = event.vendor
@@ -138,16 +138,16 @@ class AISDKEncoder(OneChoiceEncoder):
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _open(self, kind: Literal["text", "reasoning"], block: int) -> Part:
-        """The part for a delta: the open one, or a new one with an id that no other part of the message has."""
+    def _open(self, kind: Literal["text", "reasoning"], block: int) -> WrittenPart:
+        """Return the part for a delta: the open one, or a new one with a new id."""
         part = self._part
         if part is not None and part.kind == kind and part.block == block:
             return part
         self._close_part()
-        if (kind, block) in self._said:  # readers have no delta for a part that has ended
+        if (kind, block) in self._said:  # clients do not accept deltas for a part that has ended
             self.lose("block_boundary")
         self._said.add((kind, block))
-        part = self._part = Part(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
+        part = self._part = WrittenPart(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
         self._parts_begun += 1
         self._chunk(f"{kind}-start", id=part.id.decode())
         return part
@@ -158,7 +158,7 @@ class AISDKEncoder(OneChoiceEncoder):
             opaque = Opaque(part.signer, "".join(part.signature)) if part.signature else None
             self._chunk(f"{part.kind}-end", id=part.id.decode(), **_metadata(part.kind, opaque))
 
-    def _delta(self, part: Part, text: str) -> bytes:
+    def _delta(self, part: WrittenPart, text: str) -> bytes:
         return b'data: {"type":"%b-delta","id":"%b","delta":%b}\n\n' % (part.kind.encode(), part.id, dumps(text))
 
     def text(self, event: TextDelta) -> None:
@@ -174,7 +174,7 @@ class AISDKEncoder(OneChoiceEncoder):
         self.write(self._delta(self._open("reasoning", event.block), event.text))
 
     def signature(self, event: ReasoningSignature) -> None:
-        """Keep it for the end of its part, of which a reader keeps the last metadata; one without a part is one of its own."""
+        """Keep a signature for the end of its part, because clients keep the last metadata. Begin a part if there is none."""
         kind: Literal["text", "reasoning"] = "text" if event.on == "text" else "reasoning"
         part = self._part
         if (part is None or part.kind != kind or part.block != event.block) and (kind, event.block) not in self._said:
@@ -192,7 +192,7 @@ class AISDKEncoder(OneChoiceEncoder):
         part.signature.append(event.blob)
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """A reasoning part without text has it."""
+        """Write it in a reasoning part without text."""
         self._close_part()
         name = f"r{self._parts_begun}"
         self._parts_begun += 1
@@ -205,7 +205,7 @@ class AISDKEncoder(OneChoiceEncoder):
         if not event.name:
             return  # withheld when it ends
         self._close_part()
-        call = self._calls[event.call] = Call(event, self.own_extras(event.extras))
+        call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
         self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding, **call.shown)
 
@@ -227,11 +227,11 @@ class AISDKEncoder(OneChoiceEncoder):
         if self._held_chars > self.encoding.limits.held_chars:
             raise HeldTooLong(self.encoding.limits.held_chars)
 
-    def _end_call(self, begun: Call, call: ToolCallFinished) -> None:
-        """Make a call available once the answer is whole; one that can't be run is told to the model as an error."""
+    def _end_call(self, begun: WrittenCall, call: ToolCallFinished) -> None:
+        """Make a call available after the response is complete. If it cannot be run, write an error for the model instead."""
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":
-            return  # it stays as it is: nobody runs it
+            return  # it stays as it is, and no client runs it
         text = call.arguments.strip()
         signed = {**begun.shown, **_metadata("call", begun.start.signature)}
         if call.kind == "custom":
@@ -242,7 +242,7 @@ class AISDKEncoder(OneChoiceEncoder):
             reason = verdict.reason or "the arguments can't be read"
             self._end_input("tool-input-error", call, input=call.arguments, errorText=reason, **signed)
         else:
-            plain = text.replace("\r", " ").replace("\n", " ")  # between tokens only
+            plain = text.replace("\r", " ").replace("\n", " ")  # these are between tokens only
             self._end_input("tool-input-available", call, input=orjson.Fragment(plain.encode()), **signed)
 
     def _end_input(self, kind: str, call: ToolCallFinished, **members: Any) -> None:
@@ -272,7 +272,7 @@ class AISDKEncoder(OneChoiceEncoder):
         self.lose(event.kind)
 
     def _is_repeated(self, raw: Mapping[str, Any]) -> bool:
-        """Whether a page was cited before: one of ours, whose id is made of its URL."""
+        """Return whether a page was cited before. Only ids that streamkit made from a URL are compared."""
         source = raw.get("sourceId")
         if not isinstance(source, str) or not source.startswith(MADE_SOURCE):
             return False
@@ -282,7 +282,7 @@ class AISDKEncoder(OneChoiceEncoder):
         return False
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
-        """A call that the server ran itself. Its input is never told to be available: a client would run it, too."""
+        """Write a call that the server ran. Its input never becomes available, because a client would run the call, too."""
         named = {name: value for name, value in raw.items() if name not in {"arguments", "output"}}
         self._chunk("tool-input-start", **named)
         if raw["arguments"]:
@@ -304,7 +304,7 @@ class AISDKEncoder(OneChoiceEncoder):
         for call in self._calls.values():
             if call.finished is None:
                 continue
-            if stop.reason in REFUSED:  # a client runs what is available, whatever the reason
+            if stop.reason in REFUSED:  # a client runs each available call, whatever the reason
                 self.withhold(call.finished)
             else:
                 self._end_call(call, call.finished)
@@ -322,13 +322,13 @@ class AISDKEncoder(OneChoiceEncoder):
         self.write(FINISH_STEP + b"data: %b\n\n" % dumps(finish) + DONE)
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the last chunk of an answer that failed. Nothing that is open ends: it would look whole."""
+        """Write the last chunk of a failed response. Open parts are not ended, because they would look complete."""
         if has_detail(event, VENDOR):
             self.lose("error_detail")
         self.write(b"data: %b\n\n" % dumps({"type": "error", "errorText": event.message}))
 
 
 def _metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """The member for what only a vendor reads; none where there is nothing."""
+    """Return the member for an opaque value; empty if there is none."""
     metadata = write_metadata(kind, opaque)
     return {"providerMetadata": metadata} if metadata else {}

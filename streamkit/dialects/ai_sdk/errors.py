@@ -1,4 +1,4 @@
-"""Errors over HTTP: the chunk ``error``, of which ``useChat`` gets the text alone, since it shows a body whole.
+"""The AI SDK's HTTP errors. The body is only the text of the chunk ``error``, because ``useChat`` displays the whole body.
 
 Source: ui-protocols.md §1.1.
 """
@@ -17,7 +17,7 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells of; None for a body in another envelope."""
+    """Return the failure in a body; None for a body in another envelope."""
     message = text_of(document.get("errorText"))
     if document.get("type") != "error" or message is None:
         return None
@@ -25,7 +25,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body of an error, and no headers."""
+    """Return the body of an error, and no headers."""
     if has_detail(failed, VENDOR):
         report.lose("error_detail")
     own = failed.raw if failed.vendor == VENDOR and isinstance(failed.raw, dict) else {}

@@ -1,7 +1,7 @@
-"""The AI SDK over HTTP: one path, to which a chat's messages are posted. A route of another server is asked at its own URL.
+"""The AI SDK over HTTP: clients post a chat's messages to one path. Requests to another server's route go to its own URL.
 
-The model stands in the path or in the body's member ``model``, where the path's is the one that is asked: the SDK itself sends
-none, and an application may add one (``body``).
+The model is in the path or in the body's member ``model``, and the one in the path takes precedence. The SDK itself sends
+none, but an application may add one (``body``).
 
 Source: ui-protocols.md §1.8; ai 7.0.173, ``HttpChatTransport``.
 """
@@ -16,12 +16,12 @@ from streamkit.dialects.ai_sdk.wire import ANSWER_ID
 from streamkit.dialects.http import HTTP, ChatForm, Endpoint, Surface, model_in_path
 from streamkit.text.identifiers import random_id
 
-#: Where messages are posted, and the same with a model.
+#: The path for messages. A model's name may follow it.
 PATH: Final = "/v1/ai-sdk"
 
 
 def _name_answer(request: Request) -> None:
-    """Give the answer an id, unless it goes on with a message of the assistant's, which has one (ui-protocols.md §1.7)."""
+    """Give the response an id, unless it continues an assistant message, which has one (ui-protocols.md §1.7)."""
     last = request.turns[-1] if request.turns else None
     if last is not None and last.role == "user" and not all(isinstance(part, ToolResult) for part in last.parts):
         request.exchange[ANSWER_ID] = random_id("msg_")
@@ -34,7 +34,7 @@ HTTP_HALF = HTTP(
         path=re.compile(r"(?:^/?|/v1)/ai-sdk(?:/.*+)?\Z", re.DOTALL),
         in_words=f"{PATH}/MODEL",
         address=model_in_path(PATH, "model", "the body"),
-        # what the SDK's own server says of a stream; its client looks at none of it, other programs do
+        # headers that the SDK's own server sends; its client ignores them, but other programs read them
         chat=ChatForm(
             resume="/{id}/stream",
             conversation="id",

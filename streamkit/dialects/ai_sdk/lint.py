@@ -1,4 +1,4 @@
-"""The grammar of a UI message stream, as the SDK's own readers need it, and what their clients would do by mistake.
+"""Check a UI message stream against the rules of the SDK's readers, and against what clients do wrong.
 
 Source: ui-protocols.md §1.1, §1.2, §1.6, §1.7.
 """
@@ -42,18 +42,18 @@ HINTS: Hints = {
     "call_twice": (like("id_duplicate"),),
     "after_end": (like("after_end"), like("after_error")),
 }
-#: The members that each chunk must have, all of them strings.
+#: The members that each chunk must have. All are strings.
 TEXTS: Mapping[str, tuple[str, ...]] = {
     **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
     **{kind: needs for kind, (_, needs) in ASIDES.items()},
 }
-#: Members that may be left out, and must then be strings.
+#: Members that may be missing, but otherwise must be strings.
 OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")
 OUTSIDE = frozenset({"start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata"})
 
 
 class AISDKLinter(GrammarChecker):
-    """Judges the chunks of one stream."""
+    """Checks the chunks of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
@@ -64,9 +64,9 @@ class AISDKLinter(GrammarChecker):
         self._calls: set[str] = set()
         self._available: set[str] = set()
         self._in_step = False
-        self._drawn = False  # something of the step came
+        self._drawn = False  # whether the step has content
         self._ended = False
-        self._runs = False  # the client runs a call of its own
+        self._runs = False  # whether the client runs a call
 
     def take(self, frame: Frame) -> None:
         done = frame.data == b"[DONE]"

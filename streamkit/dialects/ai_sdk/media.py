@@ -1,4 +1,4 @@
-"""Images, films and files that a model made: the chunk and the part ``file``, read and written.
+"""Images, videos and files that a model made: read and write the chunk and the part ``file``.
 
 Source: ui-protocols.md §1.2, §1.5, §1.8.
 """
@@ -16,18 +16,18 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, MediaGenerated, MediaKind
 
 KINDS: Final[frozenset[str]] = frozenset({"image", "audio", "video"})
-#: What is read of such a chunk.
+#: Members of this chunk that are read.
 READ: Final = frozenset({"type", "url", "mediaType"})
 
 
 def kind_of(media_type: str | None) -> MediaKind:
-    """What media of a type are. The SDK also takes the first half of a type alone (``image``)."""
+    """Return the kind of media of a type. The SDK also accepts only the first half of a type (``image``)."""
     first = (media_type or "").partition("/")[0].lower()
     return cast("MediaKind", first) if first in KINDS else "file"
 
 
 def read_file(chunk: Mapping[str, Any]) -> MediaGenerated | None:
-    """What the model made, of a chunk ``file``; None where its URL is none."""
+    """Return the media in a chunk ``file``; None if its URL is malformed."""
     url, media_type = chunk.get("url"), chunk.get("mediaType")
     if not (isinstance(url, str) and url and isinstance(media_type, str | None)):
         return None
@@ -46,7 +46,7 @@ def read_file(chunk: Mapping[str, Any]) -> MediaGenerated | None:
 
 
 def write_file(media: MediaGenerated) -> Sequence[Aside]:
-    """The chunk that says what another vendor's model made; none for media that only its provider can reach."""
+    """Return the chunk for media from another vendor's model; empty if only that vendor can read the media."""
     if media.data is not None:
         url = f"data:{media_type_of(media)};base64,{media.data}"
     elif media.url is not None and media.url.startswith(("http:", "https:")):

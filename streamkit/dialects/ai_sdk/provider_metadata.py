@@ -1,9 +1,8 @@
-"""Read and write ``providerMetadata``: data that only a vendor can read, such as signatures and encrypted reasoning.
+"""Opaque values of vendors in ``providerMetadata``: under the names of the SDK's own providers, or sealed under streamkit's.
 
-The members have the names of the SDK's providers; data of other vendors are sealed under our name. Clients send the metadata
-back unchanged in the next request. Data belong to the part that they are in.
+Clients return them unchanged in the parts of the next request. A value belongs to the part that contains it.
 
-Source: ui-protocols.md §1.3, §1.4; dialects.md §7.4 (reasoning of other vendors).
+Source: ui-protocols.md §1.3, §1.4; dialects.md §7.4.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from attrs import define, field
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.events import Opaque
 
-#: By vendor: the SDK's name of the provider, and its member for signatures. ``REDACTED``: the same for opaque reasoning.
+#: For each vendor: the provider's name, and the provider's member for a signature, or for encrypted reasoning.
 SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("anthropic", "signature"),
     "bedrock": ("bedrock", "signature"),
@@ -28,24 +27,24 @@ REDACTED: Final[Mapping[str, tuple[str, str]]] = {
     "bedrock": ("bedrock", "redactedData"),
     "openai": ("openai", "reasoningEncryptedContent"),
 }
-#: Our member for data of any other vendor.
+#: The member of streamkit's own entry, for all other vendors.
 SEALED: Final = "sealed"
 
 
 @define
 class Read:
-    """The content of one ``providerMetadata``."""
+    """The contents of one ``providerMetadata``."""
 
-    #: Signatures on the part or the call.
+    #: Values that a vendor bound to the part or the call.
     signatures: list[Opaque] = field(factory=list)
-    #: Opaque reasoning.
+    #: Encrypted reasoning that is a part itself.
     redacted: list[Opaque] = field(factory=list)
-    #: All other members, by provider.
+    #: Other members, by provider.
     others: dict[str, Any] = field(factory=dict)
 
 
 def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
-    """Read the metadata of a part or a call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
+    """Return the metadata of a part or call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
     read = Read()
     for provider, members in metadata.items():
         if not isinstance(members, dict):
@@ -58,7 +57,7 @@ def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
 
 
 def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
-    """Read a member into ``read``; return False for one with no meaning here, which is kept in ``others``."""
+    """Take a member with a known meaning. Return whether it was taken, or has no content."""
     if value is None:
         return True
     if not isinstance(value, str) or not value:
@@ -80,7 +79,7 @@ def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> b
 
 
 def write_metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """Return ``providerMetadata`` with data for a part of this kind; empty if there are none."""
+    """Return the ``providerMetadata`` for an opaque value of a part of that kind; empty if there is none."""
     if opaque is None:
         return {}
     known = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)

@@ -1,4 +1,4 @@
-"""What servers of the AI SDK's stream do otherwise, one change for each repair."""
+"""The departures of servers that send the AI SDK's stream: one change for each repair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOREIGN: Final = {"stop": "end_turn", "tool-calls": "tool_use", "length": "max_t
 REASON: Final = "finishReason"
 MARK: Final = b"data: [DONE]\n\n"
 
-#: Another part of text, behind all.
+#: Adds another part of text at the end.
 AGAIN: Final = both(
     EVENTS.move(first("type", "text-start"), put("id", "t9")), EVENTS.move(first("type", TEXT), put("id", "t9"))
 )
@@ -28,7 +28,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first("type", TEXT), "delta"),
     **stop_quirks(EVENTS, every(INPUT), REASON, FOREIGN, called="tool-calls", stopped="stop", unknown="done-calling"),
-    # nothing is lost of the mark that nobody reads
+    # a missing end of the mark would be no loss, because clients ignore the mark
     "last_event_unterminated": lambda frames: unterminated(tuple(frame for frame in frames if frame != MARK)),
     "after_end": EVENTS.when(ENDED, AGAIN),
     "after_error": EVENTS.when(ERROR, AGAIN),

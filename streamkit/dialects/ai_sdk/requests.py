@@ -128,6 +128,8 @@ class AISDKRequestReader(RequestReader):
                 answer += self._reasoning(part)
             elif kind != wire.STEP_START:
                 answer.append(self._part(part, kind))
+            elif part.rest():  # the mark between steps is made anew
+                self.report.lose("metadata", what=kind)
         self._end_step(answer, results, name)
         if len(self.turns) == begin:
             self.turns.append(Turn("assistant", native_ids=(name,)))

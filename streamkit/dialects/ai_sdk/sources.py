@@ -1,10 +1,9 @@
-"""Write citations and web searches as chunks of a UI message stream.
+"""Cited web pages, and web searches, as chunks of a UI message stream.
 
-A citation is a ``source-url`` chunk next to the text, without a place in it. A page that is cited again has the same
-``sourceId``, by which it is written once. A search is written as a tool call that the provider ran: clients show it, but run
-nothing.
+A citation is a ``source-url`` next to the text, without a position. A page that is cited again is written once, by its
+``sourceId``. A search is a call that the provider ran: the client shows it, and does not run it.
 
-Source: ui-protocols.md §1.5 (chunks of sources).
+Source: ui-protocols.md §1.5.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from streamkit.events import Aside
 from streamkit.text.identifiers import hashed
 
 SOURCE_URL: Final = "source-url"
-#: The beginning of the source ids that this module makes, from the cited URL.
+#: The beginning of ids of sources that streamkit makes from URLs.
 MADE_SOURCE: Final = "source_"
-#: The name of the search tool in the AI SDK's providers.
+#: The name of the search tool of the AI SDK's own providers.
 SEARCH: Final = "web_search"
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Return a source for each cited page, without a place in the text."""
+    """Return a source for each page, without a position in the text."""
     return [Aside(VENDOR, "citation", SOURCE_URL, _source(citation), choice) for citation in citations]
 
 
@@ -36,7 +35,7 @@ def _source(citation: Citation) -> dict[str, str]:
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
-    """Return a finished search as chunks: the call that it was, and its output."""
+    """Return the chunks for a finished search: the call and its output."""
     call = {"toolCallId": f"search_{number}", "providerExecuted": True}
     asked = {**call, "toolName": SEARCH}
     if searched.failed:

@@ -1,4 +1,4 @@
-"""Words of the AI SDK's UI message stream: reasons, token counts, chunk types, and JSON that its reader refuses.
+"""The words of the AI SDK's UI message stream: reasons, token counts, types of chunks, and JSON that its client refuses.
 
 Source: ui-protocols.md §1.2, §1.3, §1.4.
 """
@@ -20,11 +20,11 @@ from streamkit.events import AsideKind, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
-#: The chunk and the part that is media.
+#: The type of the chunk and of the part for media.
 FILE: Final = "file"
-#: Every word that a reader takes; another ends its stream with an error.
+#: All words that clients accept. Another word ends the stream with an error.
 FINISH_REASONS: Final = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
-#: ``error`` is not written: a client shows it as a success.
+#: Stop reasons to write. ``error`` is not written, because clients show it as a success.
 WORDS: Final[Mapping[StopReason, str]] = {
     "stop": "stop",
     "stop_sequence": "stop",
@@ -34,7 +34,7 @@ WORDS: Final[Mapping[StopReason, str]] = {
     "content_filter": "content-filter",
     "refusal": "content-filter",
 }
-#: Of them, those that say all of their reason.
+#: The reasons that these words express exactly.
 EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "stop": "stop",
@@ -46,18 +46,18 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "other": "other",
     "unknown": "other",  # of version 5
 }
-#: What a call says of itself beside its name and its input: how it is shown.
+#: Members of a call about its presentation.
 SHOWN: Final = ("dynamic", "title", "toolMetadata")
 _METADATA: Final = "providerMetadata"
 _CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
 
 
 def _chunk(method: str, *needs: str, also: tuple[str, ...] = ()) -> Event:
-    """A chunk of which these members are read."""
+    """Return a chunk of which these members are read."""
     return Event(method, Members("type", *needs, *also), needs)
 
 
-#: The chunks of an answer that other dialects can say too.
+#: The chunks whose content other dialects can express, too.
 CHUNKS: Final[Mapping[str, Event]] = {
     "start": _chunk("_message_start", also=("messageId", "messageMetadata")),
     "start-step": _chunk("_nothing"),
@@ -73,8 +73,8 @@ CHUNKS: Final[Mapping[str, Event]] = {
     "finish-step": _chunk("_nothing"),
     "finish": _chunk("_finish", also=("finishReason", "messageMetadata")),
 }
-#: Chunks that this dialect alone has: what each is for others, and the strings that it must have. Those of ``data-NAME`` join
-#: them. The reader ends at a type that it does not know, so no other chunk of an answer is written again.
+#: Chunks of this dialect alone, in addition to ``data-NAME``: the kind of aside, and the members that must be strings.
+#: Clients stop at an unknown type, so no other chunk is written again.
 ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     "source-url": ("citation", ("sourceId", "url")),
     "source-document": ("citation", ("sourceId", "mediaType", "title")),
@@ -85,14 +85,14 @@ ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     FILE: ("metadata", ("url", "mediaType")),
     "message-metadata": ("metadata", ()),
 }
-#: The aside of a call that the server ran itself, with its output.
+#: The type of the aside for a call that the server ran, with its output.
 ANSWERED_CALL: Final = "tool"
-#: Further ones, which only readers of version 7 know: they are read, and not written.
+#: Chunks that only clients of version 7 know. They are read, but not written.
 NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
 
 
 def _key(name: str) -> str:
-    r"""A pattern of a member's name in JSON text, any character of which may be an escape (``\u005f``)."""
+    r"""Return a pattern for a member's name in JSON text. Each character may be written as an escape (``\u005f``)."""
     letters = "".join(rf"(?:{each}|\\u{ord(each):04x})" for each in name)
     return rf'"{letters}"\s*+:'
 
@@ -103,22 +103,23 @@ _PROTOTYPE: Final = re.compile(_key("prototype").encode(), re.IGNORECASE)
 
 
 def is_refused(json: bytes) -> bool:
-    """Whether the client's JSON reader may refuse a chunk that has this text in it as a value (``secure-json-parse``).
+    """Whether the client's JSON reader (``secure-json-parse``) may refuse a chunk that contains this text as a value.
 
-    It refuses a key ``__proto__``, and a ``constructor`` that holds a ``prototype``; here both of these anywhere will do.
+    The reader refuses a key ``__proto__``, and a ``constructor`` that contains a ``prototype``. Here, both names anywhere
+    suffice.
     """
     return bool(_PROTO.search(json) or (_CONSTRUCTOR.search(json) and _PROTOTYPE.search(json)))
 
 
 def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
-    """The word for a reason, and whether it says less than the reason."""
+    """Return the word for a reason, and whether it is less exact than the reason."""
     if reason == "tool_calls" and not called:
-        return "stop", True  # what the client is to answer has no form here
+        return "stop", True  # there is no form for what the client must answer
     return WORDS.get(reason, "other"), reason not in EXACT
 
 
 def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """The counts that are known, or all that this dialect itself said: a reader takes no null."""
+    """Return the known counts, or all counts of this dialect's own usage. Clients do not accept null."""
     if usage.vendor == VENDOR and usage.raw:
         return {name: count for name, count in usage.raw.items() if count is not None}
     if usage.input_cache_write is not None or has_more(usage, VENDOR):
@@ -128,19 +129,19 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
 
 
 def decode_usage(counts: dict[str, Any]) -> UsageReported:
-    """The counts of ``messageMetadata.usage``, where this dialect's own encoder and many applications write them."""
+    """Return the counts of ``messageMetadata.usage``, where this dialect's encoder and many applications write them."""
     found = {ours: count_of(counts, theirs) for ours, theirs in UI_COUNTS.items()}
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 
 #: No limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
-#: Members of a request that name the exchange, or that are read as a part of the conversation: written again as they came.
+#: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
-#: What an application calls the answer, among these. It is no member of a request.
+#: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.
 ANSWER_ID: Final = "answerId"
-#: The settings that assistant-ui adds to a request (``callSettings``), by ours.
+#: The settings that assistant-ui adds to a request (``callSettings``), by the neutral names.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "maxTokens",
     "temperature": "temperature",
@@ -149,16 +150,16 @@ OPTIONS: Final[Mapping[str, str]] = {
     "frequency_penalty": "frequencyPenalty",
     "seed": "seed",
 }
-#: The type of a part that is a call of a tool: this with the tool's name, or the second with the name in a member.
+#: The types of a part for a call: this prefix with the tool's name, or the second one with the name in a member.
 TOOL: Final = "tool-"
 DYNAMIC_TOOL: Final = "dynamic-tool"
 STEP_START: Final = "step-start"
 #: A message of the user between two steps, and the native role of its turn.
 STEERING: Final = "steering-message"
-#: The states of a call with a result that is an error, where they are others than ``output-error``.
+#: States of a call whose result is an error, in addition to ``output-error``.
 DENIED: Final = "output-denied"
 RESPONDED: Final = "approval-responded"
-#: What the model is told of a call that the user did not allow, where no reason was given.
+#: The result for a call that the user did not allow, if no reason was given.
 NOT_ALLOWED: Final = "Tool call execution denied."
 
 
@@ -166,14 +167,14 @@ NOT_ALLOWED: Final = "Tool call execution denied."
 class UIClient(Profile):
     """A client of this dialect, as data."""
 
-    #: It refuses each member of a chunk that its version does not know: no reason of the end, and no encoding of an input.
+    #: Whether the client refuses members that its version does not know: the finish reason, and the encoding of an input.
     strict: bool = False
 
 
-#: Nothing in a request tells the version, so an application names the client.
+#: A request does not show the client's version, so an application must name the client.
 CLIENTS: Final = (UIClient(name="ai-sdk-5", title="the AI SDK 5 before 5.0.217, and 6 before 6.0.231", strict=True),)
 
 
 def is_strict(profile: Profile) -> bool:
-    """Whether the client refuses members that came later."""
+    """Whether the client refuses members of later versions."""
     return isinstance(profile, UIClient) and profile.strict

@@ -36,7 +36,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(
         AnthropicRequestReader, write, AnthropicBodyDecoder, AnthropicResponseWriter, capabilities=capabilities
     ),
-    prefill=Prefill(),  # Claude 4.6 and newer refuse a prefill with a 400
+    prefill=Prefill(),  # Claude 4.6 and newer models refuse it with a 400
     quirks=QUIRKS,
     providers=(VERTEX,),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),

@@ -1,12 +1,12 @@
-"""What only Anthropic understands: blocks of the server's own tools, citations and searches of the web.
+"""Content that only Anthropic understands: blocks of server tools, citations and web searches.
 
-An aside of such a block is a frame, whether it came in a stream, in a whole response or in the history of a request, so that
-what was read in one place can be written in each of the others. Citations are asides of the text block with their label, and
-come with a whole block of text. A search is a call of the server's own tool, and its result, each a block.
+Each frame of such a block is an aside, whether it was read in a stream, a whole response or the history of a request. So
+content that was read in one place can be written in the others. Citations are asides of the text block with their label, and
+arrive with a whole text block. A search is a call of the server's tool, and a result; each is a block.
 
-What the server found is in a form that only it can read: an index of a citation, the content of a page. That of another
-provider is sealed, and the id of such a search begins with ``PREFIX``: the reader of requests tells both apart from the
-server's own.
+Some data of the server are encrypted for itself: the index of a citation, the content of a page. Another provider's are
+sealed, and the id of such a search begins with ``PREFIX``, so the reader of requests distinguishes both from the server's
+own.
 
 Source: dialects.md §3.1, §3.3.
 """
@@ -36,19 +36,19 @@ from streamkit.tool_calls.check import check_arguments
 
 
 def is_server_tool(kind: str) -> bool:
-    """Return whether a block of that type is a call of a tool that the server ran, or its result."""
+    """Return whether a block of that type is a call that the server ran, or its result."""
     return kind == "server_tool_use" or kind.endswith("_tool_result") or kind.startswith("mcp_")
 
 
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
-    """A frame of a block of that kind as an aside."""
+    """Return a frame of a block of that kind as an aside."""
     server = is_server_tool(kind)
     what: AsideKind = "server_tool" if server else "unknown_event"
     return Aside(VENDOR, what, str(frame.get("type")), frame, block=number)
 
 
 def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> Iterator[dict[str, Any]]:
-    """The frames of a whole block, as a stream would have sent it: an input comes behind its start, as text."""
+    """Yield the frames of a whole block, as a stream would contain them. An input follows the start as text."""
     if input_text is not None:
         block = {**block, "input": {}}
     yield {"type": "content_block_start", "index": index, "content_block": dict(block)}
@@ -60,7 +60,7 @@ def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> I
 
 @define
 class _GrowingBlock:
-    """A block that grows by its frames."""
+    """A block that is joined from its frames."""
 
     block: dict[str, Any]
     input: list[str] = field(factory=list)
@@ -87,7 +87,7 @@ class _GrowingBlock:
 
 
 class AnthropicBlocks(BlockList):
-    """The blocks of one message as they are put together."""
+    """Joins the blocks of one message."""
 
     start = "content_block_start"
     delta = "content_block_delta"
@@ -106,7 +106,7 @@ class AnthropicBlocks(BlockList):
 WEB: Final = "web_search_result_location"
 
 
-#: Citations of documents: what their places count, and the members of number, start and end.
+#: Citations of documents: the unit of a place, and the members with number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "char_location": ("char", "document_index", "start_char_index", "end_char_index"),
     "page_location": ("page", "document_index", "start_page_number", "end_page_number"),
@@ -116,7 +116,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or the document that a citation names, and no losses."""
+    """Return the page or document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     form = DOCUMENTS.get(str(raw.get("type")))
     document = None if form is None else read_place(form, raw, raw.get("source"))
@@ -129,7 +129,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Citations of a choice as asides, each of the text block that it belongs to."""
+    """Return the citations of a choice as asides of their text blocks."""
     asides = []
     for citation in citations:
         raw: dict[str, Any] = {"type": WEB, "cited_text": citation.quote or ""}
@@ -149,7 +149,7 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
 
 
 def is_foreign(citation: Any) -> bool:
-    """Whether a citation of the history is none of the server's."""
+    """Whether a citation in the history is another provider's."""
     index = citation.get("encrypted_index") if isinstance(citation, dict) else None
     return isinstance(index, str) and unseal(index) is not None
 
@@ -165,17 +165,17 @@ FAILED: Final[Mapping[str, str]] = {"type": "web_search_tool_result_error", "err
 
 
 class SearchReader:
-    """The blocks of searches, frame by frame."""
+    """Reads web searches from the frames of their blocks."""
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self._left = limits.held_chars
         self._report = report
-        self._inputs: dict[int, tuple[str, list[str]]] = {}  # of calls that are open, by their block
-        self._queries: dict[str, str] = {}  # of calls without a result so far, by their id
+        self._inputs: dict[int, tuple[str, list[str]]] = {}  # inputs of open calls, by block
+        self._queries: dict[str, str] = {}  # queries of calls without a result so far, by call id
         self._results: set[int] = set()
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
-        """The search that an aside completes, and the aside if it is of none."""
+        """Return the search that an aside completes, and the aside if it is not about a search."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type == "content_block_start":
             return self._start(aside, details_of(raw, "content_block"))
@@ -188,7 +188,7 @@ class SearchReader:
         return [], aside
 
     def finish(self) -> None:
-        """Nothing more comes: count what has no result."""
+        """Count searches without a result as lost."""
         for _ in (*self._inputs, *self._queries):
             self._report.lose("server_tool", what=CALL)
 
@@ -216,7 +216,7 @@ class SearchReader:
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
-    """The asides of search ``number`` of a choice: the frames of a call of the server's tool, and of its result."""
+    """Return the asides of search ``number`` of a choice: the frames of a call of the server's tool, and of its result."""
     call_id = f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}"
     call = {"type": CALL, "id": call_id, "name": "web_search", "input": {}}
     pages = [
@@ -239,7 +239,7 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
 
 
 def is_made(block: Mapping[str, Any]) -> bool:
-    """Whether a block of the history is one of a search that another provider ran."""
+    """Whether a block in the history belongs to a search that another provider ran."""
     return any(str(block.get(name)).startswith(PREFIX) for name in ("id", "tool_use_id"))
 
 

@@ -1,9 +1,9 @@
-"""Anthropic events to wire events: the message, and the content blocks in it.
+"""Decode Anthropic events to wire events: the message, and its content blocks.
 
-Each block's kind is remembered from its start, because a delta of a block that the server's own tool fills is an aside while
-the same delta of a ``tool_use`` block is a call's. A start's ``input: {}`` is never a fragment; a start ``input`` with members
-is the whole value where no delta follows. Blocks and calls are labelled by their order, since an index may be used twice.
-Usage of ``message_delta`` replaces that of ``message_start`` where it has a value.
+The kind of each block is remembered from its start: a delta in a block of a server tool is an aside, but the same delta in a
+``tool_use`` block belongs to a call. ``input: {}`` in a start is never a fragment; an ``input`` with members in a start is
+the whole value if no delta follows. Blocks and calls are numbered in their order, because an index may be used twice. Values
+in the usage of ``message_delta`` replace those of ``message_start``.
 
 Source: dialects.md §3.1, §3.3, quirks.md §8.
 """
@@ -17,8 +17,8 @@ from attrs import define
 
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
 from streamkit.dialects.anthropic.wire import (
-    BESIDE_DELTA,
     BLOCK,
+    DELTA_SIBLING,
     DELTAS,
     ERROR_TYPES,
     EVENTS,
@@ -45,21 +45,21 @@ from streamkit.events import (
 )
 from streamkit.tool_calls.value_text import lenient_text
 
-#: Those that an ``event:`` line may name alone: a bare ``ping`` or ``error`` is not only Anthropic's.
+#: Events that an ``event:`` line alone may identify. A bare ``ping`` or ``error`` may be another dialect's.
 STREAMED = EVENTS.keys() - {"error", "ping"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
-#: A call keeps the members of its block itself.
+#: A call's other members are kept with the call.
 CALL_START = Members("type", "index", "content_block")
-#: The counts that make up the input. Where all of them are 0 at the end, some gateways do not know them there.
+#: The counts that add up to the input. If all of them are 0 at the end, a gateway did not know them there.
 INPUT_COUNTS = frozenset({"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
 NONE: frozenset[str] = frozenset()
-#: What is read of the delta of a message.
+#: Members of a message's delta that are read.
 ENDINGS = frozenset({"stop_reason", "stop_sequence"})
-#: Counts that a usage object may have; each frame repeats them all.
+#: The most counts in a usage object. Each frame repeats them all.
 COUNTS = 64
-#: By kind of block, the delta that has its text, and where.
+#: For each kind of block: the type of delta that has its text, and the member with the text.
 BLOCK_TEXTS = {
     DELTAS[kind][0]: (kind, DELTAS[kind][1]) for kind in ("text_delta", "thinking_delta", "input_json_delta")
 }
@@ -70,26 +70,26 @@ CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 @define
 class Block(DecodedBlock):
-    """What is remembered of a block."""
+    """The state of a block."""
 
-    #: The whole ``input`` that came with the start, until a delta or the stop settles whether it counts.
+    #: The whole ``input`` from the start, until a delta or the stop shows whether it counts.
     whole_input: str | None = None
-    #: The text that came with the start, until a delta or the stop settles whether it is repeated.
+    #: The text from the start, until a delta or the stop shows whether it is repeated.
     start: StartText | None = None
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload can be an Anthropic event."""
+    """Whether a payload may be an Anthropic event."""
     if not isinstance(document, dict):
         return False
-    if document.get("type") == "error":  # an event that is counted is one of Responses
+    if document.get("type") == "error":  # an error with a sequence number belongs to Responses
         return event == "error" and "sequence_number" not in document
     kind = document.get("type") or event
     return isinstance(kind, str) and kind in STREAMED
 
 
 class AnthropicDecoder(BlockDecoder[Block]):
-    """Reads the events of a stream, and the frames that a whole block or message is taken apart into."""
+    """Decodes the events of a stream, and the frames that a whole block or message is split into."""
 
     dialect = "anthropic"
     vendor = VENDOR
@@ -100,34 +100,34 @@ class AnthropicDecoder(BlockDecoder[Block]):
     idle = frozenset()
     learns_alone = False
     block_type = Block
-    #: What is read of each event.
+    #: The members that are read of each event.
     members: ClassVar[Mapping[str, Members]] = {kind: event.members for kind, event in EVENTS.items()}
 
     _id: str | None = None
-    # Of the block whose text goes on:
-    _like: dict[str, Any] | None = None  # what its next event is, but for the text; None if something of it waits
+    # About the block whose text continues:
+    _like: dict[str, Any] | None = None  # its next event, except for the text; None if part of the block waits
     _like_delta: dict[str, Any]
     _member, _index, _block = "", 0, Block("", 0)
     block_text = b""  #: the JSON of the whole block that is being read
     _usage: Mapping[str, Any] = {}
-    #: By index, blocks in the message's start and their own JSON, until they come.
+    #: Blocks in the message's start and their JSON, by index, until events for them arrive.
     in_start: Mapping[int, tuple[Any, bytes]] = {}
 
     def decode(self, document: dict[str, Any]) -> None:
-        """One event: nearly always a delta that differs from the last one in its text alone, which is all that it says."""
+        """Read one event. Nearly always it is a delta that differs from the last one only in its text."""
         if self._like is not None and self.event == "content_block_delta":
             try:
                 text = self._like_delta[self._member] = document["delta"][self._member]
-            except (KeyError, TypeError):  # a member is missing, or is of another type
+            except (KeyError, TypeError):  # a member is missing or of another type
                 text = None
-            if document == self._like and type(text) is str and document["index"] is self._index:  # not True, for 1
+            if document == self._like and type(text) is str and document["index"] is self._index:  # True equals 1
                 if not text:
                     return
                 if self._frame is not None:
                     self.out.append(self._said(text))
                     return
                 self._say(text, self._block)
-                if self._payload[-2:] == b"}}" and self.may_learn():  # the API may pad each otherwise
+                if self._payload[-2:] == b"}}" and self.may_learn():  # the API may pad each payload differently
                     self.learn_text(document, AnthropicDecoder._say, self._block, ("delta", self._member))
                 return
         kind = self.event
@@ -137,14 +137,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
             and document.keys() <= members.names
             and (not members.inner or _is_read(document.get("content_block")))
             and not self._stopped
-        ):  # nearly all others: nothing of it is odd
+        ):  # nearly all other events: nothing is unusual
             self.recognised = True
             getattr(self, EVENTS[kind].method)(document)
             return
         self._event(document)
 
     def _say(self, text: str, block: Block) -> None:
-        """Tell a text that goes on, without an event."""
+        """Emit more text of a block without making an event."""
         if block.kind == "text":
             self.next.push_text(text, 0, block.number)
         elif block.kind == "tool_use":
@@ -153,7 +153,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.next.push_reasoning(text, 0, block.number, "summary")
 
     def _said(self, text: str) -> WireEvent:
-        """The event of a text that goes on."""
+        """Return the event for more text of a block."""
         block = self._block
         if block.kind == "tool_use":
             return ToolCallDelta(block.call, None, None, text)
@@ -162,7 +162,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         return ReasoningDelta(text, 0, block.number, "summary")
 
     def _goes_on(self, index: int, block: Block) -> None:
-        """Note what the next delta of a block is, if nothing of the block waits for what it says."""
+        """Remember the form of a block's next delta, if no part of the block waits."""
         if block.kind not in BLOCK_TEXTS or block.start is not None or block.whole_input is not None or self._stopped:
             self._like, self._templates = None, ()
             return
@@ -173,7 +173,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._like = {"type": "content_block_delta", "index": index, "delta": self._like_delta}
 
     def _event(self, document: dict[str, Any]) -> None:
-        """Any event, looked at from all sides."""
+        """Read any event, with all checks."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
         if kind in EVENTS:
@@ -183,7 +183,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif (named := self.named_by_its_line(document, STREAMED)) is not None:
             self._event(named)
             return
-        else:  # a bare {"error": …} of another envelope (quirks.md 112), or less than that, or no error
+        else:  # a bare {"error": …} of another envelope (quirks.md 112), or an unknown payload
             self.unknown_frame(kind or "event", document)
             return
         if kind == "ping":
@@ -196,7 +196,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.read_error(document)
 
     def _read(self, document: dict[str, Any], kind: str) -> None:
-        """An event of the message, and what nobody reads of it."""
+        """Read an event of the message, and keep its unread members."""
         read, members, block = getattr(self, EVENTS[kind].method), self.members[kind], document.get("content_block")
         if members.open or (document.keys() <= members.names and (not members.inner or _is_read(block))):
             read(document)
@@ -220,24 +220,24 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._id = text_of(message.get("id"))
         self.start(ResponseStarted(self._id, text_of(message.get("model")), None, VENDOR, extras or None, usage))
         if usage is not None:
-            self.out.append(usage)  # the answer's own counts come with its end
+            self.out.append(usage)  # the final counts are at the end of the response
         if (content := message.get("content")) != [] and (blocks := self.contents(content)):
             found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
             self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
-        if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
+        if has_value(reason := message.get("stop_reason")):  # a response cannot end before its content
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _ping(self, _document: dict[str, Any]) -> None:
-        """A ping says nothing."""
+        """Ignore a ping."""
 
     def _read_start(self, *, ended: bool) -> None:
-        """Read the blocks of the message's start that no event brought."""
+        """Read the blocks of the message's start for which no event arrived."""
         blocks, self.in_start = self.in_start, {}
         for number, (block, text) in blocks.items():
             self.whole_block(block, number, text, ended=ended)
 
     def _brought(self, index: int) -> None:
-        """A block comes: what the message's start had of it is not read."""
+        """Drop a block of the message's start when events for it arrive."""
         if index in self.in_start:
             self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
             self.report.repair("text_repeated")
@@ -248,8 +248,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
-            empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # no input is empty
-            counts = {**self._usage, **usage}  # the same at once, as nearly always
+            empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # a real input is not empty
+            counts = {**self._usage, **usage}  # nearly always the result is already right
             if None in usage.values() or not empty.isdisjoint(usage) or len(counts) > COUNTS:
                 counts = {**self._usage}
                 for name, value in usage.items():
@@ -266,7 +266,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             for name, value in delta.items():
                 if name not in ENDINGS and value is not None:
                     self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        self.keep_others(document, self.members["message_delta"].names, BESIDE_DELTA)  # context_management
+        self.keep_others(document, self.members["message_delta"].names, DELTA_SIBLING)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -278,9 +278,9 @@ class AnthropicDecoder(BlockDecoder[Block]):
     # -- content blocks --------------------------------------------------------------------------------------------
 
     def whole_block(self, value: Any, number: int, text: bytes, *, ended: bool = True) -> None:
-        """One block, by the frames that a stream would have: a start with all of it is enough for those we know.
+        """Read one block, as the frames of a stream. For kinds that streamkit knows, the start alone is enough.
 
-        ``text`` is the block's own JSON.
+        ``text`` is the JSON of the block.
         """
         block = self.part_of(value)
         self.block_text = text
@@ -296,7 +296,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.block_text = b""
 
     def settle_starts(self) -> None:
-        """Emit what the message and its open blocks started with, since nothing more comes."""
+        """Emit what the message and its open blocks started with, because nothing more follows."""
         self._read_start(ended=False)
         for block in self.blocks.values():
             self._settle(block)
@@ -351,7 +351,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if self._like is None or self._index != index:
                 self._goes_on(index, block)
         elif not kind or (name and not (delta.get("type") == "input_json_delta" and isinstance(delta.get(name), str))):
-            self.keep_invalid(document)  # else it is the input of one of the server's own tools
+            self.keep_invalid(document)  # otherwise it is the input of a server tool
         else:
             self._aside(document, block)
 
@@ -388,13 +388,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block.whole_input = arguments if isinstance(arguments, str) else self._input_text()
 
     def _input_text(self) -> str:
-        """The text of the ``input`` that came with a block's start."""
+        """Return the text of the ``input`` in a block's start."""
         if self.block_text:
             return lenient_text(self.block_text, "input")
         return self.text_at("content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
-        """A delta in a block of its own kind; empty ones mean nothing."""
+        """Read a delta in a block of its kind. Empty deltas are ignored."""
         if kind == "citations_delta":
             self._settle(block)
             self._citation(self.fields(delta.get("citation")), block)
@@ -420,7 +420,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if kind == "text_delta":
             self.out.append(TextDelta(text, 0, block.number))
         elif kind == "input_json_delta":
-            if block.whole_input is not None:  # a start that had all of it, and fragments as well
+            if block.whole_input is not None:  # the start had the whole input, and fragments follow
                 self.report.repair("arguments_replaced")
                 block.whole_input = None
             self.out.append(ToolCallDelta(block.call, arguments=text))
@@ -430,7 +430,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.opaque(text, block, redacted=block.kind != "thinking")
 
     def _settle(self, block: Block) -> None:
-        """Emit what a block started with, since no delta can repeat it any more."""
+        """Emit the text that a block started with, because no delta can repeat it any more."""
         if block.start is not None:
             start, block.start = block.start, None
             text = self.new_text(*start.settle())
@@ -442,12 +442,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(Aside(VENDOR, "citation", "citations_delta", citation, block=block.number))
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """A frame of a block that only this vendor understands; the frames together are the block."""
+        """Keep a frame of a block that only this vendor understands. All frames together are the block."""
         self.out.append(aside_of(document, block.kind, block.number))
 
 
 def _is_read(block: Any) -> bool:
-    """Whether all of a block's start is read. A call keeps its other members itself."""
+    """Whether all members of a block's start are read. A call keeps its other members."""
     return type(block) is dict and (block.get("type") == "tool_use" or block.keys() <= BLOCK.names)
 
 

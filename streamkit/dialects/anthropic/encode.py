@@ -1,8 +1,8 @@
-"""Events to Anthropic events: a strict state machine, because its readers index blocks by position.
+"""Encode events as Anthropic events. The order is strict, because clients find blocks by their index.
 
-``BlockWriter`` holds the grammar of blocks (one open at a time, dense indices, no block without content), and ``BlockEncoder``
-finds the block of an event. The message's end waits for ``StreamEnded``, since usage may come after the stop reason.
-One choice is written, the first.
+``BlockWriter`` writes the events of blocks (one open at a time, indices without gaps, no block without content), and
+``BlockEncoder`` finds the block of an event. The end of the message waits for ``StreamEnded``, because usage may follow the
+stop reason. Only the first choice is written.
 
 Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
 """
@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from streamkit.dialects.anthropic.wire import (
-    BESIDE_DELTA,
     CALL_DEFAULTS,
+    DELTA_SIBLING,
     DELTA_USAGE_DEFAULTS,
     EVENTS,
     INEXACT_STOPS,
@@ -33,10 +33,10 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 
-#: Before a delta of a block, by its index.
+#: The beginning of a block's delta, with the block's index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
 ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
 #: Whole events.
@@ -46,7 +46,7 @@ STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%
 FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
 TEXT = DELTA + b'{"type":"text_delta","text":%b}}\n\n'
 THINKING = DELTA + b'{"type":"thinking_delta","thinking":%b}}\n\n'
-#: An unsigned thinking block still needs the member; a client replays it as it is.
+#: An unsigned thinking block needs the member ``signature``, because a client sends the block back as it is.
 STARTS: Mapping[str, bytes] = {
     "text": b'{"type":"text","text":""}',
     "refusal": b'{"type":"text","text":""}',
@@ -61,18 +61,21 @@ class BlockWriter(BlockQueue):
 
     arguments_template: ClassVar = ARGUMENTS
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         self.write(START % (block.index, block.start))
 
-    def write_fragment(self, block: Block, fragment: str) -> None:
-        self.write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
+        self.write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # half the time of three templates
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self.write(DELTAS % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
-        """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
+    def write_stop(self, block: QueuedBlock) -> None:
+        """Write the stop. The signature is written whole, directly before it, because clients do not append signatures.
+
+        See dialects.md §0.4, how clients accumulate.
+        """
         if block.signature:
             self.write_delta(
                 block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(block.whole_signature())
@@ -81,14 +84,14 @@ class BlockWriter(BlockQueue):
 
 
 dumps, loads = orjson.dumps, orjson.loads
-#: A message as it starts, with nothing of a vendor's own and no usage; it is what ``encode_message`` gives.
+#: The start of a message without extra members and usage: the output of ``encode_message``.
 MESSAGE = (
     b'{"id":%%b,"type":"message","role":"assistant","model":%%b,"content":[],"stop_reason":null,"stop_sequence":null,'
     b'%b,"usage":%b}' % (dumps(MESSAGE_DEFAULTS)[1:-1], dumps(encode_usage(None)))
 )
-#: A call as it starts.
+#: The start of a call.
 CALL = b'{"type":"tool_use","id":%%b,"name":%%b,"input":{},%b}' % dumps(CALL_DEFAULTS)[1:-1]
-#: The delta of a message at its end.
+#: The delta at the end of a message.
 MESSAGE_END = b'{"stop_reason":%%b,"stop_sequence":%%b,%b}' % dumps(MESSAGE_DEFAULTS)[1:-1]
 #: The last two events.
 END = (
@@ -97,22 +100,22 @@ END = (
 )
 #: The events of a block that only Anthropic understands.
 BLOCK_FRAMES = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
-#: Names of events and blocks that may be copied from the wire: nothing in them can end a line (limits.md T1).
+#: Names of events and blocks that may be copied from a source: they cannot end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
 
 def _is_name(kind: object) -> bool:
-    """Whether the type of an event, a block or a delta is a word, as clients expect."""
+    """Whether the type of an event, a block or a delta is a plain word, as clients expect."""
     return isinstance(kind, str) and NAME.fullmatch(kind) is not None
 
 
 def _is_event(name: str, raw: Any) -> bool:
-    """Whether an unknown event of this vendor can be written as it came."""
+    """Whether an unknown event of this vendor can be written unchanged."""
     return isinstance(raw, dict) and raw.get("type") == name and _is_name(name)
 
 
 class AnthropicEncoder(BlockEncoder):
-    """Writes one choice of a response as Anthropic events."""
+    """Encodes one choice of a response as Anthropic events."""
 
     vendor = native = VENDOR
     writer = BlockWriter
@@ -121,7 +124,7 @@ class AnthropicEncoder(BlockEncoder):
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
-    #: What only this dialect says, of which a stream of another has none.
+    #: Content that only this dialect has. A stream of another dialect has none.
     _citations: dict[Key, list[bytes]] | None = None
     _message_delta: Mapping[str, Any] = {}
     _beside_delta: Mapping[str, Any] = {}
@@ -136,7 +139,7 @@ class AnthropicEncoder(BlockEncoder):
         extras = self.response_extras(event)
         if extras or event.usage is not None:
             message = dumps({**encode_message(event, self.encoding, []), **extras})
-        else:  # the same, as nearly always from another dialect: a fifth of the time
+        else:  # the same bytes, nearly always for another dialect: a fifth of the time
             message = MESSAGE % (
                 dumps(event.id or self.encoding.make_id("msg_")),
                 dumps(event.model or self.encoding.profile.model),
@@ -147,7 +150,7 @@ class AnthropicEncoder(BlockEncoder):
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         blocks = self._blocks
-        if (choice, block) == blocks.goes_on:  # as nearly always
+        if (choice, block) == blocks.goes_on:  # nearly always
             self.parts.append(TEXT % (blocks.current.index, dumps(text)))  # type: ignore[union-attr] # it is open
         else:
             super().push_text(text, choice, block)
@@ -163,7 +166,7 @@ class AnthropicEncoder(BlockEncoder):
         """Write a piece of text."""
         key = ("text", event.block)
         if self._citations:
-            for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
+            for citation in self._citations.pop(key, ()):  # before the text, in their order
                 self._blocks.text(key, citation)
         self._blocks.text(key, self.text_delta % dumps(event.text))
 
@@ -178,7 +181,7 @@ class AnthropicEncoder(BlockEncoder):
     def aside(self, event: Aside) -> None:
         if event.type == "citations_delta":
             self._citation(event)
-        elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
+        elif event.type.startswith((MESSAGE_DELTA, DELTA_SIBLING)):
             where, _, name = event.type.partition(".")
             if len(self._message_delta) + len(self._beside_delta) >= FEW:
                 self.lose(event.kind)
@@ -187,7 +190,7 @@ class AnthropicEncoder(BlockEncoder):
             else:
                 self._beside_delta = {**self._beside_delta, name: event.raw}
         elif event.type in BLOCK_FRAMES:
-            if not event.raw.keys() <= EVENTS[event.type].members.names:  # what stands beside the block has no place
+            if not event.raw.keys() <= EVENTS[event.type].members.names:  # members next to the block have no place
                 self.lose(event.kind)
             key = ("raw", event.block)
             block, delta = self._blocks.find(key), details_of(event.raw, "delta")
@@ -206,7 +209,7 @@ class AnthropicEncoder(BlockEncoder):
             self.lose(event.kind)
 
     def _citation(self, event: Aside) -> None:
-        """A citation may come before its block's first text, and a text block is not opened without text."""
+        """Write a citation, or hold it until its block's first text, because a text block is not opened without text."""
         key = ("text", event.block)
         delta = b'{"type":"citations_delta","citation":%b}' % dumps(event.raw)
         if self._blocks.last is not None and self._blocks.last.key == key:
@@ -236,13 +239,13 @@ class AnthropicEncoder(BlockEncoder):
         self.parts.append(END % (delta, usage, self._beside()))
 
     def _beside(self) -> bytes:
-        """What stands beside the delta, behind a comma."""
+        """Return the members next to the delta, after a comma."""
         if not self._beside_delta:
             return b""
         fields = {name: value for name, value in self._beside_delta.items() if name not in {"type", "delta", "usage"}}
         return b"," + dumps(fields)[1:-1] if fields else b""
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in (*self._message_delta, *self._beside_delta):  # for an end that does not come
+        for _ in (*self._message_delta, *self._beside_delta):  # for an end that is not written
             self.lose("metadata")
         self._event(b"error", dumps(encode_error(event, self.report)))

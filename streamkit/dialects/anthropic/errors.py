@@ -12,13 +12,13 @@ from streamkit.events import ProviderFailed
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure in a body; None where it is no error body of this dialect."""
+    """Return the failure in a body; None if it is not an error body of this dialect."""
     if document.get("type") != "error" or not isinstance(document.get("error"), dict):
         return None
     return provider_failed(document, VENDOR, ERROR_TYPES)
 
 
-#: An overloaded server has a status of its own, 529; an answer that broke off is an ``api_error``, which has 500.
+#: An overloaded server has a status of its own, 529. An interrupted response is an ``api_error``, which has 500.
 ERRORS = Errors(
     vendors=frozenset({VENDOR}),
     words=ERROR_TYPES,

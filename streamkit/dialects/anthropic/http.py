@@ -1,7 +1,7 @@
-"""Messages over HTTP.
+"""Anthropic's Messages API over HTTP.
 
 Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and a ``lifecycle`` that its
-types demand; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``; its
+types require; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``; its
 ``AnthropicVertex`` for Google's addresses.
 """
 
@@ -28,9 +28,9 @@ from streamkit.dialects.http import (
 from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.errors import BadRequest
 
-#: Models on a page that names no size.
+#: The size of a page of models, if the request has none.
 PAGE: Final = 20
-#: The members of a request that a count takes.
+#: The members of a request that a token count accepts.
 _COUNTED = frozenset({
     "messages", "model", "cache_control", "output_config", "speed", "system", "thinking", "tool_choice", "tools",
 })  # fmt: skip
@@ -69,10 +69,8 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 
 def _at_google(base: str, model: str, stream: bool) -> str:
-    """The resource of a model under a base URL, ``…/projects/P/locations/L``, with ``/publishers/anthropic`` or without it."""
-    name = segment(
-        model, safe="!$&'()*+,=:@"
-    )  # no `;`: a server that drops what stands behind one would drop the method
+    """Return the URL of a model under ``…/projects/P/locations/L``, with or without ``/publishers/anthropic``."""
+    name = segment(model, safe="!$&'()*+,=:@")  # no `;`: a server that drops what follows it would drop the method
     return f"{_models_at_google(base)}/{name}:{'streamRawPredict' if stream else 'rawPredict'}"
 
 
@@ -80,14 +78,14 @@ def _models_at_google(base: str) -> str:
     return with_root(base, "/publishers/anthropic") + "/models"
 
 
-#: How Claude Code writes that it wants a window of a million tokens, in the name and in the header.
+#: The end of a model's name with which Claude Code requests a window of a million tokens, and the header for it.
 _MARKS: Final = {"[1m]": {"anthropic-beta": "context-1m-2025-08-07"}}
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
         pasted="/messages",
         auth="x-api-key",
-        headers=lambda provider: {"anthropic-version": version_of(provider)},  # demanded: what requests are written for
+        headers=lambda provider: {"anthropic-version": version_of(provider)},  # required; requests follow it
         features={"anthropic-version": False, "anthropic-beta": True},
         marks=_MARKS,
         passed=("anthropic-ratelimit-",),

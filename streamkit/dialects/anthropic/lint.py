@@ -1,8 +1,8 @@
-"""The grammar of Anthropic's events, as the official client and its accumulating helper need it.
+"""Check Anthropic's events against the needs of the official client and its accumulating helper.
 
-The helper appends each block to a list and finds it again by ``index``; it assigns a signature and appends all other
-deltas; it parses a call's input when the block stops. Event types, block types and delta types that are not known here
-are let through: the API says that new ones may come at any time.
+The helper appends each block to a list, and finds it by ``index``. It assigns a signature, and appends all other deltas. It
+parses a call's input when the block stops. Unknown types of events, blocks and deltas are accepted, because the API announces
+that new ones may be added at any time.
 
 Source: dialects.md §0.4, §3.1, §3.3, §7.6.
 """
@@ -65,15 +65,15 @@ HINTS: Hints = {
     NO_RULE: (Hint("stop_with_calls", 53), Hint("finish_derived", None)),
 }
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-#: Blocks that take no other deltas than those of ``DELTAS``; of the rest nothing is claimed.
+#: Blocks that accept only the deltas in ``DELTAS``. Other blocks are not checked.
 KNOWN_BLOCKS = CALLS | {"text", "thinking", "redacted_thinking"}
 
 
 @define
-class _Block:
+class _CheckedBlock:
     index: object
     type: str
-    filled: bool = False  #: text came
+    filled: bool = False  #: whether it has text
     signed: bool = False
     input: CallInput = field(factory=CallInput)
 
@@ -96,7 +96,7 @@ class AnthropicLinter(GrammarChecker):
     def __init__(self) -> None:
         super().__init__()
         self._started = False
-        self._open: _Block | None = None
+        self._open: _CheckedBlock | None = None
         self._next_index = 0
         self._stop_reason_seen = False
         self._stopped = False
@@ -109,7 +109,7 @@ class AnthropicLinter(GrammarChecker):
             self.broken("unterminated", "no blank line after the last event")
         if self._failed:
             self.broken("after_error", f"after the error: {shown(frame.text)}")
-        elif self._stopped:  # `[DONE]` of the other dialect: the client ignores it
+        elif self._stopped:  # `[DONE]` of another dialect: the client ignores it
             harmless = frame.data == b"[DONE]"
             self.broken("after_stop", f"after message_stop: {shown(frame.text)}", "note" if harmless else "error")
         else:
@@ -184,7 +184,7 @@ class AnthropicLinter(GrammarChecker):
             self.broken("block_index", f"index is {shown(index)}, not {self._next_index}")
         self._next_index += 1
         block = self.typed(document, "content_block", "block") or {"type": ""}
-        self._open = _Block(index, block["type"])
+        self._open = _CheckedBlock(index, block["type"])
         if block["type"] == "text":
             self._open.filled = bool(block.get("text"))
             self.member(block, "text", is_text, "block")
@@ -197,7 +197,7 @@ class AnthropicLinter(GrammarChecker):
             self.broken("tool_use", f"id is {shown(call_id)}, name {shown(name)}")
         else:
             self.identify("tool_id", "id", call_id)
-        if start != {}:  # some gateways send all of it here
+        if start != {}:  # some gateways send the whole input here
             self.broken("tool_use", f"input is {shown(start)}", "note" if isinstance(start, dict) else "error")
 
     def _block_delta(self, document: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ class AnthropicLinter(GrammarChecker):
         elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(block, delta)
 
-    def _delta(self, block: _Block, delta: dict[str, Any]) -> None:
+    def _delta(self, block: _CheckedBlock, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if block.signed:
             self.broken("signature", f"{kind} after the signature")

@@ -1,4 +1,4 @@
-"""What servers of Anthropic events do otherwise, one change for each repair."""
+"""The departures of servers that send Anthropic events: one change for each repair."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(J
 FOREIGN: Final = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 ENDED: Final = every("type", "message_stop")
 BLOCK_STOP: Final = "content_block_stop"
-#: What makes another block of the start of one.
+#: Turns the start of a block into the start of another block.
 MORE: Final = put("index", 99), put(BLOCK, {"type": "text", "text": "And more."})
 
 edit, add = EVENTS.edit, EVENTS.add
 
 
 def _thinking_as_text(payload: Payload) -> None:
-    """A start or a delta of thinking becomes one of text."""
+    """Turn a start or a delta of thinking into one of text."""
     if BLOCK in payload:
         payload[BLOCK] = {"type": "text", "text": ""}
     else:

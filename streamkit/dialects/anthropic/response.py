@@ -19,8 +19,8 @@ from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
-    BESIDE_DELTA,
     CALL_DEFAULTS,
+    DELTA_SIBLING,
     INEXACT_STOPS,
     MESSAGE_DELTA,
     STOP_NAMES,
@@ -36,8 +36,8 @@ from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 
-#: Members that a stream sends at its end: ``BESIDE`` next to the delta of its last event, ``LAST`` in that delta.
-BESIDE: Final = ("context_management",)  #: next to the delta
+#: Members that a stream sends at its end: next to the delta of its last event, and in that delta.
+LAST_EVENT_MEMBERS: Final = ("context_management",)
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 
 
@@ -57,14 +57,14 @@ class AnthropicBodyDecoder(AnthropicDecoder):
             self.unknown_frame("body", document)
 
     def _message(self, document: dict[str, Any]) -> None:
-        first = {name: value for name, value in document.items() if name not in (*LAST, *BESIDE, "content")}
+        first = {name: value for name, value in document.items() if name not in (*LAST, *LAST_EVENT_MEMBERS, "content")}
         last = {name: document.get(name) for name in LAST}
         self._message_start({"message": first})
         if blocks := self.contents(document.get("content")):
             texts = self.texts_at(len(blocks), "content")
             for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
                 self.whole_block(value, number, text)
-        beside = {name: document[name] for name in BESIDE if name in document}
+        beside = {name: document[name] for name in LAST_EVENT_MEMBERS if name in document}
         self._message_delta({"delta": last, "usage": document.get("usage"), **beside})
         self._message_stop({})
 
@@ -103,7 +103,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return with_defaults(add_missing(block, extras), CALL_DEFAULTS)
 
     def beside(self, part: Aside) -> bool:
-        if not part.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
+        if not part.type.startswith((MESSAGE_DELTA, DELTA_SIBLING)):
             return False
         self.members[part.type.partition(".")[2]] = part.raw
         return True

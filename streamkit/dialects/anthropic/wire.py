@@ -1,4 +1,4 @@
-"""The words of Anthropic Messages: what both directions must agree on.
+"""The words of Anthropic Messages that both directions share.
 
 Source: dialects.md §3.1, §3.2, §7.1, §7.2, §7.5; Anthropic: "input_schema does not support oneOf, allOf, or anyOf
 at the top level".
@@ -26,7 +26,7 @@ from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
 FORMS[VENDOR] = "block"
-#: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
+#: Members of a block's start that are read. Blocks that only Anthropic understands are kept whole; a call keeps its members.
 BLOCK: Final = Members("type", "text", "citations", "thinking", "signature", "data")
 EVENTS: Final[Mapping[str, Event]] = {
     "message_start": Event("_message_start", Members("type", "message")),
@@ -38,7 +38,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     "error": Event("_error", KEPT),
     "ping": Event("_ping", Members("type")),
 }
-#: The block that each delta belongs into, and the delta's own field.
+#: For each delta: the kind of its block, and the member with its content.
 DELTAS: Final[Mapping[str, tuple[str, str]]] = {
     "text_delta": ("text", "text"),
     "citations_delta": ("text", "citation"),
@@ -46,10 +46,10 @@ DELTAS: Final[Mapping[str, tuple[str, str]]] = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
-#: What stands before the name of a field of a message_delta, as an aside.
+#: The beginning of the type of an aside for a member of a message_delta's ``delta``.
 MESSAGE_DELTA = "message_delta."
-#: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.
-BESIDE_DELTA = "beside_delta."
+#: The same for a member next to ``delta`` and ``usage``, such as ``context_management``.
+DELTA_SIBLING = "beside_delta."
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,
     "refusal": "refusal",
@@ -63,14 +63,14 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "compaction": "compaction",
     **dict.fromkeys(("malformed_tool", "error", "other"), "end_turn"),
 }
-#: What Claude Code looks for in the message where the conversation is longer than the context window, and Anthropic's other
-#: sentence: the prompt fits, but not with ``max_tokens``, which Claude Code then lowers by its numbers.
+#: Text that Claude Code looks for if a conversation exceeds the context window, and Anthropic's other sentence: the prompt
+#: fits, but not with ``max_tokens``. Claude Code then reduces ``max_tokens`` by the numbers in the message.
 TOO_LONG: Final = "prompt is too long"
 NO_ROOM: Final = "exceed context limit"
-#: Members that the schema demands of a message, of the delta at its end and of a call, as they are where nothing is known.
+#: Members that the schema requires of a message, of the delta at its end and of a call, with their neutral values.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
-#: Of a usage object; the first are those of the last event of a stream.
+#: The same for a usage object. The first ones are for the last event of a stream.
 DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "cache_creation_input_tokens": None,
     "cache_read_input_tokens": None,
@@ -83,7 +83,7 @@ USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "inference_geo": None,
     "service_tier": None,
 }
-#: Reasons that another dialect's reader can't see in the word that is written.
+#: Reasons that the written word does not show to a reader.
 INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_error": "invalid_request",
@@ -105,7 +105,7 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 
 
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error event or body, which are the same; the vendor's own where it came from this dialect."""
+    """Return an error event, which is also an error body. An error of this dialect is returned unchanged."""
     own = event.vendor == VENDOR
     said = TOO_LONG in event.message.lower()
     unread = is_overflow(event) and not (own and (said or NO_ROOM in event.message))
@@ -130,7 +130,7 @@ def encode_message(
     stop_reason: str | None = None,
     stop_sequence: str | None = None,
 ) -> dict[str, Any]:
-    """A ``message``: whole, or as the first event of a stream has it."""
+    """Return a ``message``: a whole one, or the one in a stream's first event."""
     return {
         "id": response.id or encoding.make_id("msg_"),
         "type": "message",
@@ -148,7 +148,7 @@ COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "ca
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
-    """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
+    """Return token counts. Here, ``input_tokens`` excludes the cache, but ``input_total`` includes it."""
     if None in raw.values():
         raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
     fresh, output, read, written = counts_of(raw, COUNTS)
@@ -159,9 +159,9 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 
 
 def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAGE_DEFAULTS) -> dict[str, Any]:
-    """A ``usage`` object, with every member of ``defaults``.
+    """Return a ``usage`` object with every member of ``defaults``.
 
-    The client's reader needs both counts, so what is unknown is 0 there; all others may be null.
+    Clients need both counts, so an unknown one is 0. All other members may be null.
     """
     if usage is None:  # nearly always at the start of a stream
         return with_defaults({"input_tokens": 0, "output_tokens": 0}, defaults)
@@ -179,17 +179,17 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an object those of the ``defaults`` that it lacks."""
-    return {**value, **defaults, **value}  # in the order of the value
+    """Add the ``defaults`` that an object lacks."""
+    return {**value, **defaults, **value}  # keeps the order of the value
 
 
 def without_defaults(extras: dict[str, Any]) -> dict[str, Any]:
-    """The members of a call without those that say what holds of any: ``caller``, where it is the model itself."""
+    """Return the members of a call without default values, such as a ``caller`` that is the model itself."""
     return {name: value for name, value in extras.items() if name not in CALL_DEFAULTS or value != CALL_DEFAULTS[name]}
 
 
 def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> None:
-    """Count what ``encode_usage`` can't say."""
+    """Count what ``encode_usage`` cannot express."""
     usage = usage or UsageReported()
     if usage.input_total is None or usage.output_total is None:
         report.lose("usage_unknown")
@@ -202,23 +202,23 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: The first version of the API that takes no ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
+#: The first version of the API that refuses ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
-#: The options that are a member each, by our names.
+#: The options that are single members, by the neutral names.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_tokens",
     "stop": "stop_sequences",
     **{name: name for name in SAMPLING},
 }
-#: Of images in base64.
+#: The types of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
-#: How the type of a search of the web begins; its date follows.
+#: The beginning of the type of a web search. Its date follows.
 WEB_SEARCH = "web_search_"
-#: What the server takes of a tool's definition.
+#: The parts of a tool's definition that the server accepts.
 TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
-#: The types of an edit of the context that summarises, and of a request for nothing but a summary.
+#: The type of a context edit that summarises, and the type of a request for only a summary.
 EDIT: Final = "compact_20260112"
 SUMMARIZE: Final = "summarize"
 
@@ -231,11 +231,11 @@ VERSION: Final = "2026-10-21"
 
 @frozen(kw_only=True)
 class AnthropicProvider(Provider):
-    """A provider that speaks Messages."""
+    """A provider of the Messages API."""
 
-    #: The version of the API; older ones take a temperature (dialects.md §3.0).
+    #: The version of the API. Older ones accept a temperature (dialects.md §3.0).
     api_version: str = VERSION
-    #: Whether the model stands in the URL, and the version in the body (dialects.md §3.4).
+    #: Whether the model is in the URL, and the version in the body (dialects.md §3.4: Vertex AI).
     model_in_path: bool = False
 
 
@@ -250,5 +250,5 @@ VERTEX: Final = AnthropicProvider(
 
 
 def version_of(provider: Provider | None) -> str:
-    """The version that requests to a provider are written for: the newest where none is named."""
+    """Return the API version for requests to a provider. The default is the newest."""
     return provider.api_version if isinstance(provider, AnthropicProvider) else VERSION

@@ -1,4 +1,4 @@
-"""Amazon Bedrock: Converse, streamed and whole, and responses of InvokeModel (read only). Source: dialects.md §6.1."""
+"""Amazon Bedrock: Converse, streamed and whole; responses of InvokeModel are only read. Source: dialects.md §6.1."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Blocks that only this vendor understands: to the messages of a stream, and put together of them again.
+"""Content that only Bedrock understands: split such blocks into messages of a stream, and join them again.
 
-An aside of such a block is the payload of a message, whether it came in a stream, in a whole response or in the history of a
-request, so that what was read in one place can be written in each of the others. Blocks that no stream has are one aside. A
-citation belongs to the text block with its label.
+The payload of each message of such a block is an aside, whether it was read in a stream, a whole response or the history of a
+request. So content that was read in one place can be written in the others. A block that streams never contain is one aside.
+A citation belongs to the text block with its label.
 
 Source: dialects.md §6.1; botocore's model of ``ContentBlock`` and ``ContentBlockDelta``.
 """
@@ -30,7 +30,7 @@ from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
-#: The members of blocks that a stream begins with a start, and what of them comes behind it.
+#: Members of blocks that have a start in a stream, and the parts of them that follow the start.
 STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "toolUse": ("input",),
     "toolResult": ("content",),
@@ -39,12 +39,12 @@ STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def is_server(member: str, value: Any) -> bool:
-    """Whether a block is of a tool that the provider runs itself: such a call or result has a type."""
+    """Whether a block belongs to a tool that the provider runs: such a call or result has a type."""
     return member in SERVER and isinstance(value, dict) and has_value(value.get("type"))
 
 
 def asides_of(member: str, value: Any, number: int, input_text: str = "") -> Iterator[Aside]:
-    """The asides of a whole block; ``input_text`` is the text of a call's input."""
+    """Yield the asides of a whole block. ``input_text`` is the text of a call's input."""
     if member not in STREAMED or not isinstance(value, dict):
         yield Aside(VENDOR, "unknown_event", CONTENT + member, {member: value}, block=number)
         return
@@ -56,7 +56,7 @@ def asides_of(member: str, value: Any, number: int, input_text: str = "") -> Ite
 def messages_of(
     member: str, value: Mapping[str, Any], index: int, input_text: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The messages of a whole block, as a stream would have sent it: an event type and its payload each."""
+    """Yield the messages of a whole block as in a stream: type and payload of each."""
     late = STREAMED[member]
     start = {name: inner for name, inner in value.items() if name not in late}
     yield "contentBlockStart", {"contentBlockIndex": index, "start": {member: start}}
@@ -72,7 +72,7 @@ def messages_of(
 
 # -- citations ---------------------------------------------------------------------------------------------------------
 
-#: Members of a location: what its places count, and the members of number, start and end.
+#: Members of a location: the unit of its places, and the members with number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "documentChar": ("char", "documentIndex", "start", "end"),
     "documentPage": ("page", "documentIndex", "start", "end"),
@@ -82,7 +82,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or the document that a citation names, and no losses."""
+    """Return the page or document that a citation names, and no losses."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     location = details_of(raw, "location")
     url, title = details_of(location, "web").get("url"), raw.get("title")
@@ -98,7 +98,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Return the citations of a choice as asides, each of its text block."""
+    """Return the citations of a choice as asides of their text blocks."""
     asides = []
     for citation in citations:
         location: dict[str, Any] = {"web": {"url": citation.url}}
@@ -117,7 +117,7 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation,
 
 @define
 class _GrowingBlock:
-    """A block that grows by its messages."""
+    """A block that is joined from its messages."""
 
     member: str
     value: dict[str, Any]
@@ -154,7 +154,7 @@ class _GrowingBlock:
 
 
 class BedrockBlocks(BlockList):
-    """The blocks of one message as they are put together."""
+    """Joins the blocks of one message."""
 
     start = "contentBlockStart"
     delta = "contentBlockDelta"
@@ -169,12 +169,12 @@ class BedrockBlocks(BlockList):
         return _GrowingBlock(member, dict(value))
 
     def cite(self, block: Block, citation: Any) -> None:
-        """Add a citation to a text block, which becomes one of text with citations."""
+        """Add a citation to a text block, which becomes a block of text with citations."""
         if "text" in block:
             block["citationsContent"] = {"content": [{"text": block.pop("text")}]}
         block["citationsContent"].setdefault("citations", []).append(citation)
 
 
 def text_block(text: str, extras: Mapping[str, Any] | None = None) -> Block:
-    """A block of text; ``extras`` are of one with citations."""
+    """Return a block of text. ``extras`` are for a block with citations."""
     return {"citationsContent": {"content": [{"text": text}], **extras}} if extras else {"text": text}

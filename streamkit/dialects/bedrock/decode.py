@@ -1,12 +1,12 @@
-"""Bedrock's messages to wire events: those of ConverseStream, or those of the model itself.
+"""Decode Bedrock's messages to wire events: those of ConverseStream, or those of the model itself.
 
-The first message decides. ``chunk`` is InvokeModelWithResponseStream, which carries the model's own events as base64; those
-of Anthropic's models are read by Anthropic's decoder, and stay Anthropic's. Everything else is ConverseStream.
-Exceptions come as messages of a type of their own, anywhere, and end either kind.
+The first message decides. ``chunk`` belongs to InvokeModelWithResponseStream, which carries the model's own events as base64.
+Those of Anthropic's models are read by Anthropic's decoder, and remain Anthropic's. Everything else is ConverseStream.
+Exceptions are messages of a separate type, may be anywhere, and end both kinds of stream.
 
-Blocks of text and of reasoning have no start: the first delta of an index opens one of its kind. The padding member
-``p`` means nothing. The response's id and its model are not in the stream: a client knows them from the head of the answer and
-from its request.
+Blocks of text and of reasoning have no start: the first delta of an index opens one of its kind. The padding member ``p`` is
+ignored. The stream does not contain the response's id and model: a client knows them from the response's headers and from its
+request.
 
 Source: dialects.md §6.1, §7.6.
 """
@@ -63,21 +63,21 @@ from streamkit.tool_calls.failed_turns import FAILING
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
-#: Members of a start, or of a delta, of the tools that the provider runs itself.
+#: Members of a start or a delta that tools of the provider use.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
 
 
 @define
 class Block(DecodedBlock):
-    """What is remembered of a block; its kind is empty as long as only a start without content came."""
+    """The state of a block. Its kind is empty after a start without content."""
 
-    server: bool = False  #: a tool's of the provider, where only this vendor understands it
-    form: str | None = None  #: of an image: ``png``
+    server: bool = False  #: it belongs to a tool of the provider, so that only this vendor understands it
+    form: str | None = None  #: the format of an image: ``png``
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload can be Bedrock's."""
+    """Whether a payload may be Bedrock's."""
     if not isinstance(document, dict):
         return False
     if event == CHUNK:
@@ -86,7 +86,7 @@ def recognises(event: str, document: Any) -> bool:
 
 
 class NativeDecoder(AnthropicDecoder):
-    """Anthropic's decoder for events that come through InvokeModel."""
+    """Anthropic's decoder for events in InvokeModel streams."""
 
     dialect = "bedrock"
     members: ClassVar = {kind: members.also(METRICS) for kind, members in AnthropicDecoder.members.items()}
@@ -98,7 +98,7 @@ class NativeDecoder(AnthropicDecoder):
 
 
 class BedrockDecoder(BlockDecoder[Block]):
-    """Reads the messages of a stream: ConverseStream's itself, those of InvokeModel by the decoder of the model's own."""
+    """Decodes the messages of a stream: those of ConverseStream itself, those of InvokeModel with the model's decoder."""
 
     dialect = "bedrock"
     vendor = VENDOR
@@ -109,7 +109,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     _native: NativeDecoder | None = None
 
     def take(self, frame: Frame) -> None:
-        """One message. An unknown one may come at any time, and a torn one was not checked."""
+        """Read one message. Unknown messages are accepted at any time. The checksum of a truncated message is unknown."""
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
@@ -143,7 +143,7 @@ class BedrockDecoder(BlockDecoder[Block]):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            if self._seen:  # it has no id, and no server repeats its start behind content
+            if self._seen:  # it has no id, and no server repeats its start after content
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
@@ -164,7 +164,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         self.out.append(TerminatorSeen())
 
     def _metadata(self, document: dict[str, Any]) -> None:
-        """Counts, and whatever else came: latency, the traces of guardrails, the service tier."""
+        """Read the token counts, and keep other members: latency, traces of guardrails, the service tier."""
         self.ensure_started()
         if usage := self.fields(document.get("usage")):
             self.tell_counts(decode_usage(usage))
@@ -235,14 +235,14 @@ class BedrockDecoder(BlockDecoder[Block]):
         if block is None and index in self._closed:
             self.report.repair("block_unopened")
             return
-        if block is None:  # a text without a single delta
+        if block is None:  # a text without a delta
             block = self.open_block(index, "")
         if block.kind == RAW:
             self._aside(document, block)
         self.close_block(index)
 
     def _place(self, index: int, block: Block | None, kind: str) -> Block | None:
-        """The block for a delta of ``kind`` where none of that kind is open; None where it can't be."""
+        """Return the block for a delta of ``kind`` if the open block is of another kind; None if there cannot be one."""
         if block is None:
             closed = self._closed.get(index)
             if closed is not None and closed.kind == kind == "toolUse":
@@ -290,7 +290,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         self.keep_others(delta, REASONING, "reasoningContent.")
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """A frame of a block that only this vendor understands; the frames together are the block."""
+        """Keep a frame of a block that only this vendor understands. All frames together are the block."""
         kind: AsideKind = "server_tool" if block.server else "unknown_event"
         aside = Aside(VENDOR, kind, self.frame.event, document, block=block.number)
         self.out.append(read_image(document, block.form, aside) or aside)
@@ -317,10 +317,10 @@ class BedrockDecoder(BlockDecoder[Block]):
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def _failed(self, frame: Frame) -> None:
-        """An exception, named in its header, or an error, all of which is in headers."""
+        """Read an exception, whose name is in a header, or an error, which is completely in headers."""
         self.recognised = True
         kind, _, name = frame.event.rpartition(":")
-        if not kind:  # as an event, of servers that do not know messages of another type
+        if not kind:  # sent as an event by servers that do not know other types of message
             self.report.repair("error_shape")
         raw: dict[str, Any] = {}
         if frame.data and not frame.data.isspace():

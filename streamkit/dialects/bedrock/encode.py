@@ -1,12 +1,12 @@
-"""Events to ConverseStream messages, each with both its checksums.
+"""Encode events as ConverseStream messages, each with both its checksums.
 
-One block is open at a time and indices are dense. Blocks of text and of reasoning have no start; a call's has its id and name.
-``messageStop`` waits for the end of the stream, and what was counted follows it in ``metadata``, whose latency is what passed
-here since the response started.
+One block is open at a time, and indices have no gaps. Blocks of text and reasoning have no start; a call's start has its id
+and name. ``messageStop`` waits for the end of the stream, and ``metadata`` with the counts follows it. Its latency is the
+time since the response started here.
 
-Opaque reasoning of other vendors goes into the signature of its block, or into a block of redacted content, sealed: that is
-base64, as Bedrock's readers demand. The response's id and model have no place and are no loss: the client's request and the
-head of the answer carry them.
+Opaque reasoning of other vendors is sealed, in the signature of its block or in a block of redacted content. Sealed text is
+base64, as Bedrock's clients require. There is no place for the response's id and model, but this is no loss: the client knows
+them from its request and from the response's headers.
 
 Source: dialects.md §6.1, §7.1, §7.5.
 """
@@ -40,17 +40,17 @@ from streamkit.dialects.bedrock.wire import (
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 
 
 def headers(event: str) -> bytes:
-    """The headers of an event, in the order in which Bedrock writes them."""
+    """Return the headers of an event, in Bedrock's order."""
     return serialize_headers({":event-type": event, ":content-type": "application/json", ":message-type": "event"})
 
 
-#: The headers of each event that is known.
+#: The headers of each known event.
 HEADERS: Mapping[str, bytes] = {event: headers(event) for event in EVENTS}
 START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delta", "Stop"))
 
@@ -64,33 +64,33 @@ class BlockWriter(BlockQueue):
     def _message(self, head: bytes, payload: bytes) -> None:
         self.write(serialize_message(head, payload))
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         if block.start:
             self._message(START, b'{"contentBlockIndex":%d,"start":%b}' % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self._message(DELTA, b'{"contentBlockIndex":%d,"delta":%b}' % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         if block.signature:
             self.write_delta(block, b'{"reasoningContent":{"signature":%b}}' % orjson.dumps(block.whole_signature()))
         self._message(STOP, b'{"contentBlockIndex":%d}' % block.index)
 
 
 dumps = orjson.dumps
-#: Of a message of a block.
+#: Members of a message of a block.
 BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
 KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
 def _is_union(value: Any) -> bool:
-    """Whether readers take it. No member is a number."""
+    """Whether clients accept a union. None of its members is a number."""
     return isinstance(only_member(value)[1], dict | list | str)
 
 
 class BedrockEncoder(BlockEncoder):
-    """Writes one choice of a response as messages of ConverseStream."""
+    """Encodes one choice of a response as messages of ConverseStream."""
 
     vendor = VENDOR
     writer = BlockWriter
@@ -103,7 +103,7 @@ class BedrockEncoder(BlockEncoder):
     _metadata: Mapping[str, Any] = {}
 
     def joined(self, parts: list[bytes]) -> bytes:
-        return b"".join(parts)  # a checksum covers each byte, and nobody cuts these at line ends
+        return b"".join(parts)  # a checksum covers each byte, and no client splits these at line ends
 
     def _event(self, head: bytes, payload: bytes) -> None:
         if not self._started:
@@ -144,11 +144,11 @@ class BedrockEncoder(BlockEncoder):
             self.lose(event.kind)
 
     def _raw_block(self, event: Aside) -> None:
-        """A message of a block that only this vendor understands, under the index that its block has here."""
+        """Write a message of a block that only this vendor understands, under the block's index here."""
         key = ("raw", event.block)
         block = self._blocks.find(key)
         start, delta = event.raw.get("start"), event.raw.get("delta")
-        if not event.raw.keys() <= BLOCK_MEMBERS:  # what stands beside the block has no place
+        if not event.raw.keys() <= BLOCK_MEMBERS:  # members next to the block have no place
             self.lose(event.kind)
         if event.type == "contentBlockStart" and _is_union(start):
             self._blocks.add(key, dumps(start), needs_end=True)
@@ -173,7 +173,7 @@ class BedrockEncoder(BlockEncoder):
             self._event(HEADERS["metadata"], dumps({**counts, **metadata}))
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in (*self._metadata, *self._fields):  # for an end that does not come
+        for _ in (*self._metadata, *self._fields):  # for an end that is not written
             self.lose("metadata")
         name = EXCEPTION_NAMES[event.type]
         payload: dict[str, Any] = {"message": event.message}

@@ -1,7 +1,7 @@
 """Bedrock's error bodies: ``{"message"}``, and the exception's name in a header or in ``__type``.
 
-Its own servers say the name in ``x-amzn-ErrorType``, behind which a colon and an address may stand; botocore believes the
-header first. We write both.
+Bedrock's servers have the name in ``x-amzn-ErrorType``; a colon and an address may follow it. botocore prefers the header.
+streamkit writes both.
 
 Source: dialects.md §6.1, §7.5; botocore 1.44.5 ``parsers.py``, ``bedrock-runtime/service-2.json``.
 """
@@ -28,23 +28,23 @@ from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
-#: Where a body names its exception, and the header that does.
+#: The member and the header with the name of the exception.
 TYPE: Final = "__type"
 HEADER: Final = "x-amzn-errortype"
 
 
 def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFailed:
-    """The failure of a body whose exception is named in it or in the header."""
+    """Return the failure in a body. The name of its exception is in the body or in the header."""
     named = text_of(header) or text_of(document.get(TYPE)) or ""
     name = named.partition(":")[0].rpartition("#")[2]
-    native = name[:1].lower() + name[1:]  # as streams name it
+    native = name[:1].lower() + name[1:]  # as in streams
     error, status = exception_of(name, document)
     message = message_in(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
     return ProviderFailed(error, message, native or None, None, status, document, VENDOR)
 
 
 def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error body, whose kind botocore and the other SDKs read where no header names it."""
+    """Return an error body. botocore and the other SDKs read the exception's name in it if no header has the name."""
     native = failed.native_type if failed.vendor == VENDOR else None
     name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failed.type]
     body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failed.message}
@@ -56,7 +56,7 @@ def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, 
 
 
 def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure in a body and its headers; None where neither names an exception."""
+    """Return the failure in a body and its headers; None if neither names an exception."""
     header = headers.get(HEADER, "")
     if not header and TYPE not in document:
         return None
@@ -64,7 +64,7 @@ def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFail
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The error body, and the header that names its exception."""
+    """Return the error body, and the header with the name of its exception."""
     body = encode_exception(failed, report)
     return body, {"x-amzn-ErrorType": str(body[TYPE]).partition(":")[0].rpartition("#")[2]}
 

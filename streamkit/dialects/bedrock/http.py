@@ -1,4 +1,4 @@
-"""Converse over HTTP; its clients are not served. Source: botocore 1.44, which encodes a whole name, and ``CountTokens``."""
+"""Converse over HTTP. Its clients are not served. Source: botocore 1.44, which encodes a whole name, and ``CountTokens``."""
 
 from __future__ import annotations
 

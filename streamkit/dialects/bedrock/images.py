@@ -1,4 +1,4 @@
-"""Generated images: a content block whose start names the format and whose delta has the image.
+"""Images that a model made: blocks that start with their format and have the image in a delta.
 
 Source: dialects.md §6.1, §7.4; botocore's model of ``ImageBlock``.
 """
@@ -16,7 +16,7 @@ IMAGE: Final = "image"
 
 
 def read_image(document: dict[str, Any], form: str | None, native: Aside) -> MediaGenerated | None:
-    """Return the image in a delta of a block with format ``form``; None if it has none. ``native``: the delta as an aside."""
+    """Return the image in a delta of a block with that format; None if there is none. ``native`` is its aside."""
     delta = details_of(document, "delta")
     image = details_of(delta, IMAGE)
     source = details_of(image, "source")
@@ -36,7 +36,7 @@ def read_image(document: dict[str, Any], form: str | None, native: Aside) -> Med
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the events of a block for another vendor's image; an empty list for media that have no place here."""
+    """Return the block for another vendor's image; empty if Bedrock has no place for it."""
     form = FORMATS[IMAGE].get(media_type_of(media)) if media.kind == "image" else None
     if form is None or media.data is None:
         return []

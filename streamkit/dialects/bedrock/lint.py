@@ -1,10 +1,10 @@
-"""The grammar of Bedrock's streams, as the SDKs that read them need it.
+"""Check Bedrock's streams against the needs of the SDKs that read them.
 
-Their readers are generated from a service model: they take event types and members of unions that it does not name for
-nothing, so these are let through. Each message's type stands in a header, without which most of them stop. Blocks are found
-by their index, and a reader need not care whether one was stopped; so much that is against the grammar is a note here.
+Their readers are generated from a service model. They ignore event types and union members that the model does not name, so
+these are accepted. The type of each message is in a header, without which most readers stop. Readers find blocks by their
+index, and need not care whether a block was stopped, so many violations are only notes.
 
-The events inside the chunks of InvokeModelWithResponseStream are judged by the grammar of the model that wrote them.
+The events in chunks of InvokeModelWithResponseStream are checked against the grammar of the model's own dialect.
 
 Source: dialects.md §6.1, §7.6.
 """
@@ -58,7 +58,7 @@ RULES: dict[str, str] = {
     "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
     "native": "The events in the chunks are as the model's own dialect has them (§3.1, §6.1).",
 }
-#: A rule of the model's own dialect is named at the beginning of the message.
+#: The message of such a violation begins with the rule of the model's own dialect.
 NATIVE = tuple(
     evolve(look, says=f"{rule}: {look.says}")
     for rule, looks in NATIVE_HINTS.items()
@@ -102,9 +102,9 @@ HINTS: Hints = {
 
 
 @define
-class _Block:
+class _CheckedBlock:
     index: object
-    kind: str  #: the member of its start or of its first delta; empty if a start had none
+    kind: str  #: the member of its start or first delta; empty for a start without a member
     signed: bool = False
     input: CallInput = field(factory=CallInput)
 
@@ -117,13 +117,13 @@ class BedrockLinter(GrammarChecker):
 
     def __init__(self) -> None:
         super().__init__()
-        self._started = False  # any event came
-        self._role_seen = False  # messageStart came
+        self._started = False  # whether there was any event
+        self._role_seen = False  # whether there was a messageStart
         self._stopped = False
         self._counted = False
         self._failed = False
         self._native: AnthropicLinter | None = None
-        self._open: _Block | None = None
+        self._open: _CheckedBlock | None = None
         self._next_index = 0
 
     def take(self, frame: Frame) -> None:
@@ -217,7 +217,7 @@ class BedrockLinter(GrammarChecker):
         self._relay(self._native.feed([Frame(data, event=kind if is_text(kind) else "message")]))
 
     def _relay(self, found: list[Any]) -> None:
-        """Note what the model's own checker found, at the message that brought it."""
+        """Report violations that the model's checker found, at the current message."""
         for violation in found:
             if violation.rule == "truncated":
                 self.broken("truncated", violation.message)
@@ -228,14 +228,14 @@ class BedrockLinter(GrammarChecker):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         member, value = only_member(document.get("start"))
-        own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # such a one has a type
+        own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # the provider's tool
         self._begin(document, "server" if own else member)
         if not member:
             self.broken("start", f"start is {shown(document.get('start'))}")
         elif member == "toolUse" and not own:
             self._tool_use(value)
 
-    def _begin(self, document: dict[str, Any], kind: str) -> _Block:
+    def _begin(self, document: dict[str, Any], kind: str) -> _CheckedBlock:
         index = document.get("contentBlockIndex")
         self._none_open(f"block {shown(index)}")
         if not is_index(index):
@@ -246,11 +246,11 @@ class BedrockLinter(GrammarChecker):
                 "block_index", f"contentBlockIndex is {index}, not {self._next_index}", "error" if again else "note"
             )
         self._next_index = index + 1 if type(index) is int else self._next_index + 1
-        self._open = _Block(index, kind)
+        self._open = _CheckedBlock(index, kind)
         return self._open
 
     def _none_open(self, what: str) -> None:
-        """A call that is not stopped is an error: its reader would not know that it is whole."""
+        """Report an open block. An open call is an error, because its reader would not know that it is complete."""
         block, self._open = self._open, None
         if block is not None:
             message = f"{what} while block {shown(block.index)} is open"
@@ -276,7 +276,7 @@ class BedrockLinter(GrammarChecker):
                 return
             block = self._begin(document, kind)
         block.kind = block.kind or kind
-        if member not in DELTAS or block.kind not in DELTAS:  # what only the vendor understands is let through
+        if member not in DELTAS or block.kind not in DELTAS:  # content that only the vendor understands is accepted
             return
         if block.kind != kind:
             self.broken("delta", f"{member} in a block of {block.kind}")
@@ -296,7 +296,7 @@ class BedrockLinter(GrammarChecker):
         if not is_text(value):
             self.broken("delta", f"{member} is {shown(value)}")
 
-    def _reasoning(self, block: _Block, delta: dict[str, Any]) -> None:
+    def _reasoning(self, block: _CheckedBlock, delta: dict[str, Any]) -> None:
         member, value = only_member(delta)
         if not member:
             self.broken("delta", f"reasoningContent is {shown(delta)}")
@@ -311,7 +311,7 @@ class BedrockLinter(GrammarChecker):
     def _block_stop(self, document: dict[str, Any]) -> None:
         block, index = self._open, document.get("contentBlockIndex")
         if block is None or block.index != index:
-            if is_index(index) and index == self._next_index:  # a text without a single delta
+            if is_index(index) and index == self._next_index:  # a text without a delta
                 self._begin(document, "")
                 self._open = None
             else:

@@ -1,4 +1,4 @@
-"""What servers of Bedrock's messages do otherwise, one change for each repair."""
+"""The departures of servers that send Bedrock's messages: one change for each repair."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FRAGMENTS: Final = Fragments(changes=MESSAGES, start=every(NAME), fragment=every
 ERROR: Final = every("message")
 FOREIGN: Final = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 START: Final = every("role")
-#: A message with an index and nothing else stops a block.
+#: Selects messages with an index and nothing else, which stop a block.
 STOPS: Final = Where("", lambda payload: [*payload] == [INDEX])
 FIRST_STOP, LAST_STOP = evolve(STOPS, part=slice(1)), evolve(STOPS, part=slice(-1, None))
 

@@ -1,4 +1,4 @@
-"""The words of Bedrock's streams: what both directions must agree on. Source: dialects.md §6.1, §7.1, §7.2, §7.5."""
+"""The words of Bedrock's streams that both directions share. Source: dialects.md §6.1, §7.1, §7.2, §7.5."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from streamkit.events import ErrorType, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "bedrock"
-#: Whose signatures and redacted reasoning pass here: of Bedrock's models only Claude signs, and what it signed is taken by
-#: Anthropic's own servers, by Bedrock and by Vertex AI alike (Anthropic's documentation of extended thinking).
+#: The vendor of signatures and redacted reasoning. Of Bedrock's models only Claude signs, and Anthropic's servers, Bedrock
+#: and Vertex AI accept each other's Claude signatures (Anthropic's documentation of extended thinking).
 SIGNER = ANTHROPIC
 MAKERS[VENDOR] = SIGNER
 #: The event type of InvokeModelWithResponseStream, which carries the model's own events.
 CHUNK = "chunk"
-#: Random characters that hide the length of a payload.
+#: A member with random characters that hide the length of a payload.
 PADDING = "p"
-#: The event types of ConverseStream; blocks that only Bedrock understands are kept whole.
+#: The event types of ConverseStream. Blocks that only Bedrock understands are kept whole.
 EVENTS: Final[Mapping[str, Event]] = {
     "messageStart": Event("_message_start", KEPT),
     "contentBlockStart": Event("_block_start", Members("contentBlockIndex", PADDING, start=Members("toolUse"))),
@@ -38,7 +38,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     "messageStop": Event("_message_stop", Members("stopReason", "additionalModelResponseFields", PADDING)),
     "metadata": Event("_metadata", KEPT),
 }
-#: The member of each delta that streamkit reads, and the kind of block that it belongs into; and those of reasoning.
+#: For each member of a delta that is read: the kind of its block. Below, the members of reasoning.
 DELTAS: Final[Mapping[str, str]] = {
     "text": "text",
     "citation": "text",
@@ -46,11 +46,11 @@ DELTAS: Final[Mapping[str, str]] = {
     "toolUse": "toolUse",
 }
 REASONING: Final = ("text", "signature", "redactedContent")
-#: What begins ``Frame.event`` for messages of the other two types.
+#: The beginning of ``Frame.event`` for messages of the other two types.
 EXCEPTION, ERROR = "exception:", "error:"
-#: An event that means nothing: the readers of botocore and of the other SDKs skip event types that their model does not name.
+#: An event without meaning: botocore and the other SDKs skip event types that their service model does not name.
 KEEP_ALIVE = "keepAlive"
-#: Types of asides: members of the last two messages.
+#: Types of asides for members of the last two messages.
 EXTRA_FIELDS, METADATA = "messageStop.additionalModelResponseFields", "metadata."
 METRICS = "amazon-bedrock-invocationMetrics"
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -65,9 +65,9 @@ STOP_NAMES: Mapping[StopReason, str] = {
     **dict.fromkeys(("error", "other"), "end_turn"),
     "malformed_tool": "malformed_tool_use",
 }
-#: Reasons that another dialect's reader can't see in the word that is written.
+#: Reasons that the written word does not show to a reader.
 INEXACT_STOPS = frozenset({"refusal", "pause", "compaction", "error", "other"})
-#: Exceptions by name: what they mean, and the HTTP status that the service model gives them.
+#: Exceptions by name: their meaning, and their HTTP status in the service model.
 EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "validationException": ("invalid_request", 400),
     "modelTimeoutException": ("timeout", 408),
@@ -90,7 +90,7 @@ UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
 
 
 def exception_of(name: str, payload: Mapping[str, Any]) -> tuple[ErrorType, int | None]:
-    """Return the kind of an exception, and its HTTP status. Of a failed model, the model's own status decides the kind."""
+    """Return the type of error of an exception, and its HTTP status. The model's own status decides the type if it failed."""
     kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
     of_model = http_status({"status": payload.get("originalStatusCode")})
     return (ERROR_BY_STATUS.get(of_model or 0, kind) if kind == "server" else kind), status
@@ -104,11 +104,11 @@ EXCEPTION_NAMES: Mapping[ErrorType, str] = {
     "unavailable": "serviceUnavailableException",
     **dict.fromkeys(("timeout", "truncated"), "modelStreamErrorException"),
 }
-#: Those of ConverseStream, which are these. botocore's reader loses the message of any other.
+#: The exceptions of ConverseStream. botocore drops the message of any other exception.
 STREAM_EXCEPTIONS = frozenset(EXCEPTION_NAMES.values())
-#: Kinds of errors that another dialect's reader can't see in the exception that is written.
+#: Types of error that the written exception does not show to a reader.
 INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_large", "timeout"})
-#: Of a whole response, which may name each exception of the service.
+#: The exceptions for a whole response, which may name each exception of the service.
 BODY_EXCEPTION_NAMES: Mapping[ErrorType, str] = {
     **EXCEPTION_NAMES,
     "auth": "unrecognizedClientException",
@@ -121,12 +121,12 @@ INEXACT_BODY_ERRORS = frozenset({"billing", "too_large"})
 
 
 def stop_name(reason: StopReason, native: str | None) -> str:
-    """The word of a stop reason: the one that came, if it means the same."""
+    """Return the word for a stop reason: the original one if it has the same meaning."""
     return native if native is not None and STOP_REASONS.get(native) == reason else STOP_NAMES[reason]
 
 
 def with_stop_sequence(fields: Mapping[str, Any], sequence: str | None) -> dict[str, Any]:
-    """The model's own fields, with the sequence that was met where Anthropic's models put it."""
+    """Return the model's own fields, with the stop sequence in the place where Anthropic's models have it."""
     if sequence is None:
         return dict(fields)
     delta = fields.get("delta")
@@ -134,7 +134,7 @@ def with_stop_sequence(fields: Mapping[str, Any], sequence: str | None) -> dict[
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
-    """Token counts: ``inputTokens`` leaves the cache out, ``input_total`` does not."""
+    """Return token counts. ``inputTokens`` excludes the cache, but ``input_total`` includes it."""
     fresh, output = count_of(raw, "inputTokens"), count_of(raw, "outputTokens")
     read, written = count_of(raw, "cacheReadInputTokens"), count_of(raw, "cacheWriteInputTokens")
     return UsageReported(
@@ -143,7 +143,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
-    """A ``usage`` object. The service model demands three counts, so what is unknown is 0 here."""
+    """Return a ``usage`` object. The service model requires three counts, so unknown ones are 0."""
     whole, output = usage.input_total or 0, usage.output_total or 0
     raw: dict[str, Any] = {
         "inputTokens": without_cache(usage),
@@ -159,7 +159,7 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 def encode_counts(
     usage: UsageReported | None, metadata: dict[str, Any], latency_ms: int, report: StreamReport
 ) -> dict[str, Any]:
-    """``usage``, and ``metrics`` as they came in ``metadata``, where they are taken: the service model demands a latency."""
+    """Return ``usage`` and ``metrics``, which are removed from ``metadata``. The service model requires a latency."""
     usage = usage or UsageReported()
     if usage.input_total is None or usage.output_total is None:
         report.lose("usage_unknown")
@@ -173,20 +173,20 @@ def encode_counts(
 
 # -- whole bodies ------------------------------------------------------------------------------------------------------
 
-#: The members of a whole response; any other is one of ``metadata``.
+#: The members of a whole response that are not members of ``metadata``.
 BODY_FIELDS = frozenset({"output", "stopReason", "additionalModelResponseFields"})
 CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "default"},
     "long": {"type": "default", "ttl": "1h"},
 }
-#: Our kinds of media, and the members of their blocks.
+#: The members of media blocks, by the neutral kinds of media.
 MEMBERS: Mapping[Literal["image", "file", "video", "audio"], str] = {
     "image": "image",
     "file": "document",
     "video": "video",
     "audio": "audio",
 }
-#: Media types by ``format``. A format that is not here is the second half of a type: ``video/mpg``.
+#: Media types by ``format``. An unlisted format is the second half of a type: ``video/mpg``.
 MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
     "document": {
@@ -225,7 +225,7 @@ SAME_TYPES: Mapping[str, str] = {
 FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
 }
-#: Members of ``inferenceConfig``, by our names.
+#: Members of ``inferenceConfig``, by the neutral names.
 INFERENCE: Mapping[str, str] = {
     "max_tokens": "maxTokens",
     "temperature": "temperature",
@@ -233,11 +233,11 @@ INFERENCE: Mapping[str, str] = {
     "stop": "stopSequences",
 }
 SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
-#: What is taken of a tool's definition (botocore's model of ``ToolSpecification``); what the models refuse is not known here.
+#: The parts of a tool's definition that are accepted (botocore's ``ToolSpecification``). Limits of the models are not known.
 TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
 
 
 def only_member(union: object) -> tuple[str, Any]:
-    """The one member of a union, null ones aside. botocore raises where there are none or several: no name then."""
+    """Return the only member of a union that is not null. No name if there are none or several, for which botocore raises."""
     members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
     return next(iter(members.items())) if len(members) == 1 else ("", None)

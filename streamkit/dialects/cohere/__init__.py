@@ -25,7 +25,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(CohereRequestReader, write, CohereBodyDecoder, CohereResponseWriter, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=lambda media, _in_result: media.kind == "file",  # the file may be text
+    wants_bytes=lambda media, _in_result: media.kind == "file",  # files may be text
     tools=TOOLS,
     quirks=QUIRKS,
 )

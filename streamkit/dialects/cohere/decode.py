@@ -1,10 +1,10 @@
-"""Cohere events to wire events.
+"""Decode Cohere events to wire events.
 
-Blocks and calls have each their own row of indices. An index is a label, and the number that an event carries on is ours:
-two blocks that share an index stay two. The tool plan is a block of its own, without a start and an end.
+Blocks and calls have separate indices. An index is only a label, and events carry a number that is counted here: two blocks
+with the same index remain two. The tool plan is a separate block, without a start and an end.
 
-``message-end`` is the completion point; it also brings the usage, and the provider's error where there is one. A
-``[DONE]`` behind it says nothing more. A whole body is taken apart into the events of a stream.
+``message-end`` completes the stream. It also contains the usage, and the provider's error if there is one. A ``[DONE]`` after
+it has no meaning. A whole body is split into the events of a stream.
 
 Source: dialects.md §0.3, §6.2, §7.6.
 """
@@ -47,22 +47,22 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: What is read of a delta, of its content, and of a call.
+#: Members that are read of a delta, of its content, and of a call.
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
 CONTENT_FIELDS: Final = frozenset({"type", *TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
-#: What is read of a start and of the delta of an end.
+#: Members that are read of a start, and of the delta of an end.
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
 END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
-#: What is read of a whole body, and of the message in it. The rest is the vendor's own.
+#: Members that are read of a whole body, and of the message in it. Others are kept as the vendor's.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
-#: The events that nobody else has.
+#: The events that no other dialect has.
 OWN: Final = EVENTS.keys() - {DEBUG}
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload can be a Cohere event."""
+    """Whether a payload may be a Cohere event."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type") or event
@@ -71,7 +71,7 @@ def recognises(event: str, document: Any) -> bool:
 
 @define
 class Block:
-    """A block of content that was started and has not ended."""
+    """A block of content that has started and not ended."""
 
     kind: str  #: text or thinking, or another type; blank until its start or its first delta shows it
     number: int  #: its place among all blocks of the response: the label of its events
@@ -80,18 +80,18 @@ class Block:
 
 
 class CohereDecoder(FrameDecoder):
-    """Reads the events of a stream."""
+    """Decodes the events of a stream."""
 
     dialect = "cohere"
     vendor = VENDOR
     idle = frozenset()
-    #: Where a call stands in the payload.
+    #: The path of a call in the payload.
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 
     _id: str | None = None
     _block_index = 0  # of the latest delta or start
     _block_count = 0
-    _plan: int | None = None  # number of the tool plan
+    _plan: int | None = None  # number of the block with the tool plan
     _call_index = 0
     _next_call = 0  # one more than the highest index so far
     _call_count = 0
@@ -99,9 +99,9 @@ class CohereDecoder(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._ended = False
-        self._blocks: dict[int, Block] = {}  # open ones
+        self._blocks: dict[int, Block] = {}  # open blocks, by index
         self._used: set[int] = set()  # indices of blocks that were closed
-        self._calls: dict[int, int] = {}  # by index, the number of the latest call
+        self._calls: dict[int, int] = {}  # number of the latest call of each index
         self._open_calls: set[int] = set()  # indices
 
     def done(self) -> None:
@@ -128,7 +128,7 @@ class CohereDecoder(FrameDecoder):
         self.read_error(document)
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Return whether a payload is an error: a message is one, as in the body of an HTTP error."""
+        """Return whether a payload is an error. A message alone is one, as in the body of an HTTP error."""
         is_message = not has_value(document.get("type")) and text_of(document.get("message")) is not None
         return is_message or super().is_bare_error(document)
 
@@ -139,7 +139,7 @@ class CohereDecoder(FrameDecoder):
     # -- the message -----------------------------------------------------------------------------------------------
 
     def message_start(self, document: dict[str, Any]) -> None:
-        """The start of the message. What it says beside its id and its role is the vendor's own."""
+        """Read the start of the message. Members other than its id and role are kept as the vendor's."""
         if self._started:
             self.restarted(self._id, document.get("id"))
             return
@@ -152,11 +152,11 @@ class CohereDecoder(FrameDecoder):
         self.start(started, text_of(message.get("role")) or "assistant")
 
     def message(self, document: dict[str, Any]) -> dict[str, Any]:
-        """``delta.message`` of an event; empty where there is none."""
+        """Return ``delta.message`` of an event; empty if there is none."""
         return self.fields(self.fields(document.get("delta")).get("message"))
 
     def _content(self, document: dict[str, Any]) -> dict[str, Any]:
-        """The content of an event. Some servers write it as the only item of a list, or as text."""
+        """Return the content of an event. Some servers write it as a list of one item, or as text."""
         content = self.message(document).get("content")
         if type(content) is list and len(content) == 1:
             self.report.repair("list_unasked")
@@ -215,7 +215,7 @@ class CohereDecoder(FrameDecoder):
             self.out.append(Aside(VENDOR, "unknown_event", "content-end", document, block=block.number))
 
     def _start_with(self, content: dict[str, Any], block: Block) -> None:
-        """The text that a block starts with, nearly always none."""
+        """Keep the text that a block starts with. Nearly always there is none."""
         for kind in ("text", "thinking"):
             if block.start is None and block.kind in (kind, "") and type(content.get(kind)) is str and content[kind]:
                 self._belongs(block, kind)
@@ -224,13 +224,13 @@ class CohereDecoder(FrameDecoder):
         self._add_text(content, block)
 
     def _settle(self, block: Block) -> None:
-        """Hand on the text that a block started with: no delta will show any more whether it is repeated."""
+        """Emit the text that a block started with, because no later delta can show whether it is repeated."""
         if block.start is not None:
             start, block.start = block.start, None
             self._add_text({block.kind: self.new_text(*start.settle())}, block)
 
     def _add_text(self, content: dict[str, Any], block: Block) -> None:
-        """Hand on the text of a start or of a delta, by the kind that it names itself."""
+        """Emit the text of a start or a delta. The member with the text decides the kind."""
         if block.start is not None and (fragment := self.string(content.get(block.kind))):
             text = ""
             if (new := block.start.follow(fragment)) is not None:
@@ -263,7 +263,7 @@ class CohereDecoder(FrameDecoder):
         return block
 
     def _number(self) -> int:
-        """The next block's."""
+        """Return the number of the next block. Raises TooManyBlocks."""
         if self._block_count >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
         self._block_count += 1
@@ -277,18 +277,18 @@ class CohereDecoder(FrameDecoder):
             self.out.append(ReasoningDelta(text, 0, self._plan, "summary"))
 
     def citation_start(self, document: dict[str, Any]) -> None:
-        """A citation, which comes whole with its start."""
+        """Emit a citation. Its start contains all of it."""
         self.ensure_started()
         if citation := self.fields(self.message(document).get("citations")):
             self.out.append(Aside(VENDOR, "citation", CITATION, citation))
 
     def citation_end(self, document: dict[str, Any]) -> None:
-        """The end of a citation, which came whole with its start."""
+        """Ignore the end of a citation, because its start contained all of it."""
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_start(self, document: dict[str, Any]) -> None:
-        """The start of a call, with its id, its name and perhaps its arguments."""
+        """Read the start of a call: its id, its name and perhaps its arguments."""
         call, path = self._call(document)
         index = self._index(document, self._next_call)
         self._begin_call(index)
@@ -326,7 +326,7 @@ class CohereDecoder(FrameDecoder):
             self.out.append(ToolCallEnded(self._calls[index]))
         elif index in self._calls:
             self.report.repair("index_reused")
-        if self._call_count >= self.limits.content_blocks:  # beyond the limit of calls, however many of them are one
+        if self._call_count >= self.limits.content_blocks:  # above the limit: some may be one call
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._call_index, self._next_call = index, max(self._next_call, index + 1)
         self._open_calls.add(index)
@@ -334,7 +334,7 @@ class CohereDecoder(FrameDecoder):
         self._call_count += 1
 
     def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
-        """The call of an event, and its path. Some servers write it as the only item of a list."""
+        """Return the call of an event, and its path. Some servers write it as a list of one item."""
         call = self.message(document).get("tool_calls")
         if type(call) is list and len(call) == 1 and type(call[0]) is dict:
             self.report.repair("list_unasked")
@@ -357,12 +357,12 @@ class CohereDecoder(FrameDecoder):
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Hand on the texts that blocks started with: nothing more comes."""
+        """Emit the texts that open blocks started with, because nothing more follows."""
         for block in self._blocks.values():
             self._settle(block)
 
     def message_end(self, document: dict[str, Any]) -> None:
-        """The end of the message, well or in an error."""
+        """Read the end of the message, which may be an error."""
         self.ensure_started()
         self._ended = True
         delta = self.fields(document.get("delta"))
@@ -377,7 +377,7 @@ class CohereDecoder(FrameDecoder):
             self._failed(error, delta, native)
             return
         self.settle_starts()
-        for _ in (*self._blocks, *self._open_calls):  # the message ended well, and they end with it
+        for _ in (*self._blocks, *self._open_calls):  # the message succeeded, and ended its blocks and calls
             self.report.repair("block_unclosed")
         self._blocks.clear()
         self._open_calls.clear()
@@ -396,7 +396,7 @@ class CohereDecoder(FrameDecoder):
 
 
 class CohereBodyDecoder(CohereDecoder):
-    """Reads a whole body as the events of a stream that says the same."""
+    """Decodes a whole body, as the events of a stream with the same content."""
 
     def decode(self, document: dict[str, Any]) -> None:
         message = document.get("message")
@@ -435,7 +435,7 @@ class CohereBodyDecoder(CohereDecoder):
 
     def _tool_calls(self, message: dict[str, Any]) -> None:
         listed = self.listed(message.get("tool_calls"))
-        if len(listed) > self.limits.content_blocks:  # far beyond the limit of calls
+        if len(listed) > self.limits.content_blocks:  # far above the limit of calls
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         for index, (step, call) in enumerate(listed):
             self.call_path = ("message", "tool_calls", *step)
@@ -444,12 +444,12 @@ class CohereBodyDecoder(CohereDecoder):
             self.call_end(document)
 
     def _logprobs(self, document: dict[str, Any]) -> None:
-        """Hand on the log probabilities as those of the first text: no member says to which part they belong."""
+        """Emit the log probabilities with the first text, because no member names the part that they belong to."""
         block = next((event.block for event in self.out if isinstance(event, TextDelta)), 0)
         for item in self.items(document.get("logprobs")):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", item, block=block))
 
 
 def _in_delta(name: str, value: Any) -> dict[str, Any]:
-    """A member of a message where an event of a stream has it."""
+    """Return a member of a message in the place where an event of a stream has it."""
     return {"delta": {"message": {name: value}}}

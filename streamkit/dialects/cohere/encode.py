@@ -1,8 +1,8 @@
-"""Events to Cohere events: blocks and calls one after another, the end of the message with its usage last.
+"""Encode events as Cohere events: blocks and calls one after another, and the end of the message with the usage.
 
-Clients keep one pending call, so a call's fragments stand between its start and its end and nothing else does. The tool plan
-has neither start nor end. The message has its text, its calls and its tool plan in fields of their own, so text behind a call
-loses its place. One choice is written, the first.
+Clients keep one pending call, so nothing may come between a call's start, its fragments and its end. The tool plan has
+neither start nor end. A message has separate fields for its text, its calls and its tool plan, so text after a call loses its
+position. Only the first choice is written.
 
 Source: dialects.md §6.2, §7.1.
 """
@@ -18,7 +18,7 @@ import orjson
 from streamkit.dialects.cohere.wire import DEBUG, VENDOR, encode_usage, finish_reason
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
@@ -33,17 +33,17 @@ from streamkit.events import (
 
 dumps = orjson.dumps
 MESSAGE_END = "message-end."
-#: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
+#: Names of events that may be copied from a source: they cannot end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
 EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
-#: Events of a fragment, around what differs, and a delta of the tool plan, around its text.
+#: Templates: the events of a fragment, and a delta of the tool plan.
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
 PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
 class BlockWriter(BlockQueue):
-    """Writes the events of blocks; deltas are members of theirs."""
+    """Writes the events of blocks. Their deltas are members of an event."""
 
     starts: ClassVar = {
         "text": b'{"type":"text","text":""}',
@@ -59,7 +59,7 @@ class BlockWriter(BlockQueue):
     def _event(self, name: bytes, members: bytes) -> None:
         self.write(EVENT % (name, name, members))
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         kind = block.key[0]
         if kind == "call":
             block.index = self._calls
@@ -72,21 +72,21 @@ class BlockWriter(BlockQueue):
             self._contents += 1
             self._event(b"content-start", b'"index":%d,"delta":{"message":{"content":%b}}' % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         kind = block.key[0]
         if kind == "plan":
             self._event(b"tool-plan-delta", delta)
         else:
             self.write((CALL_DELTA if kind == "call" else CONTENT_DELTA) % (block.index, delta))
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         kind = block.key[0]
         if kind != "plan":
             self._event(b"tool-call-end" if kind == "call" else b"content-end", b'"index":%d' % block.index)
 
 
 class CohereEncoder(BlockEncoder):
-    """Writes one choice of a response as Cohere events."""
+    """Encodes one choice of a response as Cohere events."""
 
     vendor = VENDOR
     writer = BlockWriter
@@ -94,7 +94,7 @@ class CohereEncoder(BlockEncoder):
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
     _citations = 0
-    _behind_call = False  # the next text stands behind a call
+    _behind_call = False  # whether the next text follows a call
     _message_end: Mapping[str, Any] = {}
 
     # -- the message -----------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class CohereEncoder(BlockEncoder):
         super().refusal(event)
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        """The tool plan is this vendor's summary; what others call one is thinking here."""
+        """Write reasoning: a summary of Cohere's is the tool plan; other vendors' summaries are thinking."""
         self._place()
         if self._is_plan(event):
             self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
@@ -144,7 +144,7 @@ class CohereEncoder(BlockEncoder):
     opaque = EventEncoder.opaque
 
     def redacted(self, _data: str, _number: int) -> None:
-        """The signature of a call has no place."""
+        """Count the loss of a call's signature, for which there is no place."""
         self.lose("reasoning_signature")
 
     # -- tool calls ------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class CohereEncoder(BlockEncoder):
             self.lose(event.kind)
 
     def _citation(self, event: Aside) -> None:
-        """A citation names its text by position, so it need not wait for it."""
+        """Write a citation at once: it names its text by position, and need not wait for the text."""
         index, self._citations = self._citations, self._citations + 1
         citation = dumps(event.raw)
         self._event(b"citation-start", b'"index":%d,"delta":{"message":{"citations":%b}}' % (index, citation))
@@ -186,7 +186,7 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        # where no call was written, the reason is another by now
+        # without a written call, the reason was changed already
         found = finish_reason(stop.reason, stop.native, called=True)
         reason = stop_word(found, stop.stop_sequence, self.report)
         usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
@@ -196,9 +196,9 @@ class CohereEncoder(BlockEncoder):
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the end of a failed message, which needs no start before it.
+        """Write the end of a failed message. It needs no start before it.
 
-        It has no usage: with one, ``@ai-sdk/cohere`` takes it for the end of a message that is whole.
+        It has no usage: with usage, ``@ai-sdk/cohere`` takes it for the end of a complete message.
         """
         if has_detail(event, VENDOR):
             self.lose("error_detail")

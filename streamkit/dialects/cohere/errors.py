@@ -1,4 +1,4 @@
-"""Cohere's error bodies: ``{"message": "..."}``; the status says the rest. Source: dialects.md §6.2, §7.5."""
+"""Cohere's error bodies: ``{"message": "..."}``. Only the HTTP status tells more. Source: dialects.md §6.2, §7.5."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells of; None for a body in another envelope."""
+    """Return the failure in a body; None for a body in another envelope."""
     if text_of(document.get("message")) is None or "__type" in document or "object" in document:
         return None
     return provider_failed(document, VENDOR, {})
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body of an error, and no headers."""
+    """Return the body of an error, and no headers."""
     if failed.vendor == VENDOR:
         own = failed.raw if isinstance(failed.raw, dict) and text_of(failed.raw.get("message")) else {}
         return {**own, "message": failed.message}, {}

@@ -1,4 +1,4 @@
-"""Chat v2 over HTTP; its clients are not served. Source: cohere 7.3.1."""
+"""Chat v2 over HTTP. Its clients are not served. Source: cohere 7.3.1."""
 
 from __future__ import annotations
 

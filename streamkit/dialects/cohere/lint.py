@@ -1,8 +1,8 @@
-"""The grammar of Cohere's events, as the official client's types and the programs that use it need it.
+"""Check Cohere's events against the official client's types, and the needs of programs that use the client.
 
-The client checks nothing: a payload of another shape is skipped with a warning, a stream that ends early ends in silence.
-So the rules are those of its types, and of programs that keep one pending call and find a block by its index. Event types
-and content types that are not known here are let through.
+The client itself checks nothing: it skips a payload of another shape with a warning, and ends silently if a stream ends
+early. So the rules come from its types, and from programs that keep one pending call and find a block by its index. Unknown
+types of events and contents are accepted.
 
 Source: dialects.md §0.3, §0.4, §6.2, §7.6.
 """
@@ -51,12 +51,12 @@ HINTS: Hints = {
     "after_end": (like("after_end"), like("after_error")),
     NO_RULE: (Hint("finish_derived", None),),
 }
-#: The kind of block, and the index, of what is open.
+#: The kind and the index of the open block or call.
 Open = tuple[str, object]
 
 
 class CohereLinter(GrammarChecker):
-    """Judges the events of one stream."""
+    """Checks the events of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
@@ -79,7 +79,7 @@ class CohereLinter(GrammarChecker):
         if self._ended:
             if not done:
                 self.broken("after_end", f"after message-end: {shown(frame.text)}")
-        elif not done:  # before the end the client stops there, and `truncated` says it
+        elif not done:  # before the end, the client stops there, and `truncated` reports it
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What servers of Cohere's events do otherwise, one change for each repair."""
+"""The departures of servers that send Cohere's events: one change for each repair."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ARGUMENTS: Final = "delta.message.tool_calls.function.arguments"
 ID: Final = "delta.message.tool_calls.id"
 REASON: Final = "delta.finish_reason"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key="index", text=ARGUMENTS)
-#: An error is one more reason, and ends the stream as any other.
+#: Stop reasons of a successful end. An error is another stop reason, and ends the stream, too.
 ENDED: Final = every(REASON, "COMPLETE", "TOOL_CALL", "MAX_TOKENS")
 FOREIGN: Final = {"TOOL_CALL": "tool_use", "COMPLETE": "end_turn", "MAX_TOKENS": "length"}
 CONTENTS: Final = "content-start", "content-delta", "content-end"

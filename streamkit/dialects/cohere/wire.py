@@ -1,4 +1,4 @@
-"""The words and tables of Cohere Chat v2, on which both directions must agree. Source: dialects.md §6.2, §7.1, §7.2."""
+"""The words and tables of Cohere Chat v2 that both directions share. Source: dialects.md §6.2, §7.1, §7.2."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CALL: Final = Members("name", "arguments")
 
 
 def _of_message(**members: Members) -> Members:
-    """An event whose ``delta`` has a ``message``."""
+    """Return the members of an event whose ``delta`` has a ``message``."""
     return Members("type", "index", delta=Members(message=Members(**members)))
 
 
-#: The event that means something to Cohere alone, and its aside.
+#: The type of an event that only Cohere understands, and of its aside.
 DEBUG: Final = "debug"
-#: What only Cohere understands of a content is kept whole.
+#: Each event. Content that only Cohere understands is kept whole.
 EVENTS: Final[Mapping[str, Event]] = {
     "message-start": Event("message_start", kept(delta=Members("message"))),
     "content-start": Event("content_start", _of_message(content=KEPT)),
@@ -48,17 +48,17 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "length",
     "TOOL_CALL": "tool_calls",
 }
-#: Kinds of content that are text, in a member of the same name.
+#: Kinds of content with text, which is in a member of the same name.
 TEXT_KINDS: Final = ("text", "thinking")
-#: Where ``usage`` has its counts.
+#: The members of ``usage`` with counts.
 GROUPS = frozenset({"billed_units", "tokens"})
 CACHED = "cached_tokens"
 COUNTED = GROUPS | {CACHED}
-#: The aside of a citation, and those of parts of a content that are not known: of a response, and of a request.
+#: Types of asides: a citation, and an unknown part of a content in a response and in a request.
 CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
-#: Finish reasons that are errors: they stand where a success has its reason.
+#: Finish reasons that are errors, in the member for a successful reason.
 FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
-#: An answer that ended is never ``ERROR``, whatever its reason: readers would take it for failed.
+#: Words to write. A complete response never has ``ERROR``, whatever its reason: clients would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
     "stop_sequence": "STOP_SEQUENCE",
     "tool_calls": "TOOL_CALL",
@@ -68,18 +68,18 @@ FINISH_REASONS: Mapping[StopReason, str] = {
 
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
-    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    """Return the ``finish_reason`` to write, and whether it is less exact than ``reason``."""
     word = FINISH_REASONS[as_written(reason, native, called=called)]
     return word, STOP_REASONS[word] != reason
 
 
 def message_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``delta.message`` of an event; empty where there is none."""
+    """Return ``delta.message`` of an event; empty if there is none."""
     return details_of(details_of(document, "delta"), "message")
 
 
 def content_of(aside: Aside) -> dict[str, Any] | None:
-    """The part of a content that an aside is, as it came; None for any other aside."""
+    """Return the original part of a content, from its aside; None for any other aside."""
     if aside.vendor != VENDOR or aside.kind != "unknown_event" or not isinstance(aside.raw, dict):
         return None
     if aside.type.startswith(CONTENT):
@@ -89,14 +89,14 @@ def content_of(aside: Aside) -> dict[str, Any] | None:
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
-    """Token counts of a ``usage`` object. ``billed_units`` are what is paid for, not what was read and written."""
+    """Return the token counts of a ``usage`` object. ``billed_units`` are not used: they are what is paid for."""
     tokens = details_of(raw, "tokens")
     prompt, output = count_of(tokens, "input_tokens"), count_of(tokens, "output_tokens")
     return UsageReported(prompt, count_of(raw, CACHED), None, output, None, total_of(prompt, output), raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """A ``usage`` object without what is unknown. What has no place is counted."""
+    """Return a ``usage`` object without unknown counts. Count what it cannot express as lost."""
     if usage.vendor == VENDOR and usage.raw is not None:
         return sound_usage(usage.raw)
     if loses_counts(usage, VENDOR, usage.input_cache_write, usage.output_reasoning):
@@ -109,7 +109,7 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
 
 
 def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The same counts without those that are no numbers: the client's types have no place for them."""
+    """Return the counts that are numbers. The client's types have no place for other values."""
     sound: dict[str, Any] = {}
     for name, value in raw.items():
         if name in GROUPS and isinstance(value, dict):
@@ -120,13 +120,13 @@ def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_count(value: object) -> bool:
-    """A number as this API counts, or null: its types say float, the wire mostly has integers."""
+    """Whether a value is a count or null. The API's types are floats, but its values are mostly integers."""
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: Options that are one field each, by our names.
+#: The options that are single members, by the neutral names.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -135,7 +135,7 @@ OPTIONS: Mapping[str, str] = {
     "stop": "stop_sequences",
     **{name: name for name in ("seed", "presence_penalty", "frequency_penalty", "logprobs")},
 }
-#: The least and the most that the server takes, by our names, where other dialects have more (the client's documentation).
+#: The ranges that the server accepts, by the neutral names, if other dialects allow more (the client's documentation).
 RANGES: Mapping[str, tuple[float, float]] = {
     "top_p": (0.01, 0.99),
     "top_k": (0, 500),

@@ -1,11 +1,12 @@
-"""Write a Gemini stream as one JSON array, for clients that ask without ``alt=sse``.
+"""The other framing of a stream: one JSON array, for clients that request a stream without ``alt=sse``.
 
-Each event becomes an element as soon as it is complete, whatever its cuts and framing; comments and payloads that are no
-object (``[DONE]``) are dropped. A separator is written before the next element, so that an array can stop after any element.
-Keep-alives are white space there. When the stream ends, the array is closed, even if the response is not whole: the last
-element has a finish reason or an error. If the input broke off inside a frame, the array stays open.
+Each event becomes an element as soon as it is complete, however the input is divided and written (with comments, or as an
+array already). A payload that is not an object (``[DONE]``) is not an element. A separator is written before the next
+element, so that an array can stop after any element; the keep-alive is white space there. When the input ends, the array is
+closed, whether or not the response is complete: the last element shows this, by a stop reason or an error. If the input broke
+off, the array stays open.
 
-Source: dialects.md §0.3, §5.1 (the array form).
+Source: dialects.md §0.3, §5.1.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from streamkit.report import StreamReport
 
 
 class ArrayWriter:
-    """The machine: bytes of an event stream, in whole frames, to bytes of a JSON array."""
+    """A machine that turns complete frames of an event stream into bytes of an array."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.fault: Exception | None = None
-        # The findings of this parser are discarded: the stream was read before, and they would be counted twice.
+        # Its findings are discarded: the stream was read before, and they would be counted twice.
         self._parser = GeminiParser(limits=limits, report=StreamReport())
         self._separator = b"["
 
@@ -37,7 +38,7 @@ class ArrayWriter:
         return self._written(self._parser.feed(chunk))
 
     def finish(self) -> bytes:
-        """Return the end of the array; not if the input ended inside a frame."""
+        """Return the end of the array, or nothing after an incomplete frame."""
         output = self._written(self._parser.finish())
         if self.fault is not None:
             return output
@@ -50,7 +51,7 @@ class ArrayWriter:
     def _written(self, frames: list[Frame]) -> bytes:
         output = bytearray()
         for frame in frames:
-            if not frame.terminated:  # the stages before this one write whole frames
+            if not frame.terminated:  # streamkit's own encoder writes complete frames
                 self.fault = BrokenFrame("the input ended inside a frame", frame.data, offset=frame.offset)
             elif frame.data.lstrip().startswith(b"{"):
                 output += self._separator + frame.data
@@ -60,7 +61,7 @@ class ArrayWriter:
 
 
 def _error(failed: ProviderFailed) -> bytes:
-    """Return an error as a whole array: keep-alives may precede it, but no element."""
+    """Return an array with only an error. Keep-alives may precede it."""
     writer = ArrayWriter()
     return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
 

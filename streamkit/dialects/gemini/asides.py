@@ -1,6 +1,6 @@
-"""Citations and searches of the web as Gemini has them, both in ``groundingMetadata`` at the end of an answer.
+"""Gemini's citations and web searches, which are both in ``groundingMetadata`` at the end of a response.
 
-Citations are pages, and the bytes of the text that each supports. A search is the words that were looked for, and the pages.
+A citation is a page, and the bytes of the text that it supports. A search is the search words, and the pages.
 
 Source: dialects.md §5.2; the types of google-genai.
 """
@@ -26,13 +26,13 @@ READ: Final = frozenset({"groundingChunks", "groundingSupports"})
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The citations of an aside, and the members of it that are lost."""
+    """Return the citations of an aside, and its members that are lost."""
     raw = aside.raw
     if aside.type != TYPE or not isinstance(raw, dict):
         return [], ()
     pages = pages_of(raw)
     found = list(_supported(pages, raw.get("groundingSupports")))
-    if not found:  # of the whole text
+    if not found:  # for the whole text
         found = [Citation(*page) for page in pages if page is not None]
     return found, [f"groundingMetadata.{name}" for name, value in raw.items() if name not in READ and has_value(value)]
 
@@ -48,7 +48,7 @@ def _supported(pages: Sequence[tuple[str, str | None] | None], supports: object)
 
 
 def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
-    """URL and title of each page, in their order; None for what is no page of the web."""
+    """Return URL and title of each page, in order; None for a page that is not on the web."""
     return [_page(chunk) for chunk in _listed(raw.get("groundingChunks"))]
 
 
@@ -63,7 +63,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """One aside of all citations of a choice, each page once."""
+    """Return one aside with all citations of a choice, each page once."""
     pages: dict[tuple[str, str | None], int] = {}
     supports = []
     for citation in citations:
@@ -84,22 +84,22 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 QUERIES: Final = "webSearchQueries"
-#: What a text takes beside its characters where it is remembered, counted as characters.
+#: The size of a remembered text in addition to its characters, counted as characters.
 ENTRY_CHARS: Final = 100
 
 
 class SearchReader:
-    """The words that were looked for; the pages stay, since they are cited.
+    """Reads web searches. Only the search words are removed from the aside, because the pages are cited.
 
-    A later chunk may repeat all that came so far: of that only what is new is one more search.
+    A later chunk may repeat all earlier searches. Only what is new in it is another search.
     """
 
     def __init__(self, limits: Limits, _report: StreamReport) -> None:
-        self._seen: set[tuple[int, str]] = set()  # words and URLs, by their choice
+        self._seen: set[tuple[int, str]] = set()  # search words and URLs, with the index of their choice
         self._room = limits.held_chars
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
-        """The search that an aside holds, and what of it stays."""
+        """Return the search in an aside, and the rest of the aside."""
         raw = aside.raw if aside.type == TYPE and isinstance(aside.raw, dict) else {}
         words = [query for query in _listed(raw.get(QUERIES)) if isinstance(query, str)]
         if not words:
@@ -113,7 +113,7 @@ class SearchReader:
         return [WebSearched(", ".join(new_words or words), new_pages)], left
 
     def finish(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because no search stays open."""
 
     def _is_new(self, choice: int, text: str) -> bool:
         if (choice, text) in self._seen:

@@ -1,16 +1,17 @@
-"""Gemini chunks to wire events: what each chunk says, in either framing.
+"""Decode Gemini chunks to wire events, in either framing.
 
-There is no terminator: a stream is whole once every candidate has its ``finishReason``, or the prompt was blocked. Reading
-goes on behind a reason, since some servers put ``STOP`` into every chunk. Usage is a snapshot that grows. Fields that are
-unknown from the start ride in the response's extras; later ones are asides.
+There is no terminator: a stream is complete when every candidate has its ``finishReason``, or when the prompt was blocked.
+Reading continues after a reason, because some servers write ``STOP`` in every chunk. Usage is a growing total. Unknown fields
+of the first chunk are the response's extras; later ones are asides.
 
-Unsigned neighbours of a kind are one block that is streamed. A signature is bound to its part (dialects.md §5.3): a signed
-part is a block of its own, so that nothing is ever merged with it. A signature that another vendor's stream brought and that
-was sealed here closes the block that it follows.
+Adjacent unsigned parts of one kind are one streamed block. A signature is bound to its part (dialects.md §5.3), so a signed
+part is a separate block, and never merged. A signature of another vendor that was sealed by streamkit closes the block before
+it.
 
-A call is whole in one part and ended by it, unless it says ``willContinue``: then nameless parts go on with it, and the first
-of them without ``willContinue`` ends it. One that is open when the candidate stops by itself ends there if its values are
-whole; else it was cut. Calls are numbered as they come; ids are optional, so making one is no repair.
+A call is complete in one part, which also ends it, unless it has ``willContinue``. Then parts without a name continue it, and
+the first of them without ``willContinue`` ends it. If a call is open when the candidate stops by itself, it ends there if its
+values are complete; otherwise it was truncated. Calls are numbered in their order. Ids are optional, so a made id is not a
+repair.
 
 Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 """
@@ -55,38 +56,38 @@ CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
 CONTENT = Members("parts", "role")
-#: Of a candidate: what the reason means, in a sentence. It is part of the failure that a reason stands for.
+#: A candidate's member that explains the reason in a sentence. It becomes part of the failure, if the reason means one.
 MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
-#: Fields of a candidate whose kind is known; others are metadata.
+#: The kind of aside for known fields of a candidate. Other fields are metadata.
 ASIDES: dict[str, AsideKind] = {
     **dict.fromkeys(
         ("citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata"), "citation"
     ),
     **dict.fromkeys(("logprobsResult", "avgLogprobs"), "logprobs"),
 }
-#: All that a part of text can have.
+#: The members that a part of text may have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
-#: What is read of a part that is text, or a call.
+#: The members that are read of a text part or a call part.
 READ_FIELDS = TEXT_FIELDS | {"functionCall"}
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
-#: What begins the types of asides that are parts, or members of a part or a candidate.
+#: Beginnings of the types of asides for parts, or for members of a part or candidate.
 PLACES = ("part", "candidates.")
-#: Parts that are carried as they are.
+#: Parts that are kept unchanged.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
-#: The position of a candidate in its frame, of a part in the candidate, and the parts that that has.
+#: The position of a candidate in its frame, of a part in the candidate, and the parts of the candidate.
 Place: TypeAlias = tuple[int, int, list[Any]]
 
 
 @define
 class OpenCall:
-    """A call whose arguments come in parts."""
+    """A call whose arguments arrive in parts."""
 
     index: int
     id: str
@@ -96,20 +97,20 @@ class OpenCall:
 
 @define
 class Candidate:
-    """What must be remembered of a choice from one part to the next."""
+    """The state of a choice between two parts."""
 
     choice: int
-    block: int = -1  #: the last one begun
-    kind: type | None = None  #: of that block, as long as it may go on
+    block: int = -1  #: the latest block
+    kind: type | None = None  #: the kind of that block, as long as it may continue
     calls: int = 0
     open: OpenCall | None = None
-    left: list[OpenCall] = field(factory=list)  #: calls that were open when another began
-    stopped: bool | None = None  #: whether it stopped by itself, as far as a reason came
-    sealed: Opaque | None = None  #: a call's signature that came before its call
+    left: list[OpenCall] = field(factory=list)  #: calls that were open when another call began
+    stopped: bool | None = None  #: whether it stopped by itself; None before a reason
+    sealed: Opaque | None = None  #: a call's signature that arrived before the call
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be a Gemini chunk."""
+    """Whether a payload may be a Gemini chunk."""
     if not isinstance(document, dict):
         return False
     error = document.get("error")
@@ -122,20 +123,20 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 class GeminiDecoder(FrameDecoder):
-    """Reads chunks, which whole responses are, too."""
+    """Decodes chunks. A whole response is one chunk."""
 
     dialect = "gemini"
     vendor = VENDOR
     error_types = ERROR_TYPES
     idle = frozenset()
-    frame_name = "frame"  # of a list of something else, of another event stream
+    frame_name = "frame"  # a list of other values, or another event stream
 
     _extras: Mapping[str, Any] = {}
     _usage: Any = None
     _blocks = 0
     _calls = 0
-    #: Once a call asks: the texts of the arguments of a candidate's calls by the place of their part, where they were found at
-    #: once, and the texts of its parts, where these had to be cut up.
+    #: Set when a call needs them: the argument texts of a candidate's calls, by the position of their part, if all were found
+    #: together; and the texts of its parts, if they had to be split.
     _arguments_of: dict[int, str] | None = None
     _texts: list[bytes] | None = None
 
@@ -166,7 +167,7 @@ class GeminiDecoder(FrameDecoder):
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
             for name, value in others_of(document, CHUNK_FIELDS).items():
-                if name.startswith(PLACES):  # it would be written there
+                if name.startswith(PLACES):  # the name is reserved, and would be written in that place
                     self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{name}", value))
                 elif self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
@@ -175,7 +176,7 @@ class GeminiDecoder(FrameDecoder):
             self.read_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Return whether the official client sees an error: only as the first member."""
+        """Return whether the official client recognises the error: it must be the first member."""
         return is_error(error) and next(iter(document)) == "error"
 
     def _start(self, document: dict[str, Any]) -> None:
@@ -192,7 +193,7 @@ class GeminiDecoder(FrameDecoder):
         )
 
     def _choice(self, index: int) -> Candidate:
-        """The candidate of a choice that was not seen before. Raises TooManyChoices."""
+        """Return a new candidate for a choice that was not seen before. Raises TooManyChoices."""
         if len(self._candidates) >= self.limits.choices:
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         candidate = self._candidates[index] = Candidate(index)
@@ -206,7 +207,7 @@ class GeminiDecoder(FrameDecoder):
         index = candidate.get("index")
         if index is not None and (type(index) is not int or index not in self._candidates):
             index = self.index(index)
-        if index is None:  # Vertex leaves out 0
+        if index is None:  # Vertex leaves 0 out
             if position:
                 self.report.repair("choice_index_missing")
             index = position
@@ -216,12 +217,12 @@ class GeminiDecoder(FrameDecoder):
         self._texts = self._arguments_of = None
         if type(parts := content.get("parts")) is not list:
             parts = self.contents(parts)
-            self._arguments_of = {}  # whose order may be another than that of the text
+            self._arguments_of = {}  # the order of these parts may differ from the text
         if parts and content.get("role", "model") != "model" and is_other_role(content["role"]):
             self.keep_other_role(content, index)
             content, parts = {}, []
         for number, part in enumerate(parts):
-            if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:  # as ``_text``, mostly
+            if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:  # ``_text`` inlined
                 if text:
                     if of.kind is not TextDelta:
                         self._begin(of, TextDelta)
@@ -244,7 +245,7 @@ class GeminiDecoder(FrameDecoder):
             )
 
     def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
-        """Members of a candidate beside its content and why it ended."""
+        """Keep the members of a candidate other than its content and reason."""
         for name, value in others_of(candidate, CANDIDATE_FIELDS).items():
             if not (name == MESSAGE and failed):
                 kind = ASIDES.get(name, "metadata")
@@ -254,14 +255,14 @@ class GeminiDecoder(FrameDecoder):
         if counts := decode_usage(usage):
             self.out += [counts] if self.counts_anew(counts) else []
         elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
-            # no count at all: Vertex sends `trafficType` before it counts
+            # without any count: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
         for name, value in usage.items():
             if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(COUNT):
                 self.keep_invalid({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
-        """The feedback to the prompt. If it was blocked there are no candidates, and nothing more comes."""
+        """Read the feedback to the prompt. If the prompt was blocked there are no candidates, and nothing follows."""
         if not isinstance(feedback.get("blockReason"), str | None):
             self.keep_invalid(feedback)
             return
@@ -288,7 +289,7 @@ class GeminiDecoder(FrameDecoder):
             self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
 
     def _aside(self, name: str, part: dict[str, Any], of: Candidate) -> None:
-        """A part that means something to Google's own dialect alone: carried whole, with its signature."""
+        """Keep a part that only Google's dialect understands as an aside, with its signature."""
         kind, data = ASIDE_PARTS[name], part[name]
         if name == "inlineData" and isinstance(data, dict) and str(data.get("mimeType")).startswith("audio/"):
             kind = "audio"
@@ -297,7 +298,7 @@ class GeminiDecoder(FrameDecoder):
         media = None
         if (
             kind == "metadata" and isinstance(data, dict) and not part.get("thought")
-        ):  # a draft is no part of the answer
+        ):  # a draft is not part of the response
             media = read_media(name, data, aside)
         if media is None:
             self.out.append(aside)
@@ -329,7 +330,7 @@ class GeminiDecoder(FrameDecoder):
             of.kind = None
 
     def _unsealed(self, kind: str, opaque: Opaque, of: Candidate) -> None:
-        """What another vendor's stream brought, and the encoder of this dialect sealed."""
+        """Emit an opaque value of another vendor, which streamkit sealed."""
         if kind == "call":
             of.sealed = opaque
             return
@@ -346,7 +347,7 @@ class GeminiDecoder(FrameDecoder):
         )
 
     def _begin(self, of: Candidate, kind: type | None) -> None:
-        """A new block. Raises TooManyBlocks."""
+        """Begin a new block. Raises TooManyBlocks."""
         if self._blocks >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
         self._blocks += 1
@@ -370,11 +371,11 @@ class GeminiDecoder(FrameDecoder):
         elif name or call_id or call.get("args") or call.get("partialArgs"):
             self._start_call(call, call_id, name, signature, of, place)
         else:
-            self.report.repair("call_ghost")  # it ends a call, and none is open
+            self.report.repair("call_ghost")  # it ends a call, but none is open
         self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
 
     def _goes_on(self, open_call: OpenCall, call: dict[str, Any], call_id: str, name: str) -> bool:
-        """Whether a part belongs to the open call: one without a name, or with its own name and more of its arguments."""
+        """Whether a part belongs to the open call: it has no name, or the call's name and more arguments."""
         if not name:
             return not call.get("args")
         return name == open_call.name and call_id in ("", open_call.id) and bool(call.get("partialArgs"))
@@ -384,7 +385,7 @@ class GeminiDecoder(FrameDecoder):
     ) -> None:
         if self._calls >= self.limits.tool_calls:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-        if of.open is not None:  # it never ended, and is not handed out as if it had
+        if of.open is not None:  # the open call never ended, and is not emitted as ended
             self.report.repair("block_unclosed")
             of.left.append(of.open)
             of.open = None
@@ -405,12 +406,12 @@ class GeminiDecoder(FrameDecoder):
             return
         delta.snapshot = True
         if partial:
-            self.keep_invalid(partial)  # all of the arguments are there
+            self.keep_invalid(partial)  # the arguments are complete already
         delta.arguments = self._arguments(call.get("args"), place)
         self.out.append(ToolCallEnded(index, of.choice))
 
     def _arguments(self, arguments: object, place: Place) -> str:
-        """The text of the arguments as it stands in the frame: none at all means none, which is ``{}``."""
+        """Return the JSON text of the arguments in the frame. Missing arguments are ``{}``."""
         if arguments is None:
             return "{}"
         if isinstance(arguments, str):
@@ -431,7 +432,7 @@ class GeminiDecoder(FrameDecoder):
         return lenient_text(self._texts[number], "functionCall", "args")
 
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
-        """More of the arguments of the open call, and perhaps its end."""
+        """Add arguments to the open call, and end it unless ``more`` follow."""
         texts = []
         for each in self.items(partial):
             entry = self.alone(each)
@@ -453,7 +454,7 @@ class GeminiDecoder(FrameDecoder):
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
 
     def _end_open(self, of: Candidate) -> None:
-        """End the open calls whose values are whole, if the candidate stopped by itself, and emit what was held of all."""
+        """Emit held arguments of open calls. End the calls with complete values, if the candidate stopped by itself."""
         if of.open is not None and of.stopped:
             self.report.repair("block_unclosed")
         for call in (*of.left, *(() if of.open is None else (of.open,))):

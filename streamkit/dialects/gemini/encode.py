@@ -1,9 +1,9 @@
-"""Events to Gemini chunks: data-only events with CRLF and nothing else, as the official client takes no other line.
+"""Encode events as Gemini chunks: events with only ``data`` and CRLF, since the official client accepts no other line.
 
-Parts of a candidate stand in any order, so text and thoughts are written as they come. A call is whole in one part, so it is
-held until it has its verdict, and calls are written in the order of mention. A signature of Google's is written on the part
-that it came with; another vendor's is sealed and stands on an empty part behind its block. The last chunk has the reasons and
-the usage; a stream that fails gets an object whose first key is ``error``, and no reason.
+Parts of a candidate may be in any order, so text and thoughts are written at once. A call is complete in one part, so it is
+held until its verdict, and calls are written in the order in which they began. Google's own signature is written on its
+original part; another vendor's is sealed, on an empty part after its block. The last chunk has the reasons and the usage. A
+failed stream gets an object whose first key is ``error``, and no reason.
 
 Source: dialects.md §5.3, §5.4, §0.4.
 """
@@ -46,20 +46,20 @@ THOUGHT = b',"thought":true'
 
 
 @define
-class _Choice:
-    """What a reader knows of a candidate, and the calls that wait."""
+class _OpenChoice:
+    """The state of a candidate as a client sees it, and its waiting calls."""
 
-    kind: type | None = None  #: of the block that the next unsigned part would go on with
+    kind: type | None = None  #: kind of the block that the next unsigned part would continue
     block: int = 0
     thought: OneString = field(factory=OneString)
     calls: CallOrder = field(factory=CallOrder)
-    behind_call: bool = False  #: the next part stands behind a call
-    called: bool = False  #: a call was written
+    behind_call: bool = False  #: whether the next part follows a call
+    called: bool = False  #: whether a call was written
     refused: bool = False
 
 
 class GeminiEncoder(EventEncoder):
-    """Writes the chunks of a stream: one candidate for each choice."""
+    """Encodes the chunks of a stream. Each choice is a candidate."""
 
     vendor = VENDOR
     waits = True
@@ -67,14 +67,14 @@ class GeminiEncoder(EventEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
-        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
-        self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
-        self._blocked: Any = None  #: the feedback to a prompt that was blocked
+        self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
+        self._text: TextDelta | ReasoningDelta | None = None  #: text to write when it is known whether it is signed
+        self._blocked: Any = None  #: the feedback to a blocked prompt
         self._stops: list[ResponseFinished] = []
 
     def end_read(self) -> None:
         if self._text is not None:
-            self._write_text()  # nothing waits for the next read
+            self._write_text()  # no text waits for the next read
         self.holds = False
 
     # -- chunks ----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class GeminiEncoder(EventEncoder):
 
     def _keep_order(self, number: int) -> None:
         choice = self._choices[number]
-        if choice.calls and choice.behind_call:  # a call began before this, and is written behind it
+        if choice.calls and choice.behind_call:  # a call began before this part, and is written after it
             choice.behind_call = False
             self.lose("block_order")
 
@@ -126,7 +126,7 @@ class GeminiEncoder(EventEncoder):
         choice = self._choices[event.choice]
         kind = type(event)
         if choice.kind is kind and choice.block != event.block and not signature:
-            self.lose("block_boundary")  # a reader joins unsigned parts of a kind
+            self.lose("block_boundary")  # clients join adjacent unsigned parts of one kind
             if kind is ReasoningDelta:
                 choice.thought.begin()
         choice.kind, choice.block = None if signature else kind, event.block
@@ -139,35 +139,35 @@ class GeminiEncoder(EventEncoder):
         blob = signature_blob(event.on, event.vendor, event.blob)
         field = b',"thoughtSignature":' + dumps(blob)
         is_own = event.vendor == VENDOR and blob == event.blob
-        # in another dialect's stream it may come in a read of its own, which must make no difference
+        # in another dialect's stream, text and signature may arrive in separate reads, which must make no difference
         if is_own and self._vendor == VENDOR and self._is_alone(event):
             self._write_text(field)
             return
         if self._text is not None:
             self._write_text()
         if is_own and self._goes_on(TextDelta if event.on == "text" else ReasoningDelta, event):
-            self.lose("block_boundary")  # a reader takes the signed part for a block of its own
+            self.lose("block_boundary")  # clients take the signed part as a separate block
         self._sign(event.choice, field, thought=event.on == "reasoning")
 
     def _goes_on(self, kind: type, event: ReasoningSignature) -> bool:
-        """Whether the text that was written last is of the block that is signed."""
+        """Whether the text that was written last belongs to the signed block."""
         choice = self._choices[event.choice]
         return choice.kind is kind and choice.block == event.block
 
     def _is_alone(self, event: ReasoningSignature) -> bool:
-        """Whether the text that waits is all of the block that is signed: then it is the part that the signature came with."""
+        """Whether the waiting text is the whole signed block. Then the signature belongs on its part."""
         text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
             return False
         return not self._goes_on(kind, event)
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """Sealed, Google's too: here a signature belongs to a part, and what came as a block of its own has none."""
+        """Write it sealed, even Google's: here a signature belongs to a part, and a separate block has no part."""
         sealed = dumps(seal("opaque", event.vendor, event.blob))
         self._sign(event.choice, b',"thoughtSignature":' + sealed, thought=True)
 
     def _sign(self, number: int, signature: bytes, *, thought: bool) -> None:
-        """A signature on a part without text."""
+        """Write a signature on a part without text."""
         self._keep_order(number)
         self._part(number, b'"text":""%b%b' % (THOUGHT if thought else b"", signature))
         self._choices[number].kind = None
@@ -182,12 +182,12 @@ class GeminiEncoder(EventEncoder):
             self.lose("metadata")
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write it once the calls mentioned before it are written."""
+        """Write the call after the calls mentioned before it are written."""
         choice = self._choices[event.choice]
         for start, finished in choice.calls.finish(event):
             self._write_call(choice, start, finished)
 
-    def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
+    def _write_call(self, choice: _OpenChoice, started: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = object_arguments(event, self.encoding.limits, self.report)
         if arguments is None or not event.name:
             self.withhold(event)
@@ -202,7 +202,7 @@ class GeminiEncoder(EventEncoder):
     def media_form(self, media: MediaGenerated) -> list[Aside]:
         return write_media(media)
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
@@ -217,7 +217,7 @@ class GeminiEncoder(EventEncoder):
             known = dumps({"index": event.choice, name.removeprefix("candidates."): value})
             self._chunk(b'"candidates":[%b]' % known)
         elif name == "promptFeedback" and isinstance(value, dict) and value.get("blockReason"):
-            self._blocked = value  # it ends the stream, so it is written at the end
+            self._blocked = value  # it ends the stream, so it is written last
         else:
             self._chunk(dumps({name: value})[1:-1])
 
@@ -236,7 +236,7 @@ class GeminiEncoder(EventEncoder):
             usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
-        if self._blocked is not None:  # it stands for the first candidate's reason
+        if self._blocked is not None:  # it replaces the first candidate's reason
             fields.append(b'"promptFeedback":' + dumps(self._blocked))
             stops = [stop for stop in stops if stop.choice]
         if stops:
@@ -244,7 +244,7 @@ class GeminiEncoder(EventEncoder):
         self._chunk(b",".join(fields) + usage)
 
     def _last(self, stop: ResponseFinished) -> bytes:
-        """A candidate with its reason and an empty text, which is how Google ends one."""
+        """Return a candidate with its reason and an empty text, which is how Google ends one."""
         native = stop.native if self._vendor == VENDOR else None
         found = finish_reason(stop.reason, native, called=self._choices[stop.choice].called)
         reason = stop_word(found, stop.stop_sequence, self.report)
@@ -254,9 +254,9 @@ class GeminiEncoder(EventEncoder):
     def error(self, event: ProviderFailed) -> None:
         body = encode_error(event, self.report)
         self._write_text()
-        self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing stands before its first key
+        self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing may be before this key
 
 
 def _signed(kind: Kind, vendor: str, blob: str) -> bytes:
-    """The field of a part."""
+    """Return the member of a part for a signature."""
     return b',"thoughtSignature":' + dumps(signature_blob(kind, vendor, blob))

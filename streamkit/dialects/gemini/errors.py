@@ -1,7 +1,7 @@
 """Google's error bodies: ``{"error": {code, message, status, details}}``. Source: dialects.md §5.1, §7.5.
 
-How long to wait stands in a ``RetryInfo`` among the details. The status of a wrong key is that of any wrong argument, and only
-the reason in an ``ErrorInfo`` says what it is.
+The time to wait is in a ``RetryInfo`` in the details. A wrong key has the status of any wrong argument, and only the reason
+in an ``ErrorInfo`` distinguishes it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from streamkit.report import StreamReport
 
 REASONS: Final[Mapping[str, ErrorType]] = {"API_KEY_INVALID": "auth"}
 RETRY_INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"
-#: A duration of protobuf's JSON: seconds with up to nine digits behind the point.
+#: A duration in protobuf's JSON: seconds with up to nine digits after the point.
 _DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure in a body; None where it is no error body of this dialect."""
+    """Return the failure in a body; None if it is not an error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not isinstance(error.get("status"), str):
         return None
@@ -39,7 +39,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The error body, and no headers of its own."""
+    """Return the error body, and no headers."""
     own = failed.vendor == VENDOR
     error = encode_error(failed if own else evolve(failed, http_status=gateway_status(failed)), report)
     details = objects_in(error.get("details"))

@@ -1,11 +1,11 @@
-"""Gemini's two framings: a stream whose first byte that is not blank is ``[`` is a JSON array; others are event streams.
+"""Gemini's two framings, distinguished by the first byte that is not blank: ``[`` begins a streamed JSON array.
 
 Source: dialects.md §5.1.
 
-An event stream may contain a bare JSON object, after events or as the whole body, and over many lines: Google reports an
-error in this way once the status is sent.
+Anything else is read as an event stream. A bare JSON object in it, after events or as the whole body, even printed over many
+lines, is Google's form of an error when it is too late for a status.
 
-Bytes that passed in one framing are continued in the same framing: see ``continued``.
+Bytes that were forwarded in one framing are continued in the same framing: see ``continued``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVENT_END = b"\r\n\r\n"
 
 
 class GeminiParser(Link):
-    """The machine from bytes to frames. It uses one of two parsers, which the first byte decides."""
+    """A machine that turns bytes into frames, with one of two parsers. The first byte decides which."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
         self._limits = limits
@@ -39,11 +39,11 @@ class GeminiParser(Link):
 
     @property
     def boundary(self) -> int:
-        """The offset after the last whole frame."""
+        """The offset after the last complete frame."""
         return 0 if self._parser is None else self._parser.boundary
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # of the parser in use
+    def emit(self) -> Callable[[Any], object]:  # the parser's
         return self._emit
 
     @emit.setter
@@ -59,7 +59,7 @@ class GeminiParser(Link):
             del self._parser.emit
 
     @property
-    def fault(self) -> Exception | None:  # of the parser in use
+    def fault(self) -> Exception | None:  # the parser's
         return None if self._parser is None else self._parser.fault
 
     @fault.setter
@@ -88,7 +88,7 @@ class GeminiParser(Link):
         self._begin(b"").push_rest()
 
     def _begin(self, start: bytes) -> SSEParser | JSONArrayParser:
-        """Choose the parser by ``start``, give it the held bytes, and return it."""
+        """Choose the parser by ``start``, and pass it the held bytes."""
         if self._parser is None:
             if start.startswith(b"["):
                 self._parser = JSONArrayParser(limits=self._limits, report=self._report)
@@ -103,7 +103,7 @@ class GeminiParser(Link):
 
 
 def continued(parser: object, last: bytes, frame: bytes) -> bytes | None:
-    """Return what follows bytes ending with ``last`` in an array: the frame as its last element, or ``]``; else None."""
+    """Return what to append to a forwarded array that ends with ``last``: the frame as last element, or only the end."""
     if not isinstance(parser, GeminiParser) or not parser.is_array:
         return None
     if not frame:

@@ -1,7 +1,7 @@
 """``generateContent`` over HTTP.
 
-The model and whether to stream stand in the URL, whatever the body says. A stream that is asked for without ``alt=sse`` is one
-JSON array (``array.py``).
+The URL has the model, and whether to stream, whatever the body says. A stream without ``alt=sse`` is one JSON array
+(``array.py``).
 
 Source: clients.md §10.1, §10.2; dialects.md §5.1; google-genai 3.4, which sends ``x-goog-api-key`` and never ``?key=``;
 ai.google.dev/api/tokens.
@@ -36,26 +36,26 @@ from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: google-genai writes ``models/x`` or ``tunedModels/y`` and leaves slashes in names as they are.
+#: google-genai writes ``models/x`` or ``tunedModels/y``, and does not encode slashes in names.
 NAME: Final = "{name:(?:models|tunedModels)/.+}"
-#: google-genai 3.4 asks ``/v1``, earlier ones and most programs ``/v1beta``.
+#: google-genai 3.4 uses ``/v1``; earlier versions and most programs use ``/v1beta``.
 VERSIONS: Final = ("v1", "v1beta")
 GENERATE: Final = ("generateContent", "streamGenerateContent")
-#: The member for a whole request, in a request to count its tokens.
+#: The member with the whole request, in a request to count its tokens.
 COUNTED: Final = "generateContentRequest"
-#: Models on a page that names no size.
+#: The size of a page of models, if the request has none.
 PAGE: Final = 50
-#: A base URL that says which version, or on Vertex AI whose models: ``…/v1beta``, ``…/publishers/google``.
+#: A base URL that contains a version, or on Vertex AI a publisher: ``…/v1beta``, ``…/publishers/google``.
 _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
-#: On Vertex AI, what stands under a location by a name of its own: other publishers' models, and tuned ones.
+#: Resources with a path directly under a Vertex AI location: other publishers' models, and tuned models.
 _OF_A_LOCATION: Final = frozenset({"publishers", "endpoints"})
 
 
-# -- asking a server ---------------------------------------------------------------------------------------------------
+# -- sending requests to a server --------------------------------------------------------------------------------------
 
 
 def _place(base: str, model: str) -> str:
-    """The clients ask v1 (Python) or v1beta (the others); the latter takes all that the former does, and fields in preview."""
+    """Return the URL of a model. ``v1beta`` is used because it accepts everything of ``v1``, and preview fields."""
     root = base if _VERSIONED.search(base) else f"{base}/v1beta"
     location, _, publisher = base.rpartition("/publishers/")
     if location and publisher and model.partition("/")[0] in _OF_A_LOCATION:
@@ -66,7 +66,7 @@ def _place(base: str, model: str) -> str:
 
 
 def resource(model: str) -> str:
-    """The resource's name of a model: ``models/gemini-x``, also of one that has it already."""
+    """Return the resource name of a model, ``models/gemini-x``. A name that has a collection is not changed."""
     collection, _, name = model.partition("/")
     return model if collection in {"models", "tunedModels"} and name else f"models/{model}"
 
@@ -75,7 +75,7 @@ def resource(model: str) -> str:
 
 
 def _address(line: RequestLine, _request: Request) -> Address:
-    """The name behind ``models/``; a tuned model keeps its prefix, since it may be called as another is."""
+    """Return the model after ``models/``. A tuned model keeps its prefix, because another model may have the same name."""
     stream = line.path.endswith(":streamGenerateContent")
     alt = line.query.get("alt", "json")
     if alt not in {"json", "sse"}:
@@ -84,7 +84,7 @@ def _address(line: RequestLine, _request: Request) -> Address:
 
 
 def _counted(body: bytes, report: StreamReport) -> tuple[bytes, str]:
-    """Bare contents, or a whole request in a member of its own."""
+    """Return the request in a count: bare contents, or a whole request in a separate member."""
     outer = StreamReport()
     fields = fields_of(body, outer).spelled(camel_case)
     if COUNTED not in fields:
@@ -93,12 +93,12 @@ def _counted(body: bytes, report: StreamReport) -> tuple[bytes, str]:
         raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
     if not isinstance(fields.peek(COUNTED), dict):
         raise fields.wrong("an object is needed", COUNTED)
-    report.repairs.update(outer.repairs)  # of the text around it; bare contents are read once more instead
+    report.repairs.update(outer.repairs)  # around it; bare contents are read, and counted, once more
     return fields.text_of(COUNTED).encode(), COUNTED
 
 
 def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
-    """A page token is the last model of the page before, so that it survives a change of the list."""
+    """Return a page of models. A page token is the last model of the page before, so it survives a change of the list."""
     start = place_of(models, query, "pageToken") + 1
     size = page_size(query, "pageSize", PAGE)
     page = models[start : start + size]
@@ -136,7 +136,7 @@ HTTP_HALF = HTTP(
         ),
         header="x-goog-api-key",
         methods=frozenset({*GENERATE, "countTokens"}),
-        event_ids=False,  # google-genai fails at any line but ``data``, and @google/genai gives an empty text
+        event_ids=False,  # google-genai fails at other lines than ``data``, and @google/genai returns an empty text
         in_words="Gemini's paths, which end in :generateContent, :streamGenerateContent or :countTokens",
         address=_address,
         counted=_counted,

@@ -1,7 +1,7 @@
-"""The grammar of Gemini's chunks, in either framing, as google-genai reads it.
+"""Check Gemini's chunks, in either framing, against what google-genai reads.
 
-Each chunk stands alone but for what is open across chunks: candidates without a reason, a call whose arguments come in
-parts. The framing is the parser's business: an array and events are judged alike.
+Chunks are independent, except for what is open between them: candidates without a reason, and a call whose arguments arrive
+in parts. The parser checks the framing: an array and events follow the same rules here.
 
 Source: dialects.md §0.4, §5.1-§5.3, §7.6.
 """
@@ -165,7 +165,7 @@ class GeminiLinter(GrammarChecker):
             self.broken("finish_reason", f"finishReason is {shown(reason)}")
             return
         if candidate.reason is not None:
-            same = reason == candidate.reason  # some servers put it into every chunk
+            same = reason == candidate.reason  # some servers write it in every chunk
             self.broken("finish_reason", f"a second finishReason: {shown(reason)}", "note" if same else "error")
         if candidate.call_open:
             self.broken("call_open", f"{shown(reason)} while a call is open")

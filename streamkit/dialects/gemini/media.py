@@ -1,4 +1,4 @@
-"""Images, films and files that a model made: parts of a candidate with their content or with a URI, read and written.
+"""Images, videos and files that a model made: parts of a candidate with their content or a URI, read and written.
 
 Source: dialects.md §5.2, §7.4.
 """
@@ -14,7 +14,7 @@ from streamkit.dialects.members.values import has_value
 from streamkit.dialects.vocabulary.google import OWN_URIS, VENDOR, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
-#: What is read of the object in a part that is media.
+#: The members that are read of the object in a media part.
 MEDIA: Final[Mapping[str, frozenset[str]]] = {
     "inlineData": frozenset({"mimeType", "data", "displayName"}),
     "fileData": frozenset({"mimeType", "fileUri", "displayName"}),
@@ -22,7 +22,7 @@ MEDIA: Final[Mapping[str, frozenset[str]]] = {
 
 
 def read_media(name: str, data: Mapping[str, Any], part: Aside) -> MediaGenerated | None:
-    """What the model made, of a ``part`` that has it as ``data``; None where the part lacks its content or its URI."""
+    """Return the media in a ``part`` whose member is ``data``; None if the part has neither content nor a URI."""
     content = data.get("data" if name == "inlineData" else "fileUri")
     kind, title = data.get("mimeType"), data.get("displayName")
     if not (isinstance(content, str) and content and isinstance(kind, str | None) and isinstance(title, str | None)):
@@ -45,7 +45,7 @@ def read_media(name: str, data: Mapping[str, Any], part: Aside) -> MediaGenerate
 
 
 def write_media(media: MediaGenerated) -> list[Aside]:
-    """The part that says what another vendor's model made; none for media that this dialect can't name or reach."""
+    """Return the part for media from another vendor's model; empty if Gemini cannot name or fetch them."""
     if media.data is not None:
         raw = {"inlineData": {"mimeType": media_type_of(media), "data": media.data}}
     elif media.url is not None and media.url.startswith(("http:", "https:")):

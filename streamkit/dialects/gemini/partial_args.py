@@ -1,16 +1,16 @@
-"""Turn arguments that arrive as values with paths (``partialArgs``) into growing JSON text.
+"""Turn arguments that arrive as values with a path (``partialArgs``) into JSON text that grows.
 
-Each value names its place (``$.a.b[0]['x y']``), and a string may arrive in pieces. While the places arrive in the order of
-the text, as a model writes them, the text is returned as it grows: the containers around the last value stay open until a
-value arrives that is not in them. Text that was returned can't be changed, so a value for a place that was left can't be
-inserted. From then on everything is held back, and at the end each top-level member that was touched since is written again,
-whole. Of duplicate keys, JSON readers use the last (repair ``arguments_out_of_order``).
+Theory: each value names its place (``$.a.b[0]['x y']``), and a string may arrive in pieces. If the places arrive in the order
+of the text, as a model writes them, the text is emitted as it grows: the containers around the last value stay open until a
+value arrives that is not in them. If a place is used again after another one, the emitted text cannot be changed. From then
+on everything is held, and at the end each changed member of the arguments is written again as a whole. Of duplicate keys, the
+last one counts (``arguments_out_of_order``).
 
-Rules: places of an array that no value fills are null (``arguments_gap``). An entry without a path or a value, or for a place
-inside a value that is no container, is refused, and the decoder counts it. Numbers are doubles on this wire. The size of text
-and gaps is limited by ``limits.arguments_chars``, nesting by ``limits.json_depth``, an index by ``limits.index``.
+Rules. Empty places of an array are null (``arguments_gap``). An entry without a path or value, or with a place inside a value
+that is not a container, is refused, and the decoder counts it. A number is a double here. Text and gaps together are limited
+by ``limits.arguments_chars``, the nesting by ``limits.json_depth``, an index by ``limits.index``.
 
-Source: dialects.md §5.3; RFC 9535 §2.1, §2.3 (the syntax of paths).
+Source: dialects.md §5.3; RFC 9535 §2.1, §2.3.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.text_buffer import TextBuffer
 
-Step: TypeAlias = str | int
-Path: TypeAlias = tuple[Step, ...]
+PathStep: TypeAlias = str | int
+Path: TypeAlias = tuple[PathStep, ...]
 #: ``.name``, ``[0]``, ``['name']`` or ``["name"]``.
 _step: Final = re.compile(
     r"""\.(?P<name>[^.\[\]'"]++)"""
     r"""|\[(?:(?P<index>[0-9]{1,10})|'(?P<single>(?:[^'\\]++|\\.)*+)'|"(?P<double>(?:[^"\\]++|\\.)*+)")\]""",
     re.DOTALL,
 ).match
-#: Characters of a name in single quotes that are written differently in double quotes.
+#: Sequences in a single-quoted name that are written differently between double quotes.
 _quotes: Final = re.compile(r"""\\'|\\.|\"""", re.DOTALL)
 _DOUBLE: Final = {r"\'": "'", '"': r"\""}
 VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class PartialArgs:
-    """The arguments of one call. Each method returns the text that is final by now, to append to earlier text.
+    """The arguments of one call. Each method returns new text, to append to what earlier calls returned.
 
-    It keeps no report, since it is part of a decoder's state, which is tried with another report (``FrameDecoder.tried``).
+    The report is an argument, and is not kept.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -53,19 +53,19 @@ class PartialArgs:
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
-        self._continues = False  #: whether more of the last string will come
-        #: The path of the last value that was returned. The containers on the way to it are open in the text.
+        self._continues = False  #: whether the last string continues
+        #: The place of the last emitted value. The containers around it are open in the text.
         self._open: Path = ()
-        self._string: TextBuffer | None = None  #: that value, if it is a string, which may grow
-        self._late: dict[Step, None] = {}  #: members that were touched out of order
-        self._path: tuple[object, Path | None] = (None, None)  #: the last path as written, and its steps
+        self._string: TextBuffer | None = None  #: that value, if it is a string, which may continue
+        self._late: dict[PathStep, None] = {}  #: members that were changed out of order
+        self._path: tuple[object, Path | None] = (None, None)  #: the last path, as text and as steps
 
     def add(self, part: object, report: StreamReport) -> str | None:
-        """Add one entry of ``partialArgs``, and return the new text; None for an invalid entry. Raises ArgumentsTooLong."""
+        """Add one entry of ``partialArgs``. Return the new text, or None if the entry is invalid. Raises ArgumentsTooLong."""
         if not isinstance(part, dict):
             return None
         path = part.get("jsonPath")
-        if path != self._path[0]:  # pieces of one string have the same path
+        if path != self._path[0]:  # a continued string has the same one
             self._path = path, steps_of(path, min(self._limits.json_depth, DEPTH))
         steps = self._path[1]
         if steps is None or any(type(step) is int and step > self._limits.index for step in steps):
@@ -74,7 +74,7 @@ class PartialArgs:
         if not kinds:
             if steps != self._open:
                 return None
-            self._continues = part.get("willContinue") is True  # a string may end with such an entry
+            self._continues = part.get("willContinue") is True  # a string may end like this
             return ""
         leaf, text = _value(kinds[0], part[kinds[0]])
         if text is None or len(kinds) > 1:
@@ -84,19 +84,19 @@ class PartialArgs:
 
     @property
     def are_whole(self) -> bool:
-        """Whether there is a value, and each value is whole, so that the call may have ended here."""
+        """Return whether there are values and all are complete, so that the call may have ended here."""
         return bool(self._root) and not self._continues
 
     def close(self) -> str:
-        """Return the rest of the text: the call ended."""
+        """Return the rest of the text, because the call ended."""
         return self._rest() + "}"
 
     def cut(self) -> str:
-        """Return the text that was held back, without an end: the stream ended inside the call."""
+        """Return the held text without an end, because the stream ended inside the call."""
         return self._rest() if self._late else ""
 
     def _put(self, steps: Path, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """Put a value in its place, and return its text, or hold it back."""
+        """Put a value in its place. Return its text, or "" if it is held."""
         node: Any = self._root
         known = 0
         while known < len(steps) and _has(node, steps[known]):
@@ -122,7 +122,7 @@ class PartialArgs:
         return grown
 
     def _replace(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
-        """Set a value for a place that has one: append to its string, or replace it."""
+        """Put a value in a place that has one: more of a string, or a replacement."""
         if isinstance(node, dict | list):
             return None
         self._grow(len(text))
@@ -144,15 +144,15 @@ class PartialArgs:
         return ""
 
     def _leave(self, level: int) -> str:
-        """Return the text from the end of the last value to the next member of the container at ``level``."""
+        """Return the text that ends the last value and leads to the next member of the container at ``level``."""
         if not self._begun:
             return "{"
         return '"' * (self._string is not None) + _closers(self._open[level + 1 :]) + ","
 
     def _rest(self) -> str:
-        """Return all text that is still missing, except the last brace."""
+        """Return the missing text without the last brace."""
         end = '"' * (self._string is not None) + _closers(self._open[1:])
-        late = {key: self._root[key] for key in self._late}  # type: ignore[index]  # the first step is a key
+        late = {key: self._root[key] for key in self._late}  # type: ignore[index] # the first step is a key
         members = orjson.dumps(late, default=TextBuffer.whole).decode()[1:-1]
         return ("" if self._begun else "{") + end + ("," + members if members else "")
 
@@ -163,10 +163,10 @@ class PartialArgs:
 
 
 def steps_of(path: object, depth: int) -> Path | None:
-    """Return the steps of a path; None if it is invalid, deeper than ``depth``, or does not begin with a member's name."""
+    """Return the steps of a path; None if it is malformed, names the whole arguments, or is deeper than ``depth``."""
     if not isinstance(path, str) or not path.startswith("$"):
         return None
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     at = 1
     while at < len(path):
         match = _step(path, at)
@@ -181,7 +181,7 @@ def steps_of(path: object, depth: int) -> Path | None:
 
 
 def _name(match: re.Match[str]) -> str | None:
-    """Return a quoted name with its escapes resolved (RFC 9535 §2.3.1.2); None if they are invalid."""
+    """Return a quoted name without escapes (RFC 9535 §2.3.1.2); None if it is malformed."""
     quoted = match["double"]
     if quoted is None:
         quoted = _quotes.sub(lambda found: _DOUBLE.get(found[0], found[0]), match["single"])
@@ -194,7 +194,7 @@ def _name(match: re.Match[str]) -> str | None:
 
 
 def _value(name: str, value: object) -> tuple[Any, str | None]:
-    """Return a value for the tree, and its text (without the closing quote of a string); the text is None for a wrong type."""
+    """Return a value and its text (of a string only the opening quote and the content). The text is None for a wrong type."""
     if name == "stringValue" and type(value) is str:
         return TextBuffer(value), orjson.dumps(value).decode()[:-1]
     if name == "numberValue" and (type(value) is int or (type(value) is float and math.isfinite(value))):
@@ -204,14 +204,14 @@ def _value(name: str, value: object) -> tuple[Any, str | None]:
     return None, "null" if name == "nullValue" and value in (None, "NULL_VALUE") else None
 
 
-def _has(node: object, step: Step) -> bool:
+def _has(node: object, step: PathStep) -> bool:
     if type(step) is str:
         return type(node) is dict and step in node
     return type(node) is list and type(step) is int and step < len(node)
 
 
 def _build(node: Any, missing: Path, leaf: Any) -> None:
-    """Put ``leaf`` below a container, and create the containers on the way."""
+    """Put ``leaf`` below a container, and make the containers in between."""
     for step, following in zip(missing, (*missing[1:], None), strict=True):
         value: Any = leaf if following is None else {} if type(following) is str else []
         if type(step) is int:
@@ -234,5 +234,5 @@ def _members(missing: Path, gaps: list[int]) -> str:
 
 
 def _closers(path: Path) -> str:
-    """Return the brackets that close all containers below the first, innermost first."""
+    """Return the brackets that close the containers below the first, innermost first."""
     return "".join("}" if type(step) is str else "]" for step in reversed(path))

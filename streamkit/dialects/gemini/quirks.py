@@ -1,4 +1,4 @@
-"""What servers of Gemini's chunks do otherwise, one change for each repair."""
+"""The departures of servers that send Gemini's chunks: one change for each repair."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ edit, add = EVENTS.edit, EVENTS.add
 
 
 def _parts(*values: tuple[str, Any], named: bool = False, end: bool = True) -> Change:
-    """Let the first call come in parts of its arguments, a text in two, and these paths with their values behind them.
+    """Return a change that splits the first call into parts of its arguments, and adds these paths with their values.
 
-    ``named`` says its name in each part; ``end`` False leaves out the part that ends it.
+    A text is split in two. ``named`` repeats the call's name in each part. ``end`` False leaves out the part that ends the
+    call.
     """
 
     def parts(payload: Payload) -> list[Payload]:
@@ -69,7 +70,7 @@ def _parts(*values: tuple[str, Any], named: bool = False, end: bool = True) -> C
 
 
 def _values(path: str, value: Any) -> list[dict[str, Any]]:
-    """The value at a path of the arguments: a text in its two halves."""
+    """Return the partial arguments for a value at a path: a text in two halves."""
     match value:
         case str():
             half = (len(value) + 1) // 2
@@ -87,7 +88,7 @@ def _call_as_text(payload: Payload) -> None:
 
 
 def _array_without_end(frames: Frames) -> Frames:
-    """All payloads as elements of one array, whose closing bracket is missing."""
+    """Put all payloads in one array without its closing bracket."""
     payloads = [compact(payload) for payload in EVENTS.having(ANY, frames)]
     if not payloads:  # it is an array already
         return (*frames[:-1], frames[-1].rstrip().removesuffix(b"]"))

@@ -1,7 +1,7 @@
-"""Read the OpenAPI subset of ``parameters`` and ``responseSchema``, and reduce JSON schemas to what Gemini takes.
+"""Schemas: read the OpenAPI subset of ``parameters`` and ``responseSchema``, and reduce JSON schemas to what Gemini accepts.
 
-The OpenAPI subset writes types in capitals, uses ``nullable`` where JSON schema has the type ``null``, and may write counts
-(64-bit whole numbers) as text. Other keywords mean the same in both, so plain JSON schema is not changed.
+OpenAPI writes types in capitals, uses ``nullable`` instead of the type ``null``, and its 64-bit integers may be text.
+Otherwise both are the same, so a plain JSON schema is not changed.
 
 Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``wire.py`` for the keywords.
 """
@@ -17,17 +17,17 @@ from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 
-#: The steps to a schema, for error messages.
+#: The path steps to a schema, for messages.
 Path: TypeAlias = tuple[str | int, ...]
-#: Keywords that the OpenAPI subset and JSON schema spell differently.
+#: OpenAPI's names, and those of JSON schema.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
-#: Counts, which may be written as text.
+#: Counts, which JSON of the protocol may contain as text.
 COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
 NO_TYPE: Final = "TYPE_UNSPECIFIED"
 
 
 def json_schema(schema: Any) -> Any:
-    """Return a schema of the OpenAPI subset as JSON schema; return anything else unchanged."""
+    """Return a schema of the OpenAPI subset as JSON schema; any other value unchanged."""
     if not isinstance(schema, Mapping):
         return schema
     read: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def json_schema(schema: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema extended to allow null."""
+    """Return the schema, extended to accept null."""
     if "type" in schema:
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("anyOf"), list):
@@ -60,7 +60,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any]) -> Any:
-    """Return a keyword's value (at ``path``) with each schema inside it replaced by ``read(schema, its path)``."""
+    """Return the value of a keyword with ``read`` applied to each schema in it. ``path`` is the place of the value."""
     if keyword in NAMED and isinstance(value, Mapping):
         return {name: read(inner, (*path, name)) for name, inner in value.items()}
     if keyword in MANY and isinstance(value, list):
@@ -69,9 +69,9 @@ def _inner(keyword: str, value: Any, path: Path, read: Callable[[Any, Path], Any
 
 
 def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int = 1) -> Any:
-    """Return a JSON schema with only the keywords that Gemini takes. Calls ``lose`` with the path of each dropped keyword.
+    """Return a JSON schema with only the keywords that Gemini accepts. ``lose`` gets the path of each other keyword.
 
-    Raises BadRequest for a schema that is nested too deep.
+    Raises BadRequest if the schema is nested too deeply.
     """
     if depth > DEPTH:
         raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
@@ -86,10 +86,10 @@ def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int 
         where = (*path, keyword)
         if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
             kept["enum"] = [value]
-        elif keyword == "definitions":  # the older name
+        elif keyword == "definitions":  # an older name
             kept["$defs"] = _inner("$defs", value, where, cut)
         elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
-            lose(shown(where))  # no other keyword is allowed next to a reference
+            lose(shown(where))  # next to a reference, no other keyword is allowed
         elif keyword == "$ref" and isinstance(value, str):
             kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
         else:

@@ -1,4 +1,4 @@
-"""The words of Gemini: what both directions must agree on. Source: dialects.md §5.2, §5.3, §7.1-§7.5."""
+"""The words of Gemini that both directions share. Source: dialects.md §5.2, §5.3, §7.1-§7.5."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import StopReason, UsageReported
 from streamkit.report import StreamReport
 
-#: Underscores within a name, not one that it begins with.
+#: An underscore inside a name, not one at its beginning.
 _UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
-#: ``finishReason``. STOP stands for turns that call tools, too.
+#: Words of ``finishReason``. STOP is also the reason of turns that call tools.
 STOP_REASONS: Mapping[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -24,11 +24,11 @@ STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
     "CONTINUATION": "pause",
     **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MISSING_THOUGHT_SIGNATURE"), "malformed_tool"),
-    # failed turns (tool_calls/failed_turns.py)
+    # these turns failed (tool_calls/failed_turns.py)
     **dict.fromkeys(("MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "LANGUAGE", "OTHER"), "error"),
     **dict.fromkeys(("NO_IMAGE", "IMAGE_OTHER", "PUP_LIMITED_DISABLED"), "error"),
 }
-#: The zero values of the two enumerations, which mean nothing.
+#: The default values of the two enumerations, which have no meaning.
 UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
 FINISH_REASONS: Mapping[StopReason, str] = {
     **dict.fromkeys(("stop", "stop_sequence", "tool_calls", "other"), "STOP"),  # OTHER is a failure
@@ -38,9 +38,9 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
 }
-#: Reasons that have no word of their own: writing them is a loss.
+#: Reasons without an exact word. Writing them is a loss.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
-#: Members of ``generationConfig`` by our names of options.
+#: Members of ``generationConfig``, by the neutral names of options.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -54,14 +54,14 @@ OPTIONS: Mapping[str, str] = {
     "logprobs": "responseLogprobs",
     "top_logprobs": "logprobs",
 }
-#: ``mode`` of ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
+#: Values of ``mode`` in ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 VALIDATED = "VALIDATED"
-#: What a text is generated as.
+#: Media types of generated text.
 JSON, PLAIN = "application/json", "text/plain"
 
 
-#: How the names of counts end, and those that are read.
+#: The end of the names of counts, and the counts that are read.
 COUNT: Final = "TokenCount"
 COUNTS: Final = (
     *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
@@ -70,7 +70,7 @@ COUNTS: Final = (
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
-    """The counts so far of ``usageMetadata``; None if it has none. Thoughts are counted beside the candidates."""
+    """Return the counts so far of ``usageMetadata``; None if there are none. Thoughts are not counted with the candidates."""
     prompt, tools, candidates, thoughts, cached, total = counts_of(raw, COUNTS)
     whole = prompt if tools is None else _sum(prompt, tools)
     output = candidates if thoughts is None else _sum(candidates, thoughts)
@@ -80,9 +80,9 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
 
 
 def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """A ``usageMetadata`` object; the vendor's own where it came from this dialect. Unknown counts are left out.
+    """Return a ``usageMetadata`` object without unknown counts. Google's own is returned without malformed counts.
 
-    Another vendor's counts have a place where the cache was not written to, and thoughts are within the output.
+    Another vendor's counts are lost if the cache was written to, or if its thoughts are not part of its output.
     """
     if usage.vendor == VENDOR and usage.raw is not None:
         return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
@@ -98,17 +98,17 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
 
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
-    """A ``finishReason``, and whether it says less than ``reason``. ``native`` is Google's own word, if it came from there."""
+    """Return a ``finishReason``, and whether it is less exact than ``reason``. ``native`` is Google's own word, if any."""
     meant = "tool_calls" if (reason, native) == ("tool_calls", "STOP") else STOP_REASONS.get(native or "", "other")
     if reason == "tool_calls" and not called:
-        return "MAX_TOKENS", True  # every call was withheld, as one that was cut is
+        return "MAX_TOKENS", True  # every call was withheld, like a truncated one
     if native and meant == reason:
         return native, False
     return FINISH_REASONS[reason], reason in INEXACT_REASONS
 
 
 def camel_case(name: str) -> str:
-    """A member's name as Google writes it; requests may have the protocol's own (``function_call``) as well."""
+    """Return a member's name in Google's spelling. Requests may also have the spelling of the protocol (``function_call``)."""
     return _UNDERSCORES.sub(lambda found: found[1].upper(), name)
 
 
@@ -117,13 +117,13 @@ def _sum(one: int | None, other: int) -> int:
 
 
 def is_bad_count(name: str, value: object) -> bool:
-    """Whether a member of ``usageMetadata`` is named as a count and is none, so that it may not be written again."""
+    """Whether a member of ``usageMetadata`` has the name of a count but not its value, so it must not be written again."""
     return name.endswith(COUNT) and not is_count(value)
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
-#: The API takes JSON Schema in part: the keywords that its reference of ``responseJsonSchema`` names (the only such list).
+#: Keywords of JSON Schema that the API accepts: those that its reference of ``responseJsonSchema`` lists.
 TOOLS: Final = ToolRules(
     names=FUNCTION_NAMES,
     keywords=frozenset({
@@ -132,5 +132,5 @@ TOOLS: Final = ToolRules(
         "propertyOrdering",
     }),
 )  # fmt: skip
-#: A budget of thinking that is as large as the model likes.
+#: A thinking budget that the model chooses.
 DYNAMIC: Final = -1

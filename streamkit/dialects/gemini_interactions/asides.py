@@ -1,4 +1,4 @@
-"""Citations as Gemini Interactions has them: annotations of a text, each with the bytes of the answer that it supports.
+"""Citations of Gemini Interactions: annotations of a text, each with the bytes of the response that it supports.
 
 Source: dialects.md §5.5; the types of google-genai.
 """
@@ -21,12 +21,12 @@ READ: Final = frozenset({"type", "url", "title", "start_index", "end_index"})
 
 
 def citation_of(annotations: Any, choice: int, block: int) -> Aside:
-    """The aside of a list of annotations."""
+    """Return the aside for a list of annotations."""
     return Aside(VENDOR, "citation", DELTA, {"type": ANNOTATIONS, "annotations": annotations}, choice, block)
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The pages that the annotations of an aside name, and what of them is lost."""
+    """Return the pages that the annotations of an aside name, and the names of lost members."""
     annotations = aside.raw.get("annotations") if isinstance(aside.raw, dict) else None
     found: list[Citation] = []
     lost: list[str] = []
@@ -41,7 +41,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
 
 
 def _citation(annotation: Any, block: int) -> Citation | None:
-    """The page of an annotation; None for one of another kind."""
+    """Return the page of an annotation; None for an annotation of another type."""
     if not isinstance(annotation, dict) or annotation.get("type") != WEB or not isinstance(annotation.get("url"), str):
         return None
     title, start, end = annotation.get("title"), annotation.get("start_index") or 0, annotation.get("end_index")
@@ -52,7 +52,7 @@ def _citation(annotation: Any, block: int) -> Citation | None:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Citations of a choice as annotations of the text that each belongs to."""
+    """Return the citations of a choice as annotations of their texts."""
     return [
         citation_of(
             [

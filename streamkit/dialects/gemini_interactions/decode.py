@@ -1,11 +1,11 @@
-"""Interactions events to wire events: the interaction, and the steps in it.
+"""Decode Interactions events to wire events: the interaction, and its steps.
 
 Steps are content blocks: ``model_output`` is text and media, ``thought`` is reasoning, ``function_call`` is a call whose
-arguments stream as text. All others mean something to Google alone: their frames are asides.
+arguments are streamed as text. Only Google understands other steps, so their frames are asides.
 
-``interaction.completed`` is the completion point, where its status says that the interaction has ended; the official client
-raises for nothing, so that no other sign is taken for a success. Steps that stand in that event, and that no other event
-brought, are read from it as from a whole answer. An ``event_id`` only tells where to resume.
+``interaction.completed`` completes the stream if its status says that the interaction has ended. The official client never
+raises, so no other sign counts as success. Steps that are only in that event are read like those of a whole response. An
+``event_id`` is only used to resume.
 
 Source: dialects.md §5.5, ui-protocols.md §4.
 """
@@ -20,12 +20,12 @@ from attrs import define
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of
 from streamkit.dialects.gemini_interactions.media import read_media
 from streamkit.dialects.gemini_interactions.wire import (
-    BESIDE,
     CALL,
     DELTA,
     ERROR_TYPES,
     EVENTS,
     INPUT,
+    INTERACTION_MEMBER,
     MEDIA,
     RUNNING,
     STOP_REASONS,
@@ -58,7 +58,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
-#: The events before revision 2026-05-20, when a step was called a content, by their names; and today's names.
+#: Names of events before revision 2026-05-20, when a step was called a content, and their present names.
 OLDER: Final[Mapping[str, str]] = {
     "interaction.start": "interaction.created",
     "content.start": "step.start",
@@ -67,34 +67,34 @@ OLDER: Final[Mapping[str, str]] = {
     "interaction.complete": "interaction.completed",
 }
 STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
-#: Members of an interaction that are read wherever it stands, and at its end.
+#: Members of an interaction that are read anywhere, and at its end.
 INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
-#: The step that each delta belongs into.
+#: The type of step that each delta belongs to.
 DELTAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", ANNOTATIONS, *MEDIA), TEXT),
     "thought_summary": THOUGHT,
     "thought_signature": THOUGHT,
     "arguments_delta": CALL,
 }
-#: Steps that may hold one another's deltas, as some servers write them.
+#: Types of steps that may contain each other's deltas, as some servers write them.
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
-#: A call keeps the members of its step itself.
+#: A call's other members are kept with the call.
 CALL_START: Final = Members("event_type", "event_id", "index", "step")
 
 
 @define
 class Block(DecodedBlock):
-    """What is remembered of a block."""
+    """The state of a block."""
 
-    #: The whole arguments that came with the start, until a delta or the stop settles whether they count.
+    #: The whole arguments from the start, until a delta or the stop shows whether they count.
     whole_input: str | None = None
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload can be an event of an interaction."""
+    """Whether a payload may be an event of an interaction."""
     if not isinstance(document, dict):
         return False
     kind = document.get("event_type") or event
@@ -107,7 +107,7 @@ def is_call(document: dict[str, Any]) -> bool:
 
 
 class InteractionsDecoder(BlockDecoder[Block]):
-    """Reads the events of a stream."""
+    """Decodes the events of a stream."""
 
     dialect = "gemini-interactions"
     vendor = VENDOR
@@ -120,13 +120,13 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     _id: str | None = None
     _status: str | None = None
-    _called = False  # a function
-    _step_error: Any = None  # of the last output that has one
-    _step_path: tuple[str | int, ...] = ("step",)  # where the step that is read stands in its frame
+    _called = False  # whether a function was called
+    _step_error: Any = None  # the error of the last output that has one
+    _step_path: tuple[str | int, ...] = ("step",)  # path of the current step in its frame
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._unanswered: dict[str, str] = {}  # calls of Google's tools without their results: types by their ids
+        self._unanswered: dict[str, str] = {}  # calls of Google's tools without a result: type by id
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("event_type"))
@@ -154,9 +154,10 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._step_path = ("step",)
 
     def _renewed(self, kind: str, document: dict[str, Any]) -> dict[str, Any]:
-        """Return an event of before 2026-05-20 as one of today. A content may have no start, and a call or a tool is whole.
+        """Return an event from before 2026-05-20 in the present form.
 
-        The start of a call without a name is empty: the delta begins the call.
+        In the old form a content may lack a start, and a call or tool is complete in one event. The start of a call without a
+        name becomes empty, because the delta begins the call.
         """
         name, kind = "content" if kind == "content.start" else "delta", OLDER[kind]
         renewed = {**document, "event_type": kind}
@@ -186,7 +187,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Emit the arguments that open calls started with, since nothing more comes."""
+        """Emit the arguments that open calls started with, because nothing more follows."""
         for block in self.blocks.values():
             self._whole_input(block)
 
@@ -201,7 +202,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._count(interaction.get("usage"))
 
     def _begin(self, interaction: dict[str, Any], known: frozenset[str]) -> None:
-        """The response starts; what is not ``known`` of the interaction are its extras."""
+        """Start the response. Members of the interaction that are not ``known`` are its extras."""
         self._id = text_of(interaction.get("id"))
         extras = others_of(interaction, known)
         created = decode_time(interaction.get("created"))
@@ -216,13 +217,13 @@ class InteractionsDecoder(BlockDecoder[Block]):
     def _completed(self, document: dict[str, Any]) -> None:
         interaction = self.fields(document.get("interaction"))
         if self._started:
-            self.keep_others(interaction, AT_END, BESIDE)
+            self.keep_others(interaction, AT_END, INTERACTION_MEMBER)
         else:
             self._begin(interaction, AT_END)
         self.end_of(interaction, "interaction")
 
     def end_of(self, interaction: dict[str, Any], *path: str) -> None:
-        """What stands in an interaction at its end; ``path`` leads to it."""
+        """Read the end of an interaction, which is at ``path``."""
         if not self._seen:
             for name in ("steps", "outputs"):
                 self._whole_steps(interaction.get(name), (*path, name))
@@ -237,21 +238,21 @@ class InteractionsDecoder(BlockDecoder[Block]):
         reason = self.stop_reason(native, STOP_REASONS)
         error = errors[0] if errors else (self._step_error or error_in(interaction))
         if error:
-            if reason != "error":  # which clients take for an end
+            if reason != "error":  # clients take these reasons for a normal end
                 self.report.repair("error_shape")
             self.fail(error)
             errors = errors[1:]
         else:
             failed = native in STOP_REASONS and reason == "error"
             waits = reason == "tool_calls" and not self._called and bool(self._unanswered)
-            if waits:  # for what no client of another dialect can do
+            if waits:  # for something that no client of another dialect can do
                 self.out.append(Aside(VENDOR, "client_tool", WAITS, sorted({*self._unanswered.values()})))
             self.out += (StopReasonSeen(reason, native, ends_failed=failed, waits=waits), TerminatorSeen())
         for more in errors:
             self.out.append(Aside(VENDOR, "unknown_event", "errors", more))
 
     def _whole_steps(self, steps: object, path: tuple[str | int, ...]) -> None:
-        """Steps that no event brought: each is a start with all of it. A bare content is an output of nothing else."""
+        """Read steps that had no events. A start contains all of a step. A bare content is an output with nothing else."""
         for number, value in enumerate(self.items(steps)):
             step = self.fields(value)
             if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
@@ -354,7 +355,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
                 self._content(delta, block)
 
     def _closed_call(self, index: int, belongs: str) -> Block | None:
-        """A call that had ended: the accumulator sets aside what comes for it."""
+        """Return a call that has ended, for a late delta. The accumulator sets the delta aside."""
         closed = self._closed.get(index)
         return closed if closed is not None and closed.kind == belongs == CALL else None
 
@@ -373,10 +374,10 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._whole_input(self.blocks[index])
         super().close_block(index)
 
-    # -- what stands in a step -------------------------------------------------------------------------------------
+    # -- the contents of a step ------------------------------------------------------------------------------------
 
     def _content(self, content: dict[str, Any], block: Block, *, thought: bool | None = None) -> None:
-        """A content of an output or of a thought: text, or media."""
+        """Read a content of an output or a thought: text, or media."""
         thought = block.kind == THOUGHT if thought is None else thought
         kind = content.get("type", "text")
         if kind == "text":
@@ -415,14 +416,14 @@ class InteractionsDecoder(BlockDecoder[Block]):
             block.whole_input = None
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """A frame of a step that only Google understands."""
+        """Keep a frame of a step that only Google understands."""
         self.out.append(
             Aside(VENDOR, aside_kind(block.kind), str(document.get("event_type")), document, block=block.number)
         )
 
 
 def aside_kind(step: str) -> AsideKind:
-    """What a step of that type is, which only Google understands."""
+    """Return the kind of aside for a type of step that only Google understands."""
     if step == INPUT:
         return "metadata"
     return "server_tool" if step.endswith(("_call", "_result")) else "unknown_event"

@@ -1,8 +1,8 @@
-"""Events to Interactions events: each content block is a step, one open at a time, with dense indices.
+"""Encode events as Interactions events: each content block is a step, one open at a time, with indices without gaps.
 
-The interaction's end waits for ``StreamEnded``, since usage may come after the stop reason. One choice is written, the first.
-Google's own signature of a call stands in the start of its step; what another vendor signed or encrypted is the signature of a
-thought of its own, sealed. A stream that failed ends with an event ``error``, and without ``interaction.completed``.
+The end of the interaction waits for ``StreamEnded``, because usage may follow the stop reason. Only the first choice is
+written. Google's own signature of a call is in the start of its step. Another vendor's signed or encrypted value is sealed,
+as the signature of a separate thought. A failed stream ends with an event ``error``, and without ``interaction.completed``.
 
 Source: dialects.md §5.5, quirks.md R14.
 """
@@ -17,10 +17,10 @@ import orjson
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.gemini_interactions.media import write_media
 from streamkit.dialects.gemini_interactions.wire import (
-    BESIDE,
     CALL,
     DELTA,
     INEXACT_STOPS,
+    INTERACTION_MEMBER,
     THOUGHT_DELTA,
     VENDOR,
     encode_error,
@@ -29,7 +29,7 @@ from streamkit.dialects.gemini_interactions.wire import (
 )
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
@@ -65,14 +65,14 @@ class StepWriter(BlockQueue):
     starts: ClassVar = STARTS
     arguments_template: ClassVar[bytes] = b'{"type":"arguments_delta","arguments":%b}'
 
-    def write_start(self, block: Block) -> None:
+    def write_start(self, block: QueuedBlock) -> None:
         self.give_index(block)
         self.write(START % (block.index, block.start))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         self.write(DELTA_EVENT % block.index + delta + b"}\n\n")
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         if block.signature:
             signature = dumps(block.whole_signature())
             self.write_delta(block, b'{"type":"thought_signature","signature":%b}' % signature)
@@ -80,7 +80,7 @@ class StepWriter(BlockQueue):
 
 
 class InteractionsEncoder(BlockEncoder):
-    """Writes one choice of a response as events of an interaction."""
+    """Encodes one choice of a response as events of an interaction."""
 
     vendor = native = VENDOR
     writer = StepWriter
@@ -90,7 +90,7 @@ class InteractionsEncoder(BlockEncoder):
     thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
 
     _interaction: Mapping[str, Any] = {}
-    _waits = False  # for what only a client of this dialect does
+    _waits = False  # whether it waits for something that only a client of this dialect can do
     _beside: Mapping[str, Any] = {}  # members of the interaction at its end
 
     def _event(self, name: str, **members: Any) -> None:
@@ -115,7 +115,7 @@ class InteractionsEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), step))
 
     def takes(self, _redacted: str) -> bool:
-        return False  # a thought here has a signature or none: what else is opaque is sealed
+        return False  # a thought has only a signature here: other opaque values are sealed
 
     def carries(self, signature: Opaque) -> bool:
         return signature.vendor == self.signer
@@ -130,25 +130,25 @@ class InteractionsEncoder(BlockEncoder):
         return write_media(media)
 
     def aside(self, event: Aside) -> None:
-        if event.type == WAITS:  # the status says so
+        if event.type == WAITS:  # the status expresses this
             self._waits = True
         elif event.type == DELTA:
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.type == THOUGHT_DELTA:
             self._thought.add(event.block)
             self._blocks.text(("thinking", event.block), dumps(event.raw))
-        elif event.type.startswith(BESIDE) and len(self._beside) < FEW:
-            self._beside = {**self._beside, event.type.removeprefix(BESIDE): event.raw}
+        elif event.type.startswith(INTERACTION_MEMBER) and len(self._beside) < FEW:
+            self._beside = {**self._beside, event.type.removeprefix(INTERACTION_MEMBER): event.raw}
         elif event.type in STEP_FRAMES:
             self._raw_step(event)
         else:
             self.lose(event.kind)
 
     def _raw_step(self, event: Aside) -> None:
-        """An event of a step that only Google understands."""
+        """Write an event of a step that only Google understands."""
         key = ("raw", event.block)
         block, step, delta = self._blocks.find(key), details_of(event.raw, "step"), details_of(event.raw, "delta")
-        if not event.raw.keys() <= STEP_FRAMES[event.type]:  # what stands beside the step has no place
+        if not event.raw.keys() <= STEP_FRAMES[event.type]:  # members next to the step have no place
             self.lose(event.kind)
         if event.type == "step.start" and isinstance(step.get("type"), str):
             self._blocks.add(key, dumps(step), needs_end=True)
@@ -176,6 +176,6 @@ class InteractionsEncoder(BlockEncoder):
         self._event("interaction.completed", interaction={**self._beside, **ended})
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in self._beside:  # for an end that does not come
+        for _ in self._beside:  # for an end that is not written
             self.lose("metadata")
         self._event("error", error=encode_error(event, self.report))

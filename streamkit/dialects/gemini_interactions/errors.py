@@ -12,16 +12,16 @@ from streamkit.events import ProviderFailed
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure in a body; None where it is no error body of this dialect."""
+    """Return the failure in a body; None if it is not an error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not is_error(error) or not isinstance(error.get("code"), str):
         return None
-    if "type" in error or "status" in error:  # which others say it in
+    if "type" in error or "status" in error:  # other dialects have these members
         return None
     return provider_failed(error, VENDOR, ERROR_TYPES)
 
 
-#: An answer that broke off is an unavailable service, as in Google's other API.
+#: An interrupted response is an unavailable service, as in Google's other API.
 ERRORS = Errors(
     vendors=frozenset({VENDOR}),
     words=ERROR_TYPES,

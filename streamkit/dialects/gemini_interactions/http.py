@@ -1,9 +1,8 @@
-"""Interactions over HTTP: one path, at which the body names the model and says whether to stream.
+"""Interactions over HTTP: one path, at which the body has the model and whether to stream.
 
-The answer to a request is all that is given here: what a server keeps of it, to go on from it, to look at it again or to
-cancel it, is refused.
+Only the response to a request is served. Requests to continue, read or cancel a response that a server keeps are refused.
 
-Source: dialects.md §5.5; clients.md §10.1; google-genai 3.4, which asks ``/v1`` and sends ``x-goog-api-key``.
+Source: dialects.md §5.5; clients.md §10.1; google-genai 3.4, which uses ``/v1`` and sends ``x-goog-api-key``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from streamkit.dialects.gemini_interactions.requests import STORED
 from streamkit.dialects.http import HTTP, STATELESS, Address, Endpoint, RequestLine, Surface, model_in_body
 from streamkit.errors import BadRequest
 
-#: google-genai 3.4 asks ``/v1``, the documentation ``/v1beta``.
+#: google-genai 3.4 uses ``/v1``, the documentation ``/v1beta``.
 PATHS: Final = ("/v1/interactions", "/v1beta/interactions")
-#: A base URL that says which version.
+#: A base URL with a version.
 _VERSIONED: Final = re.compile(r"/v\d\w*$")
 
 
@@ -28,16 +27,16 @@ def _place(base: str, _model: str, _stream: bool) -> str:
 
 
 def _address(line: RequestLine, request: Request) -> Address:
-    """The model of the body. Agents, which have one of their own, are none."""
+    """Return the model of the body. Raises BadRequest for an agent, which is not a model."""
     if not request.model and "agent" in request.extras:
         raise BadRequest("agent", "this gateway asks models and runs no agents; name a model instead")
     return model_in_body(line, request)
 
 
 def _refuse_state(request: Request) -> None:
-    """A request may lean on what a server keeps, and none is kept here."""
+    """Raise BadRequest if the request refers to kept responses: none are kept here."""
     for path, instead in request.stored:
-        if path in STORED:  # others an upstream of this dialect may have
+        if path in STORED:  # an upstream of this dialect may have the others
             raise BadRequest(path, f"{STATELESS}; {instead}")
     if request.extras.get("background"):
         raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")

@@ -1,7 +1,7 @@
-"""The grammar of Interactions events, as Google's servers write them and the types of its client describe them.
+"""Check Interactions events against what Google's servers write and the types of its client.
 
-The client checks nothing of a stream: it yields whatever has a JSON payload. So a rule here is the grammar's, and programs
-that gather steps by their index lean on it. Types of events, steps and deltas that are not known here are let through.
+The client itself checks nothing of a stream: it yields everything with a JSON payload. So a rule here is one of the grammar,
+on which programs rely that collect steps by their index. Unknown types of events, steps and deltas are accepted.
 
 Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 """
@@ -59,7 +59,7 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
 }
-#: For each delta that is known: the member that it carries, its type, and the step that it belongs to.
+#: For each known delta: the member with its content, the type of that member, and the step that it belongs to.
 DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "text": ("text", str, TEXT),
     "text_annotation_delta": ("annotations", list, TEXT),
@@ -67,12 +67,12 @@ DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "thought_signature": ("signature", str, THOUGHT),
     "arguments_delta": ("arguments", str, CALL),
 }
-#: Steps that take no other of these deltas; of the rest nothing is claimed.
+#: Steps that accept no other of these deltas. Other steps are not checked.
 KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
 
 
 @define
-class _Step:
+class _CheckedStep:
     type: str
     input: CallInput = field(factory=CallInput)
 
@@ -88,7 +88,7 @@ class InteractionsLinter(GrammarChecker):
         self._started = False
         self._ended = False
         self._failed = False
-        self._open: dict[Any, _Step] = {}
+        self._open: dict[Any, _CheckedStep] = {}
         self._next_index = 0
 
     def take(self, frame: Frame) -> None:
@@ -103,7 +103,7 @@ class InteractionsLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        kind = self.event_type(document, "note", name="event_type")  # the client reads the data alone
+        kind = self.event_type(document, "note", name="event_type")  # the client only reads the data
         if kind is None:
             return
         if not self._started and kind not in {"interaction.created", "interaction.completed", "error"}:
@@ -172,7 +172,7 @@ class InteractionsLinter(GrammarChecker):
             self.broken("step_index", f"index is {shown(index)}, not {self._next_index}")
         self._next_index += 1
         step = self.typed(document, "step", "step") or {"type": ""}
-        self._open[shown(index)] = _Step(step["type"])
+        self._open[shown(index)] = _CheckedStep(step["type"])
         if step["type"] == CALL:
             self._call(step)
         for name in ("content", "summary"):
@@ -195,7 +195,7 @@ class InteractionsLinter(GrammarChecker):
         elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(step, delta)
 
-    def _delta(self, step: _Step, delta: dict[str, Any]) -> None:
+    def _delta(self, step: _CheckedStep, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if kind not in DELTAS:
             return

@@ -1,6 +1,6 @@
-"""Images, sounds, films and documents as contents of Gemini Interactions, and what models make of them.
+"""Images, audio, videos and documents as contents of Gemini Interactions, read and written.
 
-A content has its media as base64 (``data``) or at a URI, and says its type. Google's own URIs mean nothing to anybody else.
+A content has its type, and its media as base64 (``data``) or at a URI. Only Google can read its own URIs.
 
 Source: dialects.md §5.5, §7.4.
 """
@@ -17,12 +17,12 @@ from streamkit.dialects.members.values import others_of
 from streamkit.dialects.vocabulary.google import OWN_URIS, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
-#: What is read of a content.
+#: The members that are read of a content.
 READ: Final = frozenset({"type", "mime_type", "data", "uri"})
 
 
 def read_media(content: Mapping[str, Any], choice: int, block: int) -> MediaGenerated | None:
-    """What the model made, of a content; None for one that is no media, or lacks its data and its URI."""
+    """Return the media in a content; None if it is not media, or has neither data nor a URI."""
     kind, data, uri, mime_type = (content.get(name) for name in ("type", "data", "uri", "mime_type"))
     if not isinstance(kind, str) or kind not in MEDIA or not isinstance(mime_type, str | None):
         return None
@@ -41,7 +41,7 @@ def read_media(content: Mapping[str, Any], choice: int, block: int) -> MediaGene
 
 
 def write_media(media: MediaGenerated) -> list[Aside]:
-    """The content that says what another vendor's model made; none for media that this dialect can't name or reach."""
+    """Return the content for media from another vendor's model; empty if this dialect cannot name or fetch them."""
     content: dict[str, Any]
     if media.data is not None:
         content = {"mime_type": media_type_of(media), "data": media.data}

@@ -1,4 +1,4 @@
-"""What servers of Interactions events do otherwise, one change for each repair."""
+"""The departures of servers that send Interactions events: one change for each repair."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(A
 ENDED: Final = every(KIND, "interaction.completed")
 FOREIGN: Final = {"completed": "end_turn", "requires_action": "tool_calls", "incomplete": "length"}
 ERROR: Final = every(KIND, "error")
-#: What makes another step of the start of one.
+#: Turns the start of a step into the start of another step.
 MORE: Final = put("index", 99), put("step.content", [{"type": "text", "text": "And more."}])
 
 edit, add = EVENTS.edit, EVENTS.add

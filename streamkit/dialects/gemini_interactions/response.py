@@ -22,10 +22,10 @@ from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS
 from streamkit.dialects.gemini_interactions.decode import AT_END, InteractionsDecoder
 from streamkit.dialects.gemini_interactions.media import write_media
 from streamkit.dialects.gemini_interactions.wire import (
-    BESIDE,
     CALL,
     DELTA,
     INEXACT_STOPS,
+    INTERACTION_MEMBER,
     TEXT,
     THOUGHT,
     THOUGHT_DELTA,
@@ -178,7 +178,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         if part.type == WAITS:  # the call is in the status
             self._calls += 1
             return True
-        if not part.type.startswith(BESIDE):
+        if not part.type.startswith(INTERACTION_MEMBER):
             return False
-        self.members[part.type.removeprefix(BESIDE)] = part.raw
+        self.members[part.type.removeprefix(INTERACTION_MEMBER)] = part.raw
         return True

@@ -1,4 +1,4 @@
-"""The words of Gemini Interactions, on which both directions must agree. Source: dialects.md §5.5."""
+"""The words of Gemini Interactions that both directions share. Source: dialects.md §5.5."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
-#: Whose asides, counts and errors have this dialect's shapes. Its signatures are those of ``google.VENDOR``.
+#: The vendor of this dialect's asides, counts and errors. The vendor of its signatures is ``google.VENDOR``.
 VENDOR: Final = "google-interactions"
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 _STEP: Final = Members("type", "content", "summary", "signature")
 #: Members of each event.
@@ -30,7 +30,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     "interaction.completed": Event("_completed", Members(*_COMMON, "interaction")),
     "error": Event("_error", KEPT),
 }
-#: The status of an interaction that has ended.
+#: The statuses of an interaction that has ended.
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "completed": "stop",
     "requires_action": "tool_calls",
@@ -47,15 +47,15 @@ STATUSES: Final[Mapping[StopReason, str]] = {
     "pause": "requires_continuation",
     **dict.fromkeys(("malformed_tool", "error"), "failed"),
 }
-#: Reasons that have no word of their own.
+#: Reasons without an exact word.
 INEXACT_STOPS: Final = frozenset(
     {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
 )
-#: The status of an interaction that goes on: it ends nothing.
+#: The statuses of an interaction that continues.
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
-#: Types of steps that have a word of ours.
+#: The types of steps for text and media, reasoning, and calls.
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
-#: Types of contents that are media, and ours.
+#: Types of contents that are media, and the neutral kinds.
 MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
     "image": "image",
     "audio": "audio",
@@ -68,7 +68,7 @@ def _types(beginning: str, ends: str) -> frozenset[str]:
     return frozenset(beginning + end for end in ends.split())
 
 
-#: The media types that each may have.
+#: The media types that each kind may have.
 MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "image": _types("image/", "png jpeg webp heic heif gif bmp tiff"),
     "audio": _types("audio/", "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm"),
@@ -81,18 +81,18 @@ MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
-#: The type of a content by ours.
+#: The type of a content for each neutral kind.
 CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
-#: The types of the asides that are a delta of an output or of a thought, and a whole step.
+#: Types of asides: a delta of an output, a delta of a thought, and a whole step.
 DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
-#: The type of an aside that is the other members of the step in front of it.
+#: The beginning of the type of an aside for other members of the step before it.
 OF_STEP: Final = "step."
-#: What stands before the name of a member of the interaction at its end, as the type of an aside.
-BESIDE: Final = "interaction."
+#: The beginning of the type of an aside for a member of the interaction at its end.
+INTERACTION_MEMBER: Final = "interaction."
 
 
 def status_of(reason: StopReason, native: str | None) -> str:
-    """The status that says a reason. ``native`` is the word that the dialect had for it, if it came from there."""
+    """Return the status for a reason. ``native`` is the dialect's original word, if any."""
     return native if native is not None and STOP_REASONS.get(native) == reason else STATUSES[reason]
 
 
@@ -100,9 +100,9 @@ def status_of(reason: StopReason, native: str | None) -> str:
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
-    """The counts of a ``usage`` object; None if it has none.
+    """Return the counts of a ``usage`` object; None if it has none.
 
-    Thoughts are counted beside the output, and what tools read beside the input.
+    Thoughts are not part of the output count, and the input of tools is not part of the input count.
     """
     prompt, tools = count_of(raw, "total_input_tokens"), count_of(raw, "total_tool_use_tokens")
     answer, thoughts = count_of(raw, "total_output_tokens"), count_of(raw, "total_thought_tokens")
@@ -115,12 +115,12 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
 
 
 def is_bad_count(name: str, value: object) -> bool:
-    """Whether a member of ``usage`` is named as a count and is none, so that it may not be written again."""
+    """Whether a member of ``usage`` has the name of a count but not its value, so it must not be written again."""
     return name.endswith("_tokens") and not google.is_count(value)
 
 
 def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """A ``usage`` object without what is unknown; the vendor's own where it came from this dialect."""
+    """Return a ``usage`` object without unknown counts. This dialect's own is returned without malformed counts."""
     if usage.vendor == VENDOR and usage.raw is not None:
         return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
     output, thoughts = google.output_counts(usage, VENDOR, report)
@@ -136,7 +136,7 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-#: ``code`` of an error, and what it means; those of Google's other APIs in lower case, too.
+#: Words of ``code`` and their meanings, including those of Google's other APIs in lower case.
 ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
     **google.ERROR_TYPES,
     **{word.lower(): kind for word, kind in google.ERROR_TYPES.items()},
@@ -164,14 +164,14 @@ ERROR_CODES: Final[Mapping[ErrorType, str]] = {
 
 
 def is_error(value: object) -> bool:
-    """Whether the official client can read an error: its code and its message are texts, or absent."""
+    """Whether the official client can read an error: its message is text, and its code is text or missing."""
     return (
         isinstance(value, dict) and isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
     )
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """The value of ``error``: a code and a message, both texts; the vendor's own where it came from this dialect."""
+    """Return the value of ``error``: a code and a message, both texts. This dialect's own error is not changed."""
     own, raw = failure.vendor == VENDOR, failure.raw
     if isinstance(raw, dict) and isinstance(raw.get("error"), dict):
         raw = raw["error"]
@@ -184,7 +184,7 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: Members of ``generation_config`` by our names of options.
+#: Members of ``generation_config``, by the neutral names of options.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_output_tokens",
     "temperature": "temperature",
@@ -192,14 +192,14 @@ OPTIONS: Final[Mapping[str, str]] = {
     "stop": "stop_sequences",
     "seed": "seed",
 }
-#: ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
+#: Values of ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
 MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
 VALIDATED: Final = "validated"
-#: What a text is generated as.
+#: Media types of generated text.
 JSON, PLAIN = "application/json", "text/plain"
-#: Steps and contents of the input that have a word of ours.
+#: The types of steps for user input and for results of functions.
 INPUT, RESULT = "user_input", "function_result"
-#: How a result that is an object is told from one that is text.
+#: Marks a result that is an object, in contrast to a text.
 OBJECT: Final = "object"
-#: The names of functions are those of Gemini's other API; keywords of a schema that it does not know, it ignores.
+#: Functions have the same names as in Gemini's other API. Unknown keywords of a schema are ignored by the server.
 TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)

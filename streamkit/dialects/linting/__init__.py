@@ -1,1 +1,1 @@
-"""What checkers of a dialect's grammar share."""
+"""What the grammar checkers of all dialects share."""

@@ -1,4 +1,4 @@
-"""What the checkers of Chat and of Mistral, whose chunks are shaped alike, have in common: choices, and how a stream runs.
+"""What the checkers of Chat and Mistral share, whose chunks have the same shape: choices, and the order of a stream.
 
 Source: dialects.md §0.3, §1.1, §6.3.
 """
@@ -13,7 +13,7 @@ from streamkit.dialects.linting.grammar import GrammarChecker, Severity, is_fill
 from streamkit.framing.frame import Frame
 
 DONE = b"[DONE]"
-#: Rules of both dialects, behind their own in each table.
+#: Rules of both dialects. They follow each dialect's own rules in its table.
 CHUNK_RULES: Mapping[str, str] = {
     "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
     "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
@@ -46,7 +46,7 @@ CHUNK_HINTS: Hints = {
 
 
 class Finishing(Protocol):
-    """A choice, as far as its end goes."""
+    """A choice that may have ended."""
 
     finished: object
 
@@ -55,23 +55,23 @@ C = TypeVar("C", bound=Finishing)
 
 
 class ChunkChecker(GrammarChecker, Generic[C]):
-    """Judges the chunks of one stream; what a chunk has in it is for the dialect's own."""
+    """Checks the chunks of one stream. Subclasses check the content of a chunk."""
 
-    #: Makes a choice of which nothing came.
+    #: Makes a choice of which nothing was received.
     new_choice: Callable[[], C]
 
     def __init__(self) -> None:
         super().__init__()
-        self.failed = False  # an error frame came
-        self.choices: dict[int, C] = {}  #: those of the stream so far, by index
+        self.failed = False  # whether an error frame was received
+        self.choices: dict[int, C] = {}  #: choices of the stream so far, by index
         self._done = False
 
     def unterminated(self, frame: Frame) -> Severity:  # noqa: ARG002 - for those that override it
-        """How bad it is that the last event lacks its blank line: clients read it, unless the dialect's does not."""
+        """Return how serious a missing blank line after the last event is. Most clients read the event anyway."""
         return "note"
 
     def take(self, frame: Frame) -> None:
-        """One frame: a chunk, or ``[DONE]``."""
+        """Check one frame: a chunk, or ``[DONE]``."""
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event", self.unterminated(frame))
         if self._done:
@@ -86,7 +86,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             super().take(frame)
 
     def close(self) -> None:
-        """Note what the stream has not got when it ends."""
+        """Report what the stream lacks at its end."""
         if self.failed:
             return
         open_ones = [number for number, choice in self.choices.items() if not choice.finished]
@@ -98,7 +98,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             self.broken("done", "the stream ends without [DONE]", "note")
 
     def same(self, document: dict[str, Any]) -> list[Any]:
-        """What is alike in all chunks; returns their choices."""
+        """Check the members that all chunks have in common. Return the choices."""
         self.identity(document, "id")
         self.identity(document, "model")
         choices = document.get("choices")
@@ -108,7 +108,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         return []
 
     def entry(self, entry: object) -> tuple[C, dict[str, Any], dict[str, Any]] | None:
-        """The choice of an entry of ``choices``, the entry and its delta; None for one that is not known by an index."""
+        """Return the choice, the entry and its delta, for an entry of ``choices``; None without a valid index."""
         if not isinstance(entry, dict) or not is_index(entry.get("index")):
             self.broken("choices", f"a choice without an index: {shown(entry)}")
             return None
@@ -122,7 +122,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         return choice, entry, {}
 
     def tool_calls(self, entries: object, *, bare: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Each entry of ``tool_calls`` and its function; ``bare``: an entry may have none."""
+        """Yield each entry of ``tool_calls`` and its function. ``bare``: an entry may lack a function."""
         if not isinstance(entries, list | None):
             self.broken("tool_calls", f"tool_calls is {shown(entries)}")
             return
@@ -134,13 +134,13 @@ class ChunkChecker(GrammarChecker, Generic[C]):
                 self.broken("tool_calls", f"an entry is {shown(entry)}")
 
     def finish_reason(self, choice: C, reason: object) -> None:
-        """Note the reason of a choice, which comes once."""
+        """Check and keep the finish reason of a choice, which occurs once."""
         if reason is None:
             return
         if not is_filled(reason):
             self.broken("finish_reason", f"finish_reason is {shown(reason)}")
             return
         if choice.finished is not None:
-            same = reason == choice.finished  # OpenRouter repeats it beside the usage
+            same = reason == choice.finished  # OpenRouter repeats it next to the usage
             self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
         choice.finished = reason

@@ -1,11 +1,11 @@
-"""What a broken rule looks like: which catalogued field failure it resembles, and what streamkit makes of it.
+"""Explain violations: which catalogued failure a violation resembles, and how streamkit handled it.
 
-A checker says that a rule is broken. The machines that read the same frame say what they did about it: the repairs that they
-counted, or one of the *answers* below. Rule and answer together point to a case of the catalogue
-(``docs/reference/field-failures.md``), and the answer alone does where no rule is broken.
+A checker reports that a rule is broken. The machines that read the same frame report their reaction: the repairs that they
+counted, or one of the *answers* below. Rule and answer together identify a case of the catalogue
+(``docs/reference/field-failures.md``); if no rule is broken, the answer alone does.
 
-It is a resemblance: one broken rule can have many causes, and the table names the one most often reported. Where none fits,
-it says so with None. Each dialect keeps its table, ``HINTS``, beside its rules.
+This is only a resemblance: one violation can have many causes, and the table names the one most often reported, or None if no
+case fits. Each dialect has such a table, ``HINTS``, next to its rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-# -- what reading a frame came to, where nothing was repaired ----------------------------------------------------------
+# -- reactions to a frame without a repair -----------------------------------------------------------------------------
 
 READS: Final = "reads it as it is"
 KNOWN: Final = "reads it as it is, and so does every client we know"
@@ -28,7 +28,7 @@ CUT: Final = "takes the stream for cut: it ends in an error, and no success is m
 UNFINISHED: Final = "takes the stream for cut in spite of its terminator: it ends in an error"
 ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
 
-#: The cases that the tables name, with their causes as the catalogue has them.
+#: The cases that the tables name, with their causes as the catalogue describes them.
 CASES: Final[Mapping[int, str]] = {
     6: "servers leave `index` out and strict clients refuse",
     9: "every call at index 0",
@@ -100,7 +100,7 @@ CASES: Final[Mapping[int, str]] = {
     277: "each fragment says all argument text so far, or the last one says it from the start before the call is complete",
 }  # fmt: skip
 
-#: The case that a repair resembles, whatever rule is broken; None, for those in front, where the catalogue has none like it.
+#: The case that a repair resembles, whatever rule is broken. The first ones have None, since the catalogue has no such case.
 REPAIR_CASES: Final[Mapping[str, int | None]] = {
     **dict.fromkeys((
         "sse_field_unknown", "sse_error_field", "array_unclosed", "event_name_missing", "event_type_missing",
@@ -158,23 +158,23 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
 
 @frozen
 class Hint:
-    """One way in which a rule is broken: the answer to it, a repair's kind or one of ``ANSWERS``, and the case it is like."""
+    """One way to break a rule: the answer (a kind of repair, or one of ``ANSWERS``), and the case that it resembles."""
 
     answer: str
     case: int | None
-    says: str = ""  #: how the checker's message begins, where one rule forbids several things
+    says: str = ""  #: the beginning of the checker's message, for a rule that forbids several things
 
 
 Hints: TypeAlias = Mapping[str, tuple[Hint, ...]]
-"""For each rule its looks; an empty tuple says that the catalogue has nothing like it and no repair mends it."""
+"""For each rule, its hints. Empty: the catalogue has no similar case, and no repair applies."""
 
-#: The key for repairs that no broken rule explains, where their case is not that of ``REPAIR_CASES``.
+#: The key for repairs without a broken rule whose case differs from ``REPAIR_CASES``.
 NO_RULE: Final = ""
 
 
 @frozen
 class Explanation:
-    """``repairs`` are the kinds that answered; where there are none, ``answer`` says what happened instead."""
+    """``repairs`` are the kinds that were counted. If there are none, ``answer`` tells what happened instead."""
 
     case: int | None
     repairs: tuple[str, ...]
@@ -182,12 +182,12 @@ class Explanation:
 
 
 def like(kind: str, case: int | None = None, says: str = "") -> Hint:
-    """A look that a repair answers; the case is the repair's own unless another is given."""
+    """Return a hint for a repair. Its case is the repair's unless another is given."""
     return Hint(kind, REPAIR_CASES[kind] if case is None else case, says)
 
 
 def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
-    """What became of a broken rule in a frame where these repairs were ``counted``, or which came to ``answer``."""
+    """Return the explanation of a broken rule in a frame with these ``counted`` repairs, or with this ``answer``."""
     fitting = [look for look in looks.get(rule, ()) if message.startswith(look.says)]
     mended = [look for look in fitting if look.answer in counted]
     named = mended or [look for look in fitting if look.answer == answer]
@@ -196,7 +196,7 @@ def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], an
 
 
 def explain_repair(looks: Hints, kind: str, answer: str) -> Explanation:
-    """What a repair looks like in a frame that breaks no rule, or none that it answers."""
+    """Return the explanation of a repair in a frame that breaks no rule which the repair explains."""
     own = [look.case for look in looks.get(NO_RULE, ()) if look.answer == kind]
     return Explanation(own[0] if own else REPAIR_CASES.get(kind), (kind,), answer)
 
@@ -210,13 +210,13 @@ COMMON_HINTS: Final[Hints] = {
         like("number_out_of_range"),
         Hint(STOPS, 115),
         Hint(TORN, 106),
-        Hint(READS, 100),  # a blank payload: nothing else that is no JSON is read as it is
+        Hint(READS, 100),  # a blank payload: no other payload that is not JSON is accepted
     ),
     "not_object": (like("payload_no_object"), like("payload_in_list"), Hint(STOPS, 115), Hint(TORN, 106)),
     "truncated": (),
     "unreadable": (Hint(STOPS, 115, "no JSON"), Hint(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip
-#: What rules look like that dialects share whose events start and end one message.
+#: Hints for rules that dialects share in which events start and end one message.
 MESSAGE_HINTS: Final[Hints] = {
     **COMMON_HINTS,
     "truncated": (Hint(CUT, 66),),

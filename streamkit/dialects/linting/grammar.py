@@ -1,9 +1,9 @@
-"""What the checkers of all dialects share: the walk over frames, the loading of JSON, the notes they take.
+"""What the checkers of all dialects share: the loop over frames, the parsing of JSON, and the list of violations.
 
-A checker judges a stream by its dialect's grammar and by what the official clients make of it, not by what our decoders
-forgive; so it uses none of their code, only the tables of the wire's words in ``wire.py``. An ``error`` breaks the grammar or
-a client; a ``note`` is common in the field and read by every client we know. A checker never stops: each frame is judged,
-whatever the one before it was.
+A checker judges a stream by its dialect's grammar and by the official clients, not by what streamkit's decoders tolerate. So
+it uses none of their code, only the tables in ``wire.py``. An ``error`` violates the grammar or breaks a client; a ``note``
+is common in the field and accepted by every known client. A checker never stops: each frame is checked, whatever the frame
+before it was.
 
 Source: dialects.md §0.3, §0.4.
 """
@@ -26,10 +26,10 @@ from streamkit.tool_calls.check import refuse_constant
 
 Severity: TypeAlias = Literal["error", "note"]
 
-#: Characters of a call's input that are kept to be parsed.
+#: The most characters of a call's input that are kept for parsing.
 INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
 
-#: Rules of every dialect; each names them in its own table.
+#: Rules of every dialect. Each dialect repeats them in its own table.
 COMMON_RULES: Mapping[str, str] = {
     "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
     "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
@@ -37,7 +37,7 @@ COMMON_RULES: Mapping[str, str] = {
     "truncated": "The stream reaches its completion point, or says in an error frame why it does not (§7.6).",
 }
 
-#: Rules that whoever reads the stream beside its checker finds broken: no checker knows what a machine can't read.
+#: Rules that only the reader of the stream can find broken: a checker does not know what a machine cannot read.
 READING_RULES: Mapping[str, str] = {
     "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
 }
@@ -45,22 +45,22 @@ READING_RULES: Mapping[str, str] = {
 
 @frozen
 class Violation:
-    """A rule of the dialect that a stream breaks."""
+    """A violation of one rule by one frame of a stream."""
 
-    rule: str  #: short name, stable
+    rule: str  #: short, stable name
     message: str
-    offset: int  #: byte of the stream where the frame begins
+    offset: int  #: byte of the stream at which the frame begins
     frame: int  #: number of the frame, from 0
-    #: ``note``: common and read by every client we know; no reason to call the stream broken.
+    #: ``note``: common, and accepted by every known client; not a reason to call the stream broken.
     severity: str = "error"
 
 
 class GrammarChecker:
-    """The loop of a checker: frames to JSON objects to ``check``, which calls ``broken`` for what it finds."""
+    """The loop of a checker. It turns frames into JSON objects for ``check``, which reports violations with ``broken``."""
 
-    #: Each rule of the dialect and its sentence; ``broken`` knows no others.
+    #: Each rule of the dialect and its description. ``broken`` accepts no other rule.
     rules: ClassVar[Mapping[str, str]]
-    #: What each of them looks like when it is broken. See ``explain.py``.
+    #: Hints for violations of each rule. See ``explain.py``.
     hints: ClassVar[Hints] = COMMON_HINTS
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class GrammarChecker:
         return self._take_found()
 
     def take(self, frame: Frame) -> None:
-        """One frame. Overridden where a payload need not be JSON, or the framing has rules of its own."""
+        """Check one frame. Overridden if a payload need not be JSON, or if the framing has rules of its own."""
         document = self.load(frame)
         if document is not None:
             self.check(document)
@@ -91,16 +91,16 @@ class GrammarChecker:
         raise NotImplementedError
 
     def close(self) -> None:
-        """The input ended."""
+        """Check what only the end of the input shows."""
 
     def broken(self, rule: str, message: str, severity: Severity = "error") -> None:
-        """Note that the current frame breaks ``rule``; at the end of the input that is the last one."""
+        """Report that the current frame (the last one, at the end of the input) breaks ``rule``."""
         if rule not in self.rules:
             raise LookupError(f"{type(self).__name__} has no rule {rule!r}")
         self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
 
     def event_type(self, document: dict[str, Any], severity: Severity, *, name: str = "type") -> str | None:
-        """The type of an event, which its ``event:`` line must repeat, with that severity; None where there is none."""
+        """Return the type of an event; None if it has none. ``severity`` is for an ``event:`` line that differs from it."""
         kind = document.get(name)
         if not is_filled(kind):
             self.broken("event", f"{name} is {shown(kind)}")
@@ -110,13 +110,13 @@ class GrammarChecker:
         return kind
 
     def judge(self, event: Event | None, document: dict[str, Any]) -> None:
-        """Judge an event by the method that its dialect's table names; of an event without one nothing is claimed."""
+        """Check an event with the method that its dialect's table names. Events without a method are not checked."""
         judge = None if event is None else getattr(self, event.method, None)
         if judge is not None:
             judge(document)
 
     def member(self, document: Mapping[str, Any], name: str, is_right: Callable[[object], bool], rule: str) -> bool:
-        """Return whether the member ``name`` is as ``is_right`` wants it; any other breaks ``rule``."""
+        """Return whether the member ``name`` passes ``is_right``. If not, report that ``rule`` is broken."""
         value = document.get(name)
         if not is_right(value):
             self.broken(rule, f"{name} is {shown(value)}")
@@ -124,9 +124,9 @@ class GrammarChecker:
         return True
 
     def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
-        """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
+        """Return the object of token counts; None if it is missing or not an object. The latter breaks the rule ``usage``.
 
-        So does each of the ``needed`` counts that is no whole number, and a lack of all unless it ``may_lack``.
+        So does each of the ``needed`` counts that is not an integer, and a missing object unless it ``may_lack``.
         """
         if isinstance(usage, dict):
             for name in needed:
@@ -137,7 +137,7 @@ class GrammarChecker:
         return None
 
     def identity(self, document: dict[str, Any], name: str) -> None:
-        """The member ``name``, a string that is the same in every payload; another breaks the rule ``identity``."""
+        """Check a member that must be the same string in every payload. A difference breaks the rule ``identity``."""
         value = document.get(name)
         if not is_text(value):
             self.broken("identity", f"{name} is {shown(value)}")
@@ -146,7 +146,7 @@ class GrammarChecker:
             self._identity[name] = value
 
     def typed(self, document: dict[str, Any], name: str, rule: str) -> dict[str, Any] | None:
-        """The member ``name``, an object that says its ``type``; None for any other, which breaks ``rule``."""
+        """Return the member ``name`` if it is an object with a ``type``; otherwise None, and ``rule`` is broken."""
         value = document.get(name)
         if isinstance(value, dict) and is_filled(value.get("type")):
             return value
@@ -154,13 +154,13 @@ class GrammarChecker:
         return None
 
     def identify(self, rule: str, name: str, call_id: str) -> None:
-        """The id of another call, its member ``name``; one that a call had before breaks ``rule``."""
+        """Check the id of a new call, in its member ``name``. An id that an earlier call had breaks ``rule``."""
         if call_id in self._call_ids:
             self.broken(rule, f"the {name} {shown(call_id)} again")
         self._call_ids.add(call_id)
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
-        """The payload; None, and noted, where it is no JSON object."""
+        """Return the payload. If it is not a JSON object, report this and return None."""
         try:
             document = load_json(frame.data)
         except UnicodeDecodeError as error:
@@ -179,7 +179,7 @@ class GrammarChecker:
 
 
 class PayloadChecker(GrammarChecker):
-    """Judges that each payload is a JSON object, or the mark ``[DONE]``: for a dialect that has no checker of its own."""
+    """Checks that each payload is a JSON object or ``[DONE]``, for a dialect without a checker of its own."""
 
     rules: ClassVar = COMMON_RULES
 
@@ -190,22 +190,22 @@ class PayloadChecker(GrammarChecker):
 
 @define
 class CallInput:
-    """The input of a call, whose fragments are one JSON object or nothing; of one that is longer than most nothing is said."""
+    """The input of a call, whose fragments must form one JSON object or nothing. A very long input is not checked."""
 
     fragments: list[str] = field(factory=list)
     chars: int = 0
-    _judged: tuple[int, str | None] = (-1, None)  # how many characters there were, and what was found
+    _judged: tuple[int, str | None] = (-1, None)  # the number of characters at the last check, and its result
 
     def append(self, fragment: str) -> None:
-        """Add a fragment; an empty one adds nothing."""
+        """Add a fragment. An empty one changes nothing."""
         self.chars += len(fragment)
         if fragment and self.chars <= INPUT_CHARS:
             self.fragments.append(fragment)
 
     def unparsable(self) -> str | None:
-        """The text, where it is neither nothing nor one JSON object."""
+        """Return the text if it is neither empty nor one JSON object; otherwise None."""
         chars, found = self._judged
-        if chars != self.chars:  # else it was said already that the call ends
+        if chars != self.chars:  # otherwise the end of the call was reported before
             text = "".join(self.fragments)
             found = None if self.chars > INPUT_CHARS or is_object(text) else text
             self._judged = self.chars, found
@@ -213,11 +213,11 @@ class CallInput:
 
 
 def load_json(text: bytes | str) -> Any:
-    """A JSON text. Raises ValueError; UnicodeDecodeError where it is no UTF-8."""
+    """Return the value of a JSON text. Raises ValueError if it is not JSON, or UnicodeDecodeError if it is not UTF-8."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        # the grammar allows what orjson refuses: half of a surrogate pair as an escape, 1E400
+        # the grammar allows two things that orjson refuses: an escaped half of a surrogate pair, and 1E400
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         try:
             return json.loads(text, parse_constant=refuse_constant)
@@ -226,7 +226,7 @@ def load_json(text: bytes | str) -> Any:
 
 
 def is_object(text: str) -> bool:
-    """Whether a text of arguments is nothing or one JSON object."""
+    """Whether a text of arguments is empty or one JSON object."""
     try:
         return not text or isinstance(load_json(text), dict)
     except ValueError:
@@ -234,12 +234,12 @@ def is_object(text: str) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value in at most 60 characters, for messages."""
+    """Return a value in at most 60 characters, for messages."""
     return shortened(ascii(value[:60] if isinstance(value, str) else value), 60)
 
 
 def is_index(value: object) -> bool:
-    """Whether a value is a whole number from 0 on; a boolean is none."""
+    """Whether a value is an integer from 0 on. A boolean is not."""
     return type(value) is int and value >= 0
 
 
@@ -249,5 +249,5 @@ def is_text(value: object) -> TypeGuard[str]:
 
 
 def is_filled(value: object) -> TypeGuard[str]:
-    """A string that is not blank."""
+    """Whether a value is a string that is not blank."""
     return isinstance(value, str) and bool(value.strip())

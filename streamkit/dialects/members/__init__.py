@@ -1,1 +1,1 @@
-"""Members of JSON objects: read by type, kept where nobody reads them, put together of pieces."""
+"""Read JSON members by type, keep unread ones, and join members that arrive in pieces."""

@@ -1,7 +1,7 @@
-"""Reading request bodies: each member is taken once, by type, and what nobody took is the dialect's own.
+"""Read request bodies. Each member is taken once, by type; members that nothing took are kept for the same dialect.
 
-A request comes from a program, and a program can be told: a member of the wrong type is a ``BadRequest`` with the path to it,
-never a guess. Members that are not known are kept, in ``rest``, so that nothing is lost within the dialect.
+A request comes from a program that can be corrected, so a member of the wrong type raises ``BadRequest`` with its path, and
+is never guessed. Unknown members are kept in ``rest``, so nothing is lost within the dialect.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from streamkit.text.quoting import STEP_CHARS, shortened, steps
 from streamkit.tool_calls.value_text import ValueTexts, plain_text
 
 T = TypeVar("T")
-#: The name that a member is read by.
+#: Returns the name by which a member is read.
 Spelling: TypeAlias = Callable[[str], str]
-#: A number that does not survive being parsed: more digits than a double has, or an exponent.
+#: A number that parsing may change: it has more digits than a double, or an exponent.
 _LONG_NUMBER: Final = re.compile(rb"\d{16}|\d\.?\d*[eE]")
-#: An escape in JSON text, and by name what half of a surrogate pair, without its other half, is written as.
+#: An escape in JSON text. The group ``half`` is half of a surrogate pair without its other half; it is replaced.
 _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -42,7 +42,7 @@ _NAMES: Final = {
 
 
 class Body:
-    """The JSON text of a request or response, for values whose own text counts."""
+    """The JSON text of a request or response, for values whose exact text matters."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -50,9 +50,10 @@ class Body:
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
-        """Return the JSON text of the value at ``path``: its own if writing it again could change a number, escapes plain.
+        """Return the JSON text of the value at ``path``, with plain escapes: the original if rewriting could change a number.
 
-        The rest of the body changes nothing: a history has the same text each time, and the provider's cache knows it.
+        The result does not depend on the rest of the body. So a history has the same text in each request, and providers find
+        it in their caches.
         """
         if self._exact is None:
             self._exact = _LONG_NUMBER.search(self.text) is not None
@@ -66,7 +67,7 @@ class Body:
 
 
 def _of_type(kind: type[T]) -> Callable[[Fields, str], T | None]:
-    """The method that takes a member of one type."""
+    """Return a method that takes a member of this type."""
     exact = get_origin(kind) or kind
 
     def taken(self: Fields, name: str) -> T | None:
@@ -79,9 +80,10 @@ def _of_type(kind: type[T]) -> Callable[[Fields, str], T | None]:
 
 
 class Fields:
-    """The members of one JSON object, and where it stands. Null is absent.
+    """The members of one JSON object, and its path in the body. Null counts as absent.
 
-    Where a wire takes a member by several names, ``spell`` gives the one that it is read by; paths have the one that came.
+    If a member has several names on the wire, ``spell`` returns the name by which it is read. Paths contain the original
+    name.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Fields:
                 self._members[known], self._came_as[known] = value, name
 
     def spelled(self, spell: Spelling) -> Fields:
-        """The same members, and all that are opened of them, by the names that ``spell`` gives."""
+        """Return the same members, and all objects opened from them, under the names that ``spell`` returns."""
         return Fields(self._members, self.path, self.body, spell)
 
     def __contains__(self, name: str) -> bool:
@@ -112,7 +114,7 @@ class Fields:
 
     @property
     def names(self) -> list[str]:
-        """The members that are said and that nobody took: to tell of which kind a union is."""
+        """The names of members that are present and were not taken. They show which type of a union this is."""
         return [name for name, value in self._members.items() if value is not None]
 
     @property
@@ -121,30 +123,30 @@ class Fields:
         return shown(self.path)
 
     def at(self, name: str) -> str:
-        """The path to a member, for messages: ``messages[3].content``."""
+        """Return the path to a member, for messages: ``messages[3].content``."""
         return shown(self._path_of(name))
 
     def peek(self, name: str) -> Any:
-        """A value that stays where it is: to tell of which kind the object is."""
+        """Return a value without taking it, to find out which type of object this is."""
         return self._members.get(name)
 
     def peek_all(self) -> Mapping[str, Any]:
-        """What nobody took, which stays where it is."""
+        """Return all members that were not taken, without taking them."""
         return dict(self._members)
 
     def take(self, name: str) -> Any:
         return self._members.pop(name, None)
 
-    #: A text; true or false; an object as it is.
+    #: Take a text, a boolean, or an object as it is.
     string, boolean, mapping = _of_type(str), _of_type(bool), _of_type(dict[str, Any])
     _list = _of_type(list[Any])
 
     def replace(self, name: str, value: Any) -> None:
-        """Leave another value there: what is left of one that was read in part."""
+        """Put another value in place of a member, such as the unread rest of a value."""
         self._members[name] = value
 
     def needed(self, name: str) -> str:
-        """A string that must be there."""
+        """Take a string. Raises BadRequest if it is missing."""
         value = self.string(name)
         if value is None:
             raise self._absent(name, str)
@@ -156,7 +158,7 @@ class Fields:
             return None
         if not float(value).is_integer():
             raise BadRequest(self.at(name), f"a whole number is needed, not {value}")
-        if not -(2**63) <= value < 2**64:  # read as a float, and can't be written as a whole number
+        if not -(2**63) <= value < 2**64:  # it was read as a float, and cannot be written as an integer
             raise BadRequest(self.at(name), "a whole number of at most 64 bits is needed")
         return int(value)
 
@@ -170,7 +172,7 @@ class Fields:
         return self._list(name) or []
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """The texts of a list."""
+        """Take a list of strings."""
         values = self.listed(name)
         for number, value in enumerate(values):
             if not isinstance(value, str):
@@ -178,7 +180,7 @@ class Fields:
         return tuple(values)
 
     def fields(self, name: str) -> Fields | None:
-        """An object, to be read member by member. What nobody takes of it is in the ``rest`` of this one."""
+        """Take an object to read its members. Members that are not taken from it are in the ``rest`` of this object."""
         value = self.mapping(name)
         if value is None:
             return None
@@ -186,20 +188,20 @@ class Fields:
         return opened
 
     def needed_fields(self, name: str) -> Fields:
-        """An object that must be there."""
+        """Take an object to read its members. Raises BadRequest if it is missing."""
         opened = self.fields(name)
         if opened is None:
             raise self._absent(name, dict)
         return opened
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
-        """An object whose ``type``, if it has one, is among ``types``; one of another is the dialect's own and stays there."""
+        """Take an object if its ``type``, if any, is among ``types``. Others belong to the dialect, and stay."""
         value = self.peek(name)
         kind = value.get("type") if isinstance(value, dict) else None
         return None if isinstance(kind, str) and kind not in types else self.fields(name)
 
     def each(self, name: str) -> list[Fields]:
-        """The objects of a list."""
+        """Take the objects of a list."""
         values = self._list(name)
         if not values:
             return []
@@ -211,26 +213,26 @@ class Fields:
         return opened
 
     def needed_each(self, name: str) -> list[Fields]:
-        """The objects of a list that must be there."""
+        """Take the objects of a list. Raises BadRequest if it is missing."""
         if self._members.get(name) is None:
             raise self._absent(name, list)
         return self.each(name)
 
     def text_or_each(self, name: str) -> str | list[Fields]:
-        """Text, or the objects of a list: content in the dialects that have both forms. ``""`` where there is none."""
+        """Take a text, or the objects of a list, for content that may have both forms. ``""`` if it is missing."""
         return self.each(name) if type(self._members.get(name)) is list else self.string(name) or ""
 
     def text_of(self, name: str) -> str:
-        """The JSON text of a member."""
+        """Take the JSON text of a member."""
         return self.body.text_of(self.take(name), self._path_of(name))
 
     def object_text(self, name: str) -> str | None:
-        """The JSON text of an object."""
+        """Take the JSON text of an object."""
         value = self.mapping(name)
         return None if value is None else self.body.text_of(value, self._path_of(name))
 
     def rest(self) -> dict[str, Any]:
-        """What nobody took, of this object and of those that were read as ``fields`` of it."""
+        """Take all members that are left, in this object and in those that were opened with ``fields``."""
         rest, self._members = self._members, {}
         if None in rest.values():
             rest = {name: value for name, value in rest.items() if value is not None}
@@ -240,7 +242,7 @@ class Fields:
         return rest
 
     def wrong(self, reason: str, name: str | None = None) -> BadRequest:
-        """The error for a member, or for the object, whose value can't be."""
+        """Return the error for a wrong value of a member, or of the whole object."""
         return BadRequest(shown(self.path) if name is None else self.at(name), reason)
 
     def _path_of(self, name: str) -> tuple[str | int, ...]:
@@ -254,7 +256,7 @@ class Fields:
 
 
 def media_of(uri: str, path: str) -> tuple[str, str]:
-    """The media type and the base64 text of a ``data:`` URI (RFC 2397). Raises BadRequest for a bad one."""
+    """Return the media type and the base64 text of a ``data:`` URI (RFC 2397). Raises BadRequest if it is malformed."""
     head, comma, data = uri.partition(",")
     media_type, *parameters = head[len("data:") :].split(";")
     if not comma or "base64" not in (parameter.strip().lower() for parameter in parameters):
@@ -263,7 +265,7 @@ def media_of(uri: str, path: str) -> tuple[str, str]:
 
 
 def base64_of(text: str, path: str) -> str:
-    """A text that must be base64, as it is. Raises BadRequest."""
+    """Return a text unchanged if it is base64. Raises BadRequest if not."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -273,15 +275,15 @@ def base64_of(text: str, path: str) -> str:
 
 
 def is_data_uri(text: str) -> bool:
-    """Whether a URL has its content in itself; the scheme may be in capitals (RFC 3986 §3.1)."""
+    """Whether a URL contains its content. The scheme may be in capitals (RFC 3986 §3.1)."""
     return text[:5].lower() == "data:"
 
 
 def fields_of(body: bytes, report: StreamReport | None = None) -> Fields:
-    """The members of a whole body. Raises BadRequest for what is no JSON object.
+    """Return the members of a whole body. Raises BadRequest if it is not a JSON object.
 
-    Half of a surrogate pair, which a client leaves where it cuts a text inside an emoji, is U+FFFD: a history holds it in
-    every later request, and providers refuse the whole body for it.
+    Half of a surrogate pair becomes U+FFFD. Clients that cut a text inside an emoji leave such halves in every later request,
+    and providers refuse the whole body because of them.
     """
     try:
         members = orjson.loads(body)
@@ -300,22 +302,22 @@ def fields_of(body: bytes, report: StreamReport | None = None) -> Fields:
 
 
 def whole_characters(text: bytes) -> bytes:
-    """JSON text with U+FFFD, as long an escape, for each escape of half a surrogate pair; the same where there is none."""
+    """Return JSON text in which each escaped half of a surrogate pair is an escaped U+FFFD, which has the same length."""
     return _ESCAPE.sub(lambda escape: _REPLACED if escape["half"] else escape[0], text)
 
 
 def _check_depth(members: Mapping[str, Any]) -> None:
-    """Refuse a body that could not be written again: orjson reads 1,024 levels and writes 254."""
+    """Refuse a body that could not be written again: orjson reads 1,024 levels but writes 254."""
     for name, value in members.items():
         if type(value) in CONTAINERS and is_deep(value):
             raise BadRequest(name, f"nested deeper than {DEPTH} levels")
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Return the type of a JSON value, in words."""
     return "null" if value is None else _NAMES[type(value)]
 
 
 def shown(path: tuple[str | int, ...]) -> str:
-    """A path as an error message has it, ``messages[0].content``."""
+    """Return a path in the form of error messages, ``messages[0].content``."""
     return steps(path).removeprefix(".")

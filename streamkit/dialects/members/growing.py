@@ -1,7 +1,7 @@
-"""Members that are put together of pieces, in work that is proportional to the pieces: nothing is copied once a piece.
+"""Members that are joined from pieces, in time proportional to the pieces: nothing is copied for each piece.
 
-A list or an object is copied when its first piece comes, since it may belong to somebody else, and grows in its place from
-then on. The pieces of a text are kept and joined at the end.
+A list or an object is copied at its first piece, because other code may own it, and then grows in place. The pieces of a text
+are kept and joined at the end.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from typing import Any
 
 
 class Growing:
-    """The members of one body that grow. Call ``finish`` before anybody reads the texts among them."""
+    """The growing members of one body. Call ``finish`` before reading the texts among them."""
 
     def __init__(self) -> None:
-        self._copies: dict[int, Any] = {}  # lists and objects that are our own, by identity
+        self._copies: dict[int, Any] = {}  # lists and objects that were copied, by identity
         self._texts: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
 
     def extend(self, place: dict[str, Any], name: str, values: Iterable[Any]) -> None:
-        """Put values behind those of a list, which is made if there is none."""
+        """Append values to a list, which is made if it is missing."""
         before: Any = place.get(name)
         if not self.owns(before):
             before = self._own(place, name, [*(before or ())])
         before.extend(values)
 
     def owns(self, value: Any) -> bool:
-        """Whether a list or an object was copied before."""
+        """Whether this list or object is a copy of this class."""
         return id(value) in self._copies
 
     def inner(self, place: dict[str, Any], name: str) -> dict[str, Any]:
-        """The object there, to be changed."""
+        """Return the object in this member, for changes."""
         before: dict[str, Any] = place[name]
         return before if self.owns(before) else self._own(place, name, dict(before))
 
     def append(self, place: dict[str, Any], name: str, text: str) -> None:
-        """Put a piece behind a text that is there."""
+        """Append a piece to the text in this member."""
         key = id(place), name
         if key not in self._texts:
             self._texts[key] = place, [place[name]]
         self._texts[key][1].append(text)
 
     def put(self, place: dict[str, Any], name: str, value: Any) -> None:
-        """Put another value in the place of whatever is there."""
+        """Replace the value of this member."""
         self._texts.pop((id(place), name), None)
         place[name] = value
 

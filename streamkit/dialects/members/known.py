@@ -1,8 +1,8 @@
-"""Which members of an event are read, so that all others are kept: none is passed over without a word (L5).
+"""Which members of an event are read, so that all other members are kept: none is dropped silently (law L5).
 
-``Members`` describes an object: the names that a decoder reads or that mean nothing, and the objects in it that have
-descriptions of their own. What it does not name is an aside of its dialect: encoders write what has a place, and count
-the rest. ``Event`` is the row of one event in a dialect's table ``EVENTS``, which its decoder and its checker share.
+``Members`` describes an object: the names that a decoder reads or that have no meaning, and the inner objects with their own
+descriptions. Other members become asides of the dialect: encoders write those that have a place, and count the rest as lost.
+``Event`` is the row of one event in a dialect's table ``EVENTS``, which its decoder and its checker share.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from attrs import frozen
 from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside
 
-#: What stands before the path of a member that nobody reads, as the type of an aside.
+#: The beginning of the type of an aside for an unread member. The member's path follows.
 UNREAD: Final = "unread:"
-#: The beginning of the type of an aside that is an unknown event. The wire's name follows, which may be any word: without
-#: the beginning it could be a word that decoders make for encoders.
+#: The beginning of the type of an aside for an unknown event. The event's name follows. Without this prefix, the name could
+#: equal a type that decoders use for encoders.
 EVENT: Final = "event."
 
 
 class Members:
-    """The members of an object, or of each object of a list. ``inner`` are those with a description of their own."""
+    """The members of an object, or of each object of a list. ``inner`` are members with their own descriptions."""
 
     __slots__ = ("inner", "names", "open")
 
@@ -32,13 +32,13 @@ class Members:
         self.open = False
 
     def also(self, *names: str, **inner: Members) -> Members:
-        """The same with more names."""
+        """Return a description with additional names."""
         more = Members(*self.names, *names, **{**dict(self.inner), **inner})
         more.open = self.open
         return more
 
     def unread(self, value: Any) -> list[tuple[str, Any]]:
-        """The path and the value of each member of ``value`` that is not named and says anything."""
+        """Return the path and value of each member of ``value`` that is not named here and is not empty."""
         if type(value) is list:
             return [found for each in value for found in self.unread(each)]
         unread: list[tuple[str, Any]] = []
@@ -52,27 +52,27 @@ class Members:
 
 
 def unknown_event(aside: Aside) -> str | None:
-    """Return the wire's name of the unknown event that an aside is, as it came; None for any other aside."""
+    """Return the original name of an unknown event, from its aside; None for any other aside."""
     if aside.kind != "unknown_event" or not aside.type.startswith(EVENT):
         return None
     return aside.type.removeprefix(EVENT)
 
 
 def kept(*names: str, **inner: Members) -> Members:
-    """An object whose unknown members the decoder keeps itself, in extras or in asides that it names."""
+    """Describe an object whose unknown members the decoder itself keeps, in extras or in asides of its own types."""
     members = Members(*names, **inner)
     members.open = True
     return members
 
 
-#: Such an object without any more to say of it.
+#: Such an object without any named members.
 KEPT: Final = kept()
 
 
 @frozen
 class Event:
-    """An event of a dialect. Its decoder reads it by the ``method``, and its checker judges it by one of the same name."""
+    """An event of a dialect. ``method`` names the method of the decoder, and of the checker, that handles it."""
 
     method: str
-    members: Members  #: what the decoder reads of it
-    needs: tuple[str, ...] = ()  #: members without which readers refuse it: each is text
+    members: Members  #: the members that the decoder reads
+    needs: tuple[str, ...] = ()  #: text members without which readers refuse the event

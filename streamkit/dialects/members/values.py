@@ -1,4 +1,4 @@
-"""Values of a provider's JSON, as far as they are what they should be: numbers, texts, counts, times."""
+"""Read values of a provider's JSON if they have the expected form: numbers, texts, counts, times."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import orjson
 
-#: Levels of a payload; what is carried on is written a few levels deeper.
+#: The most levels of a payload. What is written again has a few levels more, and orjson writes 254.
 DEPTH = 200
 CONTAINERS: Final = frozenset({dict, list})
-#: Of an index that comes as text; more are none.
+#: The most digits of an index that is written as text.
 DIGITS: Final = 18
-#: What an unknown field says nothing by.
+#: Values of an unknown field that have no meaning.
 NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
-#: Members of an object that stands where a text should.
+#: Members with the text, in an object that is in the place of a text.
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 
 
 def is_deep(container: Any) -> bool:
-    """Whether an object or a list has more than ``DEPTH`` levels. Gain: nine tenths of the time of looking at each token."""
+    """Whether an object or list has more than ``DEPTH`` levels. Gain: nine tenths of the time of looking at each token."""
     level = [container]
     for _ in range(DEPTH):
         inner = [value for outer in level for value in (outer.values() if type(outer) is dict else outer)]
@@ -33,7 +33,7 @@ def is_deep(container: Any) -> bool:
 
 
 def number_in(value: object) -> int | None:
-    """A number that may be written as text or with a fraction of nothing; None if it is no whole number, or a long one."""
+    """Return an integer that may be written as text or with the fraction .0; None for another value, or a long text."""
     if type(value) is str and value.strip().isdecimal() and len(value) <= DIGITS:
         return int(value)
     if type(value) is float and value.is_integer():
@@ -42,7 +42,7 @@ def number_in(value: object) -> int | None:
 
 
 def text_in(value: Any, depth: int = 4) -> str:
-    """The text of an object or a list that stands where a text should; blank if it has none."""
+    """Return the text in an object or list that is in the place of a text; empty if there is none."""
     if type(value) is str:
         return value
     if depth and type(value) is list:
@@ -53,14 +53,14 @@ def text_in(value: Any, depth: int = 4) -> str:
 
 
 def text_of(value: object) -> str | None:
-    """A non-blank string as it is; None for what counts as absent (quirks.md R2)."""
+    """Return a string that is not blank; None for values that count as absent (quirks.md R2: also "null" and "None")."""
     if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
         return value
     return None
 
 
 def is_base64(text: str) -> bool:
-    """Whether a client can decode a text."""
+    """Whether a text is valid base64, so that clients can decode it."""
     try:
         b64decode(text, validate=True)
     except ValueError:
@@ -69,7 +69,7 @@ def is_base64(text: str) -> bool:
 
 
 def json_value(text: str | bytes) -> Any:
-    """The value of a JSON text; None where it is none."""
+    """Return the value of a JSON text; None if it is not JSON."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -77,13 +77,13 @@ def json_value(text: str | bytes) -> Any:
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """Return the JSON object that a text is; None for any other text."""
+    """Return the object of a JSON text; None if it is not a JSON object."""
     value = json_value(text)
     return value if isinstance(value, dict) else None
 
 
 def has_member(text: str, name: str) -> bool:
-    """Return whether an object at any depth of a JSON text has a member of that name; True for a text that is no JSON."""
+    """Return whether an object at any depth of a JSON text has this member; also True if the text is not JSON."""
     if name not in text and "\\u" not in text:
         return False
     level = [json_value(text)]
@@ -102,21 +102,21 @@ def has_member(text: str, name: str) -> bool:
 
 
 def has_value(value: object) -> bool:
-    """Whether an unknown field says anything: null and empty values do not."""
+    """Whether an unknown field has a meaning: null and empty values have none."""
     return value not in NOTHING
 
 
 def others_of(fields: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
-    """The members that are not ``known`` and say anything."""
-    if fields.keys() <= known:  # as nearly always
+    """Return the members that are not ``known`` and have a meaning."""
+    if fields.keys() <= known:  # nearly always
         return {}
     return {name: value for name, value in fields.items() if name not in known and (value or value == 0)}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:
-    """A token count; None if there is none, or what can't be one."""
+    """Return a token count; None if it is missing or cannot be a count."""
     value = raw.get(name)
-    if value is None:  # most details, in usage that comes with each chunk
+    if value is None:  # most details are absent, in usage that is in each chunk
         return None
     if type(value) is float and value.is_integer():
         value = int(value)
@@ -124,7 +124,7 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
 
 
 def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None]:
-    """Several counts as ``count_of`` has them, which are nearly always numbers: a third of the time."""
+    """Return several counts like ``count_of``. Nearly all are numbers, so this takes a third of the time."""
     if not raw:
         return [None] * len(names)
     values = [*map(raw.get, names)]
@@ -135,22 +135,22 @@ def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None
 
 
 def decode_time(text: object) -> int | None:
-    """Seconds since the epoch of an RFC 3339 time; None if it is none."""
+    """Return an RFC 3339 time in seconds since the epoch; None if it is malformed."""
     if not isinstance(text, str):
         return None
     try:
         seconds = int(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError):
         return None
-    return seconds if seconds >= 0 else None  # the zero time of Go says nothing
+    return seconds if seconds >= 0 else None  # Go's zero time means unknown
 
 
 def objects_in(value: object) -> list[dict[str, Any]]:
-    """The objects of a list; none where there is no list."""
+    """Return the objects of a list; empty if the value is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A nested object of counts; empty if there is none."""
+    """Return a nested object of counts; empty if there is none."""
     value = raw.get(name)
     return value if type(value) is dict else {}

@@ -1,4 +1,4 @@
-"""Mistral's Chat Completions, streamed and whole: OpenAI's Chat with differences. Source: dialects.md §1.6, §6.3."""
+"""Mistral's Chat Completions, streamed and whole: a variant of Chat. Source: dialects.md §1.6, §6.3."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIALECT = Dialect(
     },
     model_place=ModelPlace("choices"),
     done_mark=True,
-    #: Chunks with text look the same as OpenAI Chat's, which is tested first: ``auto`` takes them for openai-chat.
+    #: Chunks of text are the same as Chat's, which is first in the table: ``auto`` takes them for openai-chat.
     recognises=recognises,
     bodies=Bodies.of(MistralRequestReader, write, MistralBodyDecoder, MistralResponseWriter, capabilities=capabilities),
     errors=ERRORS,

@@ -1,9 +1,9 @@
-"""Mistral's chunks to wire events: Chat's, but for content as a list, whole calls and arguments that may be an object.
+"""Decode Mistral's chunks: like Chat's, except for content in lists, whole calls, and arguments that may be objects.
 
-An absent index is 0 here, and each of several whole calls may have it: an entry with a new id and a name begins another call.
-Entries that lack either are left to the vote of the next stage, which counts what it did.
+A missing index is 0 here, and several whole calls may have it: an entry with a new id and a name begins another call. For
+entries that lack either, the next stage decides, and counts its repairs.
 
-A ``signature`` closes its thinking; ``closed`` means nothing in a stream. Another vendor's signature comes sealed
+A ``signature`` closes its thinking. ``closed`` has no meaning in a stream. Another vendor's signature is sealed
 (``vocabulary/sealed_reasoning.py``). ``p`` is padding.
 
 Source: dialects.md §1.6, §1.7, §6.3.
@@ -28,21 +28,21 @@ from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, Rea
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: What is read of a thinking.
+#: The members that are read of a thinking.
 THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 
 
 @define
 class _Calls:
-    """The calls of a choice, numbered as they came."""
+    """The calls of a choice, numbered in their order."""
 
-    at: dict[int, int] = field(factory=dict)  #: by index, the latest call
+    at: dict[int, int] = field(factory=dict)  #: the latest call of each index
     ids: set[str] = field(factory=set)
     count: int = 0
 
 
 class MistralDecoder(ChatDecoder):
-    """Reads the chunks of a stream."""
+    """Decodes the chunks of a stream."""
 
     dialect = "mistral"
     vendor = VENDOR
@@ -55,21 +55,21 @@ class MistralDecoder(ChatDecoder):
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
 
-    _signature_chars = 0  # of all signatures of calls
-    _empty_parts = 0  # parts of text that are a signature only
+    _signature_chars = 0  # characters of all signatures of calls
+    _empty_parts = 0  # number of text parts that have only a signature
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._calls: dict[int, _Calls] = {}
-        self._call_signatures: dict[int, deque[Opaque]] = {}  # of the next calls of a choice
+        self._call_signatures: dict[int, deque[Opaque]] = {}  # signatures of the next calls of each choice
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Return whether a payload is an error: flat, the faults of a request, or the message of a proxy."""
+        """Return whether a payload is an error: a flat one, the faults of a request, or a proxy's message."""
         is_message = document.keys().isdisjoint({"object", "choices"}) and text_of(document.get("message")) is not None
         return is_message or super().is_bare_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Return whether an error is flat, Chat's, or the client's ``HTTPValidationError``; with choices no client sees it."""
+        """Return whether an error is flat, Chat's, or an ``HTTPValidationError``. Clients ignore errors next to choices."""
         is_flat = document.get("object") == "error" or isinstance(document.get("detail") or None, list)
         return not document.get("choices") and (is_flat or super().is_own_error(document, error))
 
@@ -81,7 +81,7 @@ class MistralDecoder(ChatDecoder):
         self.out.append(read_image(part, aside) or aside)
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """A thinking, whose texts are reasoning."""
+        """Read a thinking. Its texts are reasoning."""
         block = self.next_block(choice)
         for each in self.contents(part.get("thinking")):
             inner = self.part_of(each)
@@ -106,7 +106,7 @@ class MistralDecoder(ChatDecoder):
         if kind == "call":
             signatures = self._call_signatures.setdefault(choice, deque())
             self._signature_chars += len(blob)
-            if len(signatures) >= self.limits.tool_calls:  # whose calls could not come
+            if len(signatures) >= self.limits.tool_calls:  # there could not be so many calls
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
             if self._signature_chars > self.limits.held_chars:
                 raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
@@ -115,7 +115,7 @@ class MistralDecoder(ChatDecoder):
             self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
         elif kind == "part":
             self._empty_parts += 1
-            self.bounded(choice, -self._empty_parts)  # numbers of reasoning are none of these
+            self.bounded(choice, -self._empty_parts)  # negative, so that it differs from numbers of reasoning
             self.out.append(ReasoningSignature(blob, vendor, choice, self._empty_parts, "text"))
         else:
             event = ReasoningOpaque if kind == "opaque" else ReasoningSignature
@@ -123,7 +123,7 @@ class MistralDecoder(ChatDecoder):
             self._choices[choice].signed = block, vendor
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
-        """One entry, with the number of its call in the place of its index."""
+        """Read one entry, and put the number of its call in place of its index."""
         before = len(self.out)
         super().tool_call(call, choice, path)
         for event in self.out[before:]:
@@ -131,7 +131,7 @@ class MistralDecoder(ChatDecoder):
                 self._place(event)
 
     def _place(self, delta: ToolCallDelta) -> None:
-        """Give the entry the number of its call, which is all that the next stage sees of the index."""
+        """Give the entry the number of its call. The next stage sees only this number."""
         calls = self._calls.setdefault(delta.choice, _Calls())
         index = delta.index or 0
         call_id = text_of(delta.id)
@@ -148,15 +148,15 @@ class MistralDecoder(ChatDecoder):
 
 
 class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
-    """Reads a whole body."""
+    """Decodes a whole body."""
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        if delta.get("prefix") is False:  # in every message
+        if delta.get("prefix") is False:  # every message has it
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """Read a thinking as a block of its own: a body has all of it in one part, a stream one part for each piece."""
+        """Read a thinking as a separate block: in a body, one part has all of it; in a stream, each part has a piece."""
         block = self.next_block(choice)
         super().thinking(part, choice)
         if self._choices[choice].signed[0] != block:

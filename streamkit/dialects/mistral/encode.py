@@ -1,8 +1,8 @@
-"""Events to Mistral's chunks: Chat's, but calls are whole, reasoning is parts of the content, usage is on the last chunk.
+"""Encode events as Mistral's chunks: Chat's, but with whole calls, reasoning in the content, usage on the last chunk.
 
-The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated one is withheld.
-Its id has nine letters and digits: another becomes a hash, which is a counted loss (``text/identifiers.py``). A signature is
-written whole behind its thinking, since readers take it for the end of that; another vendor's is sealed.
+The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated call is withheld. Its
+id has nine letters and digits: any other id is hashed, which is a counted loss (``text/identifiers.py``). A signature is
+written as a whole after its thinking, because clients take it for the end of the thinking. Another vendor's is sealed.
 
 Source: dialects.md §0.4, §6.3.
 """
@@ -58,7 +58,7 @@ dumps = orjson.dumps
 
 @define
 class _Signature:
-    """A signature that may come in pieces."""
+    """A signature, which may arrive in pieces."""
 
     kind: Kind
     block: int
@@ -72,7 +72,7 @@ class _Signature:
 
 
 class MistralEncoder(ChatEncoder):
-    """Writes the choices of a response as Mistral's chunks."""
+    """Encodes the choices of a response as Mistral's chunks."""
 
     vendor: ClassVar = VENDOR
     push_text, push_reasoning = Link.push_text, Link.push_reasoning
@@ -80,8 +80,8 @@ class MistralEncoder(ChatEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._calls: defaultdict[int, CallOrder] = defaultdict(CallOrder)  # by choice
-        self._written: Counter[int] = Counter()  # calls, by choice
-        self._signatures: dict[int, _Signature] = {}  # by choice, the one that is not written yet
+        self._written: Counter[int] = Counter()  # number of calls, by choice
+        self._signatures: dict[int, _Signature] = {}  # the unwritten signature of each choice
         self._signature_chars = 0
         self._finished: list[ResponseFinished] = []
 
@@ -99,7 +99,7 @@ class MistralEncoder(ChatEncoder):
         self._thinking(choice, b'"thinking":[],"signature":%b' % dumps(text))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, _order: int) -> None:
-        """The parts of the content keep their order; only what stands behind a call loses it."""
+        """Keep the position of a part. Parts of the content keep their order, except after a call."""
         super()._place(event, 1)
 
     def refusal(self, event: RefusalDelta) -> None:
@@ -112,7 +112,7 @@ class MistralEncoder(ChatEncoder):
     def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 1)
         choice = self._choices[event.choice]
-        missing = choice.thought.before(event.text)  # a signature before it is a boundary itself
+        missing = choice.thought.before(event.text)  # a signature before it is already a boundary
         text = missing + event.text if choice.unsigned > 1 else event.text
         self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(text))
 
@@ -121,7 +121,7 @@ class MistralEncoder(ChatEncoder):
         if event.on == "text":
             kind: Kind = "text" if choice.blocks.get(TextDelta) == event.block else "part"
         elif choice.unsigned > 1 or (choice.unsigned and choice.blocks[ReasoningDelta] != event.block):
-            self.lose("reasoning_signature")  # what it proves is not what stands before it
+            self.lose("reasoning_signature")  # the text before it is not the signed text
             return
         else:
             kind, choice.unsigned = "reasoning", 0
@@ -135,7 +135,7 @@ class MistralEncoder(ChatEncoder):
         held.pieces.append(event.blob)
 
     def _settle(self, number: int) -> None:
-        """Write the signature of a choice that is held."""
+        """Write the held signature of a choice."""
         held = self._signatures.pop(number, None)
         if held is not None:
             self._signature_chars -= sum(map(len, held.pieces))
@@ -144,7 +144,7 @@ class MistralEncoder(ChatEncoder):
     def opaque(self, event: ReasoningOpaque) -> None:
         self._settle(event.choice)
         choice = self._choices[event.choice]
-        if choice.order > 1:  # the call in front is written when it is whole
+        if choice.order > 1:  # the call before it is written later, when it is complete
             self.lose("block_order")
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
         choice.unsigned = 0
@@ -156,10 +156,10 @@ class MistralEncoder(ChatEncoder):
         self._calls[event.choice].start(event)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        """Nothing: a call is written when it is whole."""
+        """Do nothing, because a call is written when it is complete."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write it once the calls mentioned before it are written."""
+        """Write the call after the calls mentioned before it are written."""
         for start, finished in self._calls[event.choice].finish(event):
             if (call := whole_call(finished, self.encoding.limits, self.report)) is not None:
                 self._write_call(start, call)
@@ -204,13 +204,13 @@ class MistralEncoder(ChatEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def flush(self) -> None:
-        """The stream failed: a signature that may be half of one proves nothing."""
+        """Count held signatures as lost after a failure, because part of a signature proves nothing."""
         for _ in self._signatures:
             self.lose("reasoning_signature")
         self._signatures.clear()
 
     def error(self, event: ProviderFailed) -> None:
-        """Write an error in the place of a chunk: the client raises for it, and shows its body.
+        """Write an error in place of a chunk: the client raises an error with its body.
 
         LangChain's client ignores a chunk without ``choices``, and would run the calls before it.
         """
@@ -218,7 +218,7 @@ class MistralEncoder(ChatEncoder):
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
-    """One of ``tool_calls``, without its index; None, and withheld, for a call that was cut or has no name."""
+    """Return an item of ``tool_calls`` without its index; None if the call is truncated or nameless, and withhold the call."""
     is_cut = not call.ended
     if call.ended and call.kind == "custom":
         report.lose("custom_tool_wrapped")
@@ -234,41 +234,41 @@ def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: Stream
 
 
 def image_chunk(media: MediaGenerated) -> Sequence[Aside]:
-    """The part of the content that is another vendor's image; none for what is no image that a client can look up."""
+    """Return the part of the content for another vendor's image; empty without an image that a client can fetch."""
     url = url_of(media)
     chunk = {"type": IMAGE, IMAGE: url}
     return [] if url is None else [Aside(VENDOR, "unknown_event", f"{CONTENT}{IMAGE}", chunk, media.choice)]
 
 
 def is_content(aside: Aside) -> bool:
-    """Whether an aside belongs among the parts of the content."""
+    """Whether an aside is a part of the content."""
     return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
 
 
 class Chunks:
-    """The content of a message, as requests and whole responses write it: text and thinking in one list, in order.
+    """Builds the content of a message, for requests and whole responses: text and thinking in one list, in order.
 
-    A thinking is a list itself: our reasoning is the text in it, and what else is in it are asides, which join the thinking
-    they follow. A signature closes a thinking.
+    A thinking is a list: its text is reasoning in neutral terms, and its other parts are asides, which join the thinking
+    before them. A signature closes a thinking.
     """
 
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
-        self._thinking: dict[str, Any] | None = None  #: the last part, where it is a thinking that is not closed
-        self._joins = False  #: whether further text belongs to it
+        self._thinking: dict[str, Any] | None = None  #: the last part, if it is a thinking that is not closed
+        self._joins = False  #: whether more text belongs to it
 
     @property
     def content(self) -> str | list[dict[str, Any]]:
-        """A string for no text or one plain text, else the list."""
+        """The content: a string for no text or one plain text, otherwise the list."""
         return plain_or_list(self.written)
 
     def add(self, part: dict[str, Any]) -> None:
-        """Add a part, which closes a thinking in front of it."""
+        """Add a part. This closes a thinking before it."""
         self.written.append(part)
         self._thinking = None
 
     def think(self, text: str, signature: str | None = None, members: Mapping[str, Any] | None = None) -> None:
-        """Add the text of a thinking, and what closes it. Each is a thinking of its own, but behind an aside of one."""
+        """Add the text of a thinking, and its signature. It begins a new thinking, except after an aside of one."""
         thinking = self._thinking if self._joins else None
         if thinking is None:
             thinking = self._open()
@@ -281,7 +281,7 @@ class Chunks:
         self._joins = False
 
     def aside(self, aside: Aside) -> bool:
-        """Write a part of the content, a part of a thinking, or a member of one; False for what is none of these."""
+        """Write a part of the content, or a part or member of a thinking. Return False for any other aside."""
         raw, name = aside.raw, aside.type
         is_part = isinstance(raw, dict) and isinstance(raw.get("type"), str)
         if name.startswith(THINKING_MEMBER):

@@ -1,6 +1,6 @@
 """Mistral's error bodies: ``{"object": "error", message, type, param, code}``, and FastAPI's ``{"detail": ...}``.
 
-Those of the gate in front of its servers have a ``message`` and a ``request_id``. Source: dialects.md §1.4, §6.3, §7.5.
+Errors of the gateway before its servers have a ``message`` and a ``request_id``. Source: dialects.md §1.4, §6.3, §7.5.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells of; None for a body in another envelope."""
+    """Return the failure in a body; None for a body in another envelope."""
     guarded = "request_id" in document and text_of(document.get("message"))
     if document.get("object") != "error" and not document.get("detail") and not guarded:
         return None
@@ -28,7 +28,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body of an error, and no headers."""
+    """Return the body of an error, and no headers."""
     if failed.vendor == VENDOR and isinstance(failed.raw, dict) and decode(failed.raw, {}):
         return failed.raw, {}
     return encode_error(evolve(failed, code=CODES.get(failed.type), http_status=None), report), {}

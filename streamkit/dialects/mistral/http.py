@@ -1,4 +1,4 @@
-"""Mistral's Chat Completions over HTTP; its clients are served as Chat's are. Source: mistralai 3.7."""
+"""Mistral's Chat Completions over HTTP. Its clients are served on Chat's paths. Source: mistralai 3.7."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The grammar of Mistral's chunks, as the types of the official client need them.
+"""Check Mistral's chunks against the types of the official client.
 
-The client validates each chunk and raises at the first that does not fit, so an error frame needs no form of its own. It
-knows no fragments: each entry of ``tool_calls`` is a whole call. Parts of the content whose type it does not know are let
-through.
+The client validates each chunk and raises at the first invalid one, so an error frame needs no particular form. It does not
+know fragments: each entry of ``tool_calls`` is a whole call. Unknown parts of the content are accepted.
 
 Source: dialects.md §0.4, §1.1, §6.3, §7.6.
 """
@@ -62,18 +61,18 @@ HINTS: Hints = {
 
 
 @define
-class _Choice:
+class _CheckedChoice:
     finished: object = None
     calls: int = 0
     call_ids: set[str] = field(factory=set)
 
 
-class MistralLinter(ChunkChecker[_Choice]):
-    """Judges the chunks of one stream."""
+class MistralLinter(ChunkChecker[_CheckedChoice]):
+    """Checks the chunks of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
-    new_choice = _Choice
+    new_choice = _CheckedChoice
 
     def check(self, document: dict[str, Any]) -> None:
         error = document.get("error")
@@ -81,7 +80,7 @@ class MistralLinter(ChunkChecker[_Choice]):
             self.failed = True
             said = document if error is None else error
             message = said.get("message") if isinstance(said, dict) else ""
-            is_chunk = document.get("choices") is not None  # null makes readers of chunks fail, as an error must
+            is_chunk = document.get("choices") is not None  # for null, clients raise, as they must
             if not is_filled(message) or is_chunk:
                 self.broken("error", f"the error is {shown(document)}", "error" if is_chunk else "note")
             return
@@ -138,9 +137,9 @@ class MistralLinter(ChunkChecker[_Choice]):
         if not isinstance(part, dict) or not is_text(part.get("text")):
             self.broken("part", f"the text is {shown(part)}")
 
-    def _call(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _call(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, arguments = entry.get("index"), entry.get("id"), function.get("arguments")
-        if index != choice.calls or type(index) is not int:  # many servers send whole calls with 0, or without one
+        if index != choice.calls or type(index) is not int:  # many servers send whole calls with 0, or without an index
             harmless = index is None or index == 0
             self.broken("call_index", f"index is {shown(index)}, not {choice.calls}", "note" if harmless else "error")
         choice.calls += 1

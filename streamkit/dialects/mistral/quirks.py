@@ -1,4 +1,4 @@
-"""What servers of Mistral's chunks do otherwise, one change for each repair. Each call comes whole in one chunk."""
+"""The departures of servers that send Mistral's chunks: one change for each repair. A chunk has each call as a whole."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streamkit.dialects.openai_chat import quirks as chat
 from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, rename, turn, value_at
 from streamkit.dialects.quirks.common import EVENTS, end_quirks, stray_errors, surrounded, text_quirks
 
-#: A content that is text; thinking is a list of parts.
+#: Selects a content that is text. Thinking is a list of parts.
 TEXT: Final = first(chat.CONTENT, kind=str)
 ERROR: Final = every("object", "error")
 PARTS: Final = "choices.0.delta.content.0.thinking"
 THOUGHT: Final = "choices.0.delta.content.0.thinking.0.text"
-#: Those of Chat that mean the same to Mistral's readers.
+#: The quirks of Chat that have the same meaning for Mistral's clients.
 SHARED: Final = (
     "sse_field_unknown", "comment_as_data", "last_event_unterminated", "payload_no_object", "number_out_of_range",
     "field_invalid", "choice_index_missing", "index_invalid", "call_in_text", "list_missing", "list_unasked", "said_twice",

@@ -1,4 +1,4 @@
-"""The words and tables of Mistral, where they are not those of OpenAI Chat. Source: dialects.md §1.6, §6.3, §7.1, §7.5."""
+"""The words and tables of Mistral that differ from OpenAI Chat's. Source: dialects.md §1.6, §6.3, §7.1, §7.5."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from streamkit.report import StreamReport
 
 VENDOR = "mistral"
 
-#: An answer that ended is never ``error``, whatever its reason: readers would take it for failed.
+#: Words to write. A complete response never has ``error``, whatever its reason: clients would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {**chat.FINISH_REASONS, "context_full": "model_length", "refusal": "stop"}
-#: Types of errors, beside those of Chat.
+#: Types of errors, in addition to Chat's.
 ERROR_TYPES: Mapping[str, ErrorType] = {
     **chat.ERROR_TYPES,
     "invalid_function_call": "invalid_request",
     "invalid_request_message_order": "invalid_request",
     "rate_limited": "rate_limit",
 }
-#: Members of the vendor's error that are not copied: two that are written, and those that would make a chunk of it.
+#: Members of the vendor's error that are not copied: those that are written anyway, and those that belong to a chunk.
 NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
-#: What parts of a content or of a thinking are asides; of other types nothing is known.
+#: The kind of aside for parts of a content or thinking. Other types are unknown.
 ASIDES: Mapping[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
-#: Asides that stand in the content: its parts, parts of a thinking, and members of one.
+#: Beginnings of types of asides: a part of the content, a part of a thinking, and a member of a thinking.
 CONTENT, THINKING, THINKING_MEMBER = "content.", "thinking.", "thinking:"
-#: Counts that the client's types know, and are integers there.
+#: Counts in the client's types, where they are integers.
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
 
 
 def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
-    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    """Return the ``finish_reason`` to write, and whether it is less exact than ``reason``."""
     word = FINISH_REASONS[as_written(reason, native, called=called)]
     return word, chat.STOP_REASONS[word] != reason
 
 
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error, flat. What another vendor's says beside it is a loss."""
+    """Return an error in the flat form. Details of another vendor's error are counted as lost."""
     ours = event.vendor == VENDOR
     body = {
         "object": "error",
@@ -58,15 +58,15 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
 
 
 def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """A ``usage`` object. The client takes further members as they are, so the details are Chat's."""
+    """Return a ``usage`` object with Chat's details, because the client accepts more members."""
     raw = chat.encode_usage(usage, report, VENDOR)
     return {name: count for name, count in raw.items() if name not in COUNTS or type(count) is int or count is None}
 
 
-#: Options that are one field each, by our names.
+#: The options that are single members, by the neutral names.
 OPTIONS: Mapping[str, str] = {
     ours: theirs for ours, theirs in chat.OPTIONS.items() if ours not in {"service_tier", "user"}
 } | {"seed": "random_seed"}
-#: The names of tools that the server takes: those of its own refusal.
+#: The names of tools that the server accepts, from its error message.
 TOOLS = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,64}"))
 SERVICE_TIERS = frozenset({"auto", "standard_only"})

@@ -1,4 +1,4 @@
-"""Ollama's dialect: `/api/chat`, streamed and whole, and responses of `/api/generate` (read only). Source: dialects.md §4."""
+"""Ollama's own dialect: `/api/chat`, streamed and whole; `/api/generate` is only read. Source: dialects.md §4."""
 
 from __future__ import annotations
 

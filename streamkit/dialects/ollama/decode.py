@@ -1,7 +1,7 @@
-"""Ollama lines to wire events. Each call comes whole in one line, so it starts and ends with one event after the other.
+"""Decode Ollama lines to wire events. Each call is complete in one line, so it starts and ends at once.
 
-``index`` inside ``function`` is not trustworthy and an id is optional: calls are numbered as they come, and none is ever
-joined to another. ``arguments`` is an object whose own text is taken from the line's bytes.
+``index`` in ``function`` is unreliable, and an id is optional. So calls are numbered in their order, and never joined. The
+text of ``arguments``, an object, is taken from the bytes of the line.
 
 Source: dialects.md §4.1, §4.2, §4.4.
 """
@@ -32,7 +32,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: What is read of a line, of its message, of a call and of the function in it.
+#: The members that are read of a line, of its message, of a call and of its function.
 LINE_FIELDS = frozenset(
     {
         *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
@@ -44,12 +44,12 @@ MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: A last line that begins with all of a text that is so long repeats it; a shorter one may do so by chance.
+#: A last line that begins with a whole text of this length repeats it. A shorter text may be repeated by chance.
 REPEATED_CHARS: Final = 16
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be an Ollama line."""
+    """Whether a payload may be an Ollama line."""
     return isinstance(document, dict) and (
         ("model" in document and ("message" in document or "response" in document or "done" in document))
         or isinstance(document.get("error"), str)
@@ -57,22 +57,22 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 class OllamaDecoder(FrameDecoder):
-    """Reads lines of ``/api/chat``, and of ``/api/generate``, which has the same members one level up."""
+    """Decodes lines of ``/api/chat``, and of ``/api/generate``, which has the same members one level up."""
 
     dialect = "ollama"
     vendor = VENDOR
     error_types = ERROR_TYPES
     error_forms = (str,)
     idle = frozenset({"created_at"})
-    frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
+    frame_name = "line"  # HTML or an indented JSON body: no line of it belongs to the dialect
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._done = False
-        self._calls: list[int] = []  # the hash of each call's text, by which a repeated one is found
+        self._calls: list[int] = []  # hashes of calls, to find repeated ones
 
     def unterminated(self) -> None:
-        """A last line without its line end is whole all the same, and common."""
+        """Accept a last line without a line end, which is complete and common."""
 
     def noting(self, event: Said | None) -> Callable[[str], object]:
         return self.texts.of(isinstance(event, TextDelta)).append
@@ -121,14 +121,14 @@ class OllamaDecoder(FrameDecoder):
             self.read_error(line)
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
-        """The message that is meant by what is no object: by a text, or by a list of one message."""
+        """Return the message if it is not an object but a text, or a list of one message."""
         if type(message) is str and message:
             self.report.repair("object_missing")
             return {"content": message}
         return self.fields(message)
 
     def _members(self, message: dict[str, Any]) -> None:
-        """Read what else a message has: images that the model made. What is no list of texts is kept as it came."""
+        """Read other members of a message: images that the model made. Any other value is kept as an aside."""
         images, read = message.get(IMAGES), MESSAGE_FIELDS
         if isinstance(images, list) and all(isinstance(image, str) and image for image in images):
             self.out += [MediaGenerated("image", data=image) for image in images]
@@ -136,7 +136,7 @@ class OllamaDecoder(FrameDecoder):
         self.keep_others(message, read, "message.")
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
-        """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""
+        """Read members of ``/api/generate`` next to a message, unless the message has the same member."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
             if has_value(line.get(name)):
@@ -147,7 +147,7 @@ class OllamaDecoder(FrameDecoder):
             self._message(rest, (), ends=ends)
 
     def _add_text(self, delta: TextDelta | ReasoningDelta, *, ends: bool) -> None:
-        """Hand on the text of a line. Ollama's own last line has none; that of some servers repeats the whole text."""
+        """Emit the text of a line. Ollama's own last line has none, but some servers repeat the whole text in it."""
         text = self.texts.of(isinstance(delta, TextDelta))
         if ends and text.chars >= REPEATED_CHARS and (rest := text.rest_of(delta.text)) is not None:
             self.report.repair("text_repeated")
@@ -164,19 +164,19 @@ class OllamaDecoder(FrameDecoder):
         calls = message.get("tool_calls")
         if calls is None:  # nearly always
             return
-        if isinstance(calls, dict | list) and len(calls) > self.limits.content_blocks:  # far beyond the limit of calls
+        if isinstance(calls, dict | list) and len(calls) > self.limits.content_blocks:  # far above the limit of calls
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         if type(calls) is dict:
             listed = self.listed(calls)
             texts = [self.text_at(*path, "tool_calls", *step).encode() for step, _ in listed]
             self._tool_calls([call for _, call in listed], texts, ends=ends)
-        elif calls := self.items(calls):  # cut once: a line may have many
+        elif calls := self.items(calls):  # split once, because a line may have many
             self._tool_calls(calls, self.texts_at(len(calls), *path, "tool_calls"), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
-        """Hand on the calls of a line. A last line that begins with all earlier calls repeats the whole answer.
+        """Emit the calls of a line. A last line that begins with all earlier calls repeats the whole response.
 
-        No two of Ollama's own calls are the same, since each has another index.
+        Ollama's own calls always differ, because each has another index.
         """
         count = len(self._calls)
         if ends and count and self._calls == [hash(text) for text in texts[:count]]:
@@ -186,7 +186,7 @@ class OllamaDecoder(FrameDecoder):
             self._tool_call(call, text)
 
     def _tool_call(self, call: Any, text: bytes) -> None:
-        """Hand on one call; ``text`` is its own text in the line."""
+        """Emit one call. ``text`` is its JSON text in the line."""
         call = self.alone(call)
         function = self.alone(call.get("function")) if type(call) is dict else None
         if type(function) is not dict:

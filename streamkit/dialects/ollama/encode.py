@@ -1,4 +1,4 @@
-"""Events to Ollama lines: every line whole for the strictest reader, every call whole in one line.
+"""Encode events as Ollama lines that the strictest client accepts. Every call is complete in one line.
 
 Source: dialects.md §4.4, §0 (the strict reader), §0.4.
 """
@@ -28,11 +28,11 @@ dumps = orjson.dumps
 
 
 class OllamaEncoder(WholeCallEncoder):
-    """Writes one choice of a response as lines of ``/api/chat``."""
+    """Encodes one choice of a response as lines of ``/api/chat``."""
 
     _head = b""
-    _called = False  # a call was written
-    _first_s: float | None = None  # when its first line was written, if the profile has the time of the request
+    _called = False  # whether a call was written
+    _first_s: float | None = None  # time of the first line, if the profile has the time of the request
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
@@ -41,7 +41,7 @@ class OllamaEncoder(WholeCallEncoder):
         super().response_started(event)
 
     def _line(self, message: bytes, rest: bytes = b'"done":false') -> None:
-        """Write a line with all that a strict reader asks for: model, created_at, message with role and content."""
+        """Write a line with all members that strict clients require: model, created_at, message with role and content."""
         if not self._head:
             self.response_started(ResponseStarted())
         if self._first_s is None and self.encoding.profile.asked_at is not None:
@@ -56,7 +56,7 @@ class OllamaEncoder(WholeCallEncoder):
         self._line(b'"content":"","thinking":%b' % dumps(self.thought.before(event.text) + event.text))
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes) -> None:
-        """Write it with no key that a strict reader does not know (dialects.md §0)."""
+        """Write a call without any key that a strict client does not know (dialects.md §0)."""
         self._called = True
         call_id = b'"id":%b,' % dumps(call.id) if takes_ids(self.encoding.profile) else b""
         if not call_id and not start.id_made:

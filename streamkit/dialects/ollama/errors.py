@@ -1,4 +1,4 @@
-"""Ollama's error bodies: ``{"error": "..."}``; the status says the rest. Source: dialects.md §4.1, §7.5."""
+"""Ollama's error bodies: ``{"error": "..."}``. Only the HTTP status tells more. Source: dialects.md §4.1, §7.5."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells of; None for a body in another envelope."""
+    """Return the failure in a body; None for a body in another envelope."""
     if text_of(document.get("error")) is None:
         return None
     return provider_failed(document, VENDOR, ERROR_TYPES)
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body of an error, and no headers."""
+    """Return the body of an error, and no headers."""
     if failed.vendor == VENDOR:
         return {**(failed.raw if isinstance(failed.raw, dict) else {}), "error": failed.message}, {}
     if failed.native_type or failed.code:

@@ -1,7 +1,7 @@
 """Ollama's API over HTTP.
 
-What readers demand: Zed of the list a ``name``, ``modified_at``, ``size``, ``digest`` and ``details`` that are text, and it
-shows tools only where the capability says so; ollama-python a ``model_info``, if empty.
+Clients need these members: Zed needs ``name``, ``modified_at``, ``size``, ``digest`` and ``details`` that are text in the
+list, and shows tools only with that capability; ollama-python needs a ``model_info``, which may be empty.
 
 Source: clients.md §10.1, §10.2; ollama 0.6.3; Zed (crates/ollama).
 """
@@ -15,8 +15,8 @@ from typing import Any, Final
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, with_root
 from streamkit.dialects.streams.event_encoder import encode_time
 
-#: The release whose ``/api/chat`` is spoken here. Clients compare it, number by number, with the least that they take (GitHub
-#: Copilot 0.6.4, others 0.14), and refuse what is no number.
+#: The release whose ``/api/chat`` is implemented. Clients compare it with the oldest version that they accept (GitHub Copilot
+#: 0.6.4, others 0.14), number by number, and refuse any other text.
 VERSION: Final = "0.32.8"
 
 
@@ -26,7 +26,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "model": card.id,
         "modified_at": encode_time(card.created),
         "size": 0,
-        "digest": hashlib.sha256(card.id.encode()).hexdigest(),  # of the name: stable, and another for each
+        "digest": hashlib.sha256(card.id.encode()).hexdigest(),  # of the name: stable, and different for each model
         "details": _details(card),
     }
 
@@ -56,7 +56,7 @@ HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/api") + "/chat", pasted="/api/chat", auth="none"
     ),
-    # it streams unless it is told not to, as ``decode_request`` says
+    # it streams unless the request says otherwise; ``decode_request`` reads this
     surface=Surface(
         generate=("/api/chat",),
         path=re.compile(r"/api/[a-z]++\Z"),
@@ -65,7 +65,7 @@ HTTP_HALF = HTTP(
             list=lambda models, _query: {"models": [_model(card) for card in models]},
             detail=_detail,
             by_body=("/api/show", lambda fields: fields.string("model") or fields.needed("name")),
-            # models that are loaded: there are none here, but at others' machines
+            # loaded models: there are none on this machine
             constants={"/api/version": {"version": VERSION}, "/api/ps": {"models": []}},
             default_tag=":latest",
             keyless=True,

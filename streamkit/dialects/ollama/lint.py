@@ -1,7 +1,7 @@
-"""The grammar of Ollama's lines, of `/api/chat` and of `/api/generate`, as ollama-python and strict readers need it.
+"""Check Ollama's lines, of `/api/chat` and `/api/generate`, against the needs of ollama-python and strict clients.
 
-Every line stands alone: it names the model and the time, and each call in it is whole. Blank lines are the parser's
-business and are not judged.
+Lines are independent: each has the model and the time, and its calls are complete. Blank lines are left to the parser, and
+not checked.
 
 Source: dialects.md §0.4, §4.1, §4.2, §7.6.
 """
@@ -49,17 +49,17 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
 }
 SEPARATORS = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]|\r")
-#: RFC 3339 §5.6 as Go writes and reads it; whether the numbers are a date is for ``datetime``.
+#: RFC 3339 §5.6 as Go writes and reads it. ``datetime`` decides whether the numbers are a date.
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class OllamaLinter(GrammarChecker):
-    """Judges the lines of one stream."""
+    """Checks the lines of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    _kind: str | None = None  # the member that the lines of this stream carry
+    _kind: str | None = None  # the member with the content, in the lines of this stream
     _done = False
     _failed = False
 

@@ -1,4 +1,4 @@
-"""What servers of Ollama's lines do otherwise, one change for each repair. Each call comes whole in one line."""
+"""The departures of servers that send Ollama's lines: one change for each repair. A line has each call as a whole."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _call_as_text(line: Payload) -> None:
 
 
 def _said_at_end(path: str, *, least: int = 1) -> Change:
-    """Say in the last line all that came at a path, text or lists, once more; not if it is shorter than ``least``."""
+    """Return a change that repeats all texts or lists at a path in the last line, if they are not shorter than ``least``."""
 
     def change(frames: Frames) -> Frames:
         said = [value_at(line, path) for line in LINES.having(every(path), frames)]

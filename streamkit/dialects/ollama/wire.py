@@ -1,4 +1,4 @@
-"""The words and tables of Ollama, on which both directions must agree. Source: dialects.md §4.1, §7.1, §7.2, §7.4."""
+"""The words and tables of Ollama that both directions share. Source: dialects.md §4.1, §7.1, §7.2, §7.4."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from streamkit.report import StreamReport
 
 VENDOR = "ollama"
 
-#: ``load`` and ``unload`` answer an empty request: nothing was generated, and nothing is wrong.
+#: ``load`` and ``unload`` are the reasons of an empty request: nothing was generated, and nothing is wrong.
 STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
-#: Our reasons that Ollama says as exactly.
+#: Neutral reasons that Ollama expresses exactly.
 EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
 ERROR_TYPES: Mapping[str, ErrorType] = {}
 #: Levels of ``think``, which may also be true or false.
 THINK_LEVELS = ("low", "medium", "high", "max")
-#: Members of a request's ``options`` by our names.
+#: Members of a request's ``options``, by the neutral names.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "num_predict",
     **{name: name for name in ("temperature", "top_p", "top_k", "stop", "seed")},
     **{name: name for name in ("presence_penalty", "frequency_penalty")},
 }
-#: The type of the asides that are images which the model made.
+#: The type of the aside for images that the model made.
 MESSAGE_IMAGES: Final = "message.images"
-#: What the member ``images`` takes: sounds too, for models that hear.
+#: The kinds of media in the member ``images``: also audio, for models that accept it.
 IMAGES = frozenset({"image", "audio"})
-#: The server reads a tool's schema into types of its own, which know a few keywords (``api/types.go``,
-#: ``ToolFunctionParameters`` and ``ToolProperty``).
+#: The server parses a tool's schema into types that have few keywords (``api/types.go``, ``ToolFunctionParameters`` and
+#: ``ToolProperty``).
 TOOLS = ToolRules(
     names=re.compile(r"(?s).+"),
     root_keywords=frozenset({"type", "$defs", "items", "required", "properties"}),
@@ -48,7 +48,7 @@ COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_d
 
 
 def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
-    """Token counts and durations (ns) of a line; None if it has none. A count of 0 is left out on this wire."""
+    """Return the token counts and durations (ns) of a line; None if it has none. Lines leave out counts of 0."""
     raw = {name: count for name in COUNTS if (count := count_of(line, name)) is not None}
     if not raw:
         return None
@@ -57,15 +57,15 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """An image that another vendor's model made; none for other media, and for one whose content is somewhere else."""
+    """Return the aside for an image of another vendor's model; empty for other media, and for an image without content."""
     if media.kind != "image" or media.data is None:
         return []
     return [Aside(VENDOR, "metadata", MESSAGE_IMAGES, [media.data], media.choice)]
 
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
-    """The ``done_reason`` to write, and whether it says less than ``reason``: that of calls is said by the calls."""
-    withheld = reason == "tool_calls" and not called  # every call was, as one that was cut is
+    """Return the ``done_reason``, and whether it is less exact than ``reason``. The calls themselves show ``tool_calls``."""
+    withheld = reason == "tool_calls" and not called  # every call was withheld, like a truncated one
     is_cut = withheld or reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
     word = "length" if is_cut else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
@@ -76,10 +76,10 @@ def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tupl
 def encode_usage(
     usage: UsageReported | None, report: StreamReport, encoding: Encoding, first_s: float | None = None
 ) -> dict[str, Any]:
-    """Return the counts and durations to write; unknown ones and 0 are left out. Counts without a place are a loss.
+    """Return the counts and durations to write, without unknown ones and 0. Counts without a place are a loss.
 
-    A server always says how long it took, and clients divide by that: durations are written where the profile has the time of
-    the request. ``first_s`` is the time of the first output, by the clock of ``encoding``; None: it was that of the rest.
+    A server always reports durations, and clients divide by them, so they are written if the profile has the time of the
+    request. ``first_s`` is the time of the first output, by the clock of ``encoding``; None: the time of the last line.
     """
     if usage is not None and usage.vendor == VENDOR:
         return dict(usage.raw or {})
@@ -102,7 +102,7 @@ def encode_usage(
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error, which is its message; what else another vendor's says is counted."""
+    """Return an error, which is only its message. Details of another vendor's error are counted as lost."""
     if has_detail(failure, VENDOR):
         report.lose("error_detail")
     return {"error": failure.message}
@@ -110,9 +110,9 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
 
 @frozen(kw_only=True)
 class OllamaClient(Profile):
-    """A client that reads Ollama's dialect."""
+    """A client of Ollama's dialect."""
 
-    #: Whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
+    #: Whether calls have an ``id`` next to ``function``. Strict clients (Zed, late 2025) refuse it.
     call_ids: bool = False
 
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions and its many clones, streamed and whole. Source: dialects.md §1."""
+"""OpenAI Chat Completions, and its many compatible servers, streamed and whole. Source: dialects.md §1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIALECT = Dialect(
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,
-    # openai-python's helper loses the usage if an event follows it (dialects.md §0.4); an encoder never sends one there
+    # openai-python's helper forgets the usage if an event follows it (dialects.md §0.4); an encoder leaves no pause there
     keep_alive={
         "comment": KEEP_ALIVE,
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',

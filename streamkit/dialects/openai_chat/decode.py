@@ -1,8 +1,8 @@
-"""Chat chunks to wire events: what each chunk says, tolerant of what the clones do to it.
+"""Decode Chat chunks to wire events, with tolerance for the departures of compatible servers.
 
-A chunk is read in a fixed order, because clones put everything into one: reasoning, content, refusal, tool calls, log
-probabilities, stop reason, usage, error. The response starts with the first chunk that has a choice: Azure's first frame
-has neither id nor model. Unknown fields that are there from the start ride in the response's extras; later ones are asides.
+A chunk is read in a fixed order, because servers may put everything into one chunk: reasoning, content, refusal, tool calls,
+log probabilities, stop reason, usage, error. The response starts with the first chunk that has a choice, because Azure's
+first frame has neither id nor model. Unknown fields of the first chunk are the response's extras; later ones are asides.
 
 Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 """
@@ -57,11 +57,11 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.settled import FragmentRun
 
-#: Fields that are read here, or mean nothing downstream (``obfuscation`` is padding).
+#: Fields that are read here, or have no meaning (``obfuscation`` is padding).
 CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "type", "message", "detail"}
 )
-#: A chunk with one of these may have an error next to its choices; so may a choice, and a delta, with an ``error``.
+#: Members of a chunk that may be an error next to its choices. A choice or a delta may also have an ``error``.
 SUSPECT = (ERROR_MEMBERS | {*MESSAGES}) - {"choices"}
 CHOICE_FIELDS = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
@@ -70,54 +70,54 @@ REASONING_FIELDS = frozenset({"reasoning_details", BLOCKS, HOLDER, *PLAIN_REASON
 DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
     *("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations")
 }
-#: Members of a delta that more is asked about than whether they have a value.
+#: Members of a delta that need more than a check for a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 FRAGMENT_FIELDS = CALL_FIELDS - {"custom"}
-#: Members that say the same reasoning: where the first has text, nobody looks at the others.
+#: Members that may have the same reasoning. If the first has text, the others are ignored.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
-#: After so many chunks in a row that differ from the remembered one, ``_remember`` looks at a chunk again.
+#: After this many consecutive chunks that differ from the remembered one, ``_remember`` looks at a chunk again.
 ODD = 3
-#: Members of a choice that are its delta, alone and where a message repeats each.
+#: Members of a choice that are its delta: the delta alone, or also a message that repeats it.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
-#: Members of a choice, next to its delta, that have a meaning of their own.
+#: Members of a choice, in addition to its delta, that have a meaning.
 SAYING = ("finish_reason", "logprobs", "usage", "error")
-#: Roles that say nothing but that the model speaks, or that it goes on.
+#: Roles that only mean that the model speaks, or continues.
 OWN_ROLES = ("assistant", None)
-#: Members of a delta that are reasoning as plain text.
+#: Members of a delta with reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
 TEXT_NAMES = PLAIN | {"content"}
 #: The paths of the delta and the message in a chunk, and of a call's text in a delta.
 DELTA: Final = ("choices", 0, "delta")
 MESSAGE: Final = ("choices", 0, "message")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
-#: What stands around that text, as nearly everybody writes it.
+#: The bytes around the text of a call, as nearly all servers write them.
 MEMBER: Final = b'"arguments":'
 CLOSING: Final = b"}}]}"
-#: What is written between two blocks in one string of reasoning (``text/one_string.py``).
+#: Text between two blocks in a single string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
-#: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
+#: Members that are read of a function, of parts of a content, and of ``reasoning_details``, whose ids nothing needs.
 NONE = Members()
 FUNCTION = Members("name", "arguments", "input")
 TEXT_PART = Members("type", "text")
 THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
 DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
-#: How to read another delta that differs in its text alone: the method that takes its text, the last argument of that method,
-#: and the paths of the text in the delta. Empty: such deltas are decoded.
+#: How to read another delta that differs only in its text: the method that takes its text, the last argument of that method,
+#: and the paths of the text in the delta. Empty: such deltas are decoded in full.
 Like: TypeAlias = tuple[Any, ...]
-#: An item of a list, and the step that leads to it.
+#: The path steps to an item of a list, and the item.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
-#: ``extra_content`` that says of a content that it is a thought, and nothing more.
+#: Values of ``extra_content`` which only mean that the content is a thought.
 THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be a Chat chunk: not one of the older Completions, whose choices have text and no delta."""
+    """Whether a payload may be a Chat chunk. Old Completions, whose choices have text and no delta, are not."""
     choices = document.get("choices") if isinstance(document, dict) else None
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return not ("text" in choices[0] and choices[0].keys().isdisjoint({"delta", "message"}))
-    if isinstance(choices, dict):  # in the place of a list
+    if isinstance(choices, dict):  # in place of a list
         choice = choices.get("0", choices)
         return isinstance(choice, dict) and ("delta" in choice or "message" in choice)
     return isinstance(document, dict) and (
@@ -128,32 +128,32 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 def thinks(extra: Any) -> bool:
-    """Whether ``extra_content`` says that the content beside it is a thought (Gemini behind this dialect)."""
+    """Whether ``extra_content`` marks the content next to it as a thought (Gemini through this dialect)."""
     return isinstance(extra, dict) and any(details_of(extra, vendor).get("thought") is True for vendor in extra)
 
 
 class ChatDecoder(FrameDecoder):
-    """Reads the chunks of a stream."""
+    """Decodes the chunks of a stream."""
 
-    #: Fields of a chunk that are no extras.
+    #: Fields of a chunk that are not extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
-    #: Members of a chunk that are not compared with the last chunk's: those that say nothing once the response has started,
-    #: the choices, and the usage, which is read each time.
+    #: Members of a chunk that are not compared with the last chunk's: those without a meaning after the response started, the
+    #: choices, and the usage, which is read each time.
     anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
         ("object", "created", "model", "obfuscation", "choices", "usage")
     )
-    #: Words for the type of an error.
+    #: Words for types of errors.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
     idle = frozenset()
     learns_alone = False
     dialect = "openai-chat"
     vendor = VENDOR
-    #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
+    #: Whether a content in a list, arguments as an object and a flat error belong to the dialect, and are not repairs.
     is_varied: ClassVar[bool] = False
-    #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
+    #: Whether each entry of ``tool_calls`` is a whole call, not a fragment.
     whole_calls: ClassVar[bool] = False
-    #: Whether an entry with an index and arguments is a fragment of the call at that index, and nothing more.
+    #: Whether an entry with only an index and arguments is a fragment of the call at that index.
     in_fragments: ClassVar[bool] = True
     __slots__ = (
         *("_always", "_anyway", "_aside", "_beside", "_beside_always", "_beside_delta", "_beside_text"),
@@ -161,54 +161,55 @@ class ChatDecoder(FrameDecoder):
         *("_is_steady", "_is_suspect", "_like", "_may_fail", "_names", "_names_tried", "_odd", "_state", "_text_name"),
         *("_unread", "_unread_names"),
     )
-    _template: DeltaTemplate | None = None  # of the payloads of a large read that differ in their delta alone
+    _template: DeltaTemplate | None = None  # for payloads of a large read that differ only in their delta
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        # A chunk is remembered if only its delta has a meaning. A later chunk with the same other members adds only its delta.
+        # A chunk is remembered if only its delta has a meaning. A later chunk with the same other members adds only its
+        # delta.
         self._goes_on = False  # whether a chunk is remembered
         self._anyway = self.anyway
         self._state: ChoiceSoFar  # the choice that the deltas belong to
-        self._beside: Mapping[str, Any] = {}  # members of the chunk; those of ``anyway`` are None
-        self._beside_delta: Mapping[str, Any] = {}  # members of its choice; those of ``_aside`` are None
-        self._odd = 0  # later chunks, in a row, that differ from it
+        self._beside: Mapping[str, Any] = {}  # members of the chunk; those in ``anyway`` are None
+        self._beside_delta: Mapping[str, Any] = {}  # members of its choice; those in ``_aside`` are None
+        self._odd = 0  # consecutive later chunks that differ from it
         self._aside: Mapping[str, None] = ALONE  # members that may differ in a choice
-        self._always: Sequence[tuple[str, Any]] = ()  # the asides that each such chunk has: place and value
-        # The same of a delta whose only text has changed.
+        self._always: Sequence[tuple[str, Any]] = ()  # asides of each such chunk: place and value
+        # The same for a delta of which only the text changes.
         self._beside_text: Mapping[str, Any] | None = None
-        self._detail_beside: tuple[Any, ...] | None = None  # the same of one of ``reasoning_details``
-        self._beside_always: Sequence[tuple[str, Any]] = ()  # the asides that each such delta has, ``_always`` included
+        self._detail_beside: tuple[Any, ...] | None = None  # the same for an entry of ``reasoning_details``
+        self._beside_always: Sequence[tuple[str, Any]] = ()  # asides of each such delta, including ``_always``
         self._text_name = ""
         self._names_tried: Sequence[str] = ()
         self._like: Like
         self._head: dict[str, Any] = {}
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
-        self._is_steady = False  # chunks that go on have the id of the first: another id says another response
-        #: The member names of the last chunk and of the last choice, and which of these are not read. They are nearly always
-        #: the names of the chunk before. Gain: to compare them takes half of the time of looking up each.
+        self._is_steady = False  # later chunks have the first id, so another means another response
+        #: The member names of the last chunk and choice, and the names that are not read. Nearly always they are the same in
+        #: the next chunk. Gain: comparing them takes half of the time of looking up each.
         self._names: list[str] = []
         self._unread_names: Collection[str] = ()
-        self._unread: Callable[[dict[str, Any]], Any] | None = None  # gives the values of these
-        self._constant: Any = None  # the last such values, if they say nothing
-        self._is_suspect = False  # so are names of the last chunk; and
-        self._may_fail = False  # a choice of this one has an error
+        self._unread: Callable[[dict[str, Any]], Any] | None = None  # returns the values of these
+        self._constant: Any = None  # the last such values, if they have no meaning
+        self._is_suspect = False  # whether the last chunk may contain an error
+        self._may_fail = False  # whether a choice of the current chunk has an error
         self._choice_names: list[str] = []
         self._choice_unread: list[tuple[str, str]] = []
         self._choices: dict[int, ChoiceSoFar] = {}
-        self._blocks: set[tuple[int, int]] = set()  # of reasoning, by choice
+        self._blocks: set[tuple[int, int]] = set()  # blocks of reasoning, by choice
         self._aside_chars = 0
         self._model: str | None = None
 
     def take_other(self, frame: Frame) -> None:
-        """Read one frame. Behind the end only counts and errors still tell anything."""
+        """Read one frame. After the end, only token counts and errors still matter."""
         if self.ended and frame.data:
             self.behind_end(super().take_other, frame, counted=frame is self._unheld)
         else:
             super().take_other(frame)
 
     def done(self) -> None:
-        """End the stream, at ``[DONE]``."""
+        """End the stream at ``[DONE]``."""
         self.recognised = self.ended = True
         self._forget()
         self._set_most()
@@ -219,7 +220,7 @@ class ChatDecoder(FrameDecoder):
         self.out.append(TerminatorSeen(derives_calls=True))
 
     def close(self) -> None:
-        """End the input: a response without a choice starts at least."""
+        """End the input. Even a response without a choice has a start."""
         if self.recognised and not self._started:
             self._start()
 
@@ -232,13 +233,13 @@ class ChatDecoder(FrameDecoder):
             and len(choices) == 1
             and type(choice := choices[0]) is dict
             and {**choice, **self._aside} == self._beside_delta
-            and type(choice["index"]) is int  # False is 0
+            and type(choice["index"]) is int  # False equals 0
             and {**document, **self._anyway} == self._beside
             and type(delta := choice.get("delta")) is dict
             and ((usage := document.get("usage")) is None or type(usage) is dict)
             and (self._aside is ALONE or choice.get("message") == delta)
             and (like := self.again(delta)) is not None
-        ):  # as nearly all, it says nothing new but its delta
+        ):  # nearly all chunks: nothing is new except the delta
             self._odd = 0
             if usage:
                 self._tell_usage(document)
@@ -254,13 +255,13 @@ class ChatDecoder(FrameDecoder):
         places = [(*owner, *path) for owner in owners for path in paths]
         if self.in_run:
             size = len(self.frame.data) + DELTA_BYTES
-            if len(places) == 1 and size <= self.limits.event_values:  # so that none like it can have too many
+            if len(places) == 1 and size <= self.limits.event_values:  # so similar ones fit the limit
                 self._template = learned(self.frame.data, document, DELTA)
         elif len(places) <= 2:
             self.learn_text(document, more, given, *places)
 
     def _decode(self, chunk: dict[str, Any]) -> None:
-        """Any chunk, looked at from all sides."""
+        """Read any chunk, with all checks."""
         choices = chunk.get("choices")
         if [*chunk] != self._names or type(choices) is not list or not choices:
             choices = self.items(choices)
@@ -285,14 +286,14 @@ class ChatDecoder(FrameDecoder):
                 self._remember(chunk, choices[0])
 
     def _keep_unread_members(self, chunk: dict[str, Any], values: Any) -> None:
-        """Keep members of a chunk that nobody reads; constant ones are in the extras."""
+        """Keep unread members of a chunk. Constant ones are in the extras."""
         before = len(self.out)
         for name in filter(self._unread_names.__contains__, self._names):
             if (value := chunk[name]) not in NOTHING and self._extras.get(name) != value:
                 self.out.append(Aside(self.vendor, "metadata", name, value))
         self._constant = values if len(self.out) == before else None
 
-    # -- chunks that say nothing but a delta, and differ in nothing else ---------------------------------------------
+    # -- chunks that differ only in their delta ----------------------------------------------------------------------
 
     def _remember(self, chunk: dict[str, Any], choice: Any) -> None:
         """Remember a chunk if only its delta has a meaning: a later one with the same other members adds only its delta."""
@@ -300,9 +301,9 @@ class ChatDecoder(FrameDecoder):
         state = self._choices.get(index) if type(index) is int else None
         if state is None or type(choice.get("delta")) is not dict or "x_groq" in chunk:
             return
-        if chunk.get("id") != self._id and self._is_steady:  # it says another response
+        if chunk.get("id") != self._id and self._is_steady:  # it begins another response
             return
-        if self.ended:  # where each chunk is counted
+        if self.ended:  # each chunk is counted then
             return
         aside = ALONE if choice.get("message") is None else DOUBLED
         if aside is DOUBLED and choice["message"] != choice["delta"]:
@@ -314,19 +315,19 @@ class ChatDecoder(FrameDecoder):
             return
         beside, beside_delta = {**chunk, **self._anyway}, {**choice, **aside}
         if beside != self._beside or beside_delta != self._beside_delta:
-            self._template = None  # what was learned stands around the delta of another chunk
+            self._template = None  # the template has the bytes around another chunk's delta
             self._forget_deltas()
         self._state, self._goes_on, self._aside = state, True, aside
         self._beside, self._beside_delta = beside, beside_delta
         self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
 
     def _forget(self) -> None:
-        """Nothing goes on any more."""
+        """Forget the remembered chunk and its deltas."""
         self._goes_on = False
         self._forget_deltas()
 
     def _forget_deltas(self) -> None:
-        """Forget what is known of deltas; keep what is known of the rest of the chunk."""
+        """Forget what is known of deltas. Keep what is known of the rest of the chunk."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell(self, asides: Sequence[tuple[str, Any]]) -> None:
@@ -338,7 +339,7 @@ class ChatDecoder(FrameDecoder):
         """Read the delta of a chunk that has nothing else new. None: the chunk must be decoded."""
         name = self._text_name
         text = delta.get(name)
-        if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like the last
+        if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like before
             return self._read_like(text)
         state = self._state
         if not self._goes_on or "error" in delta or not (delta or (state.spoke and state.speaks)):
@@ -346,7 +347,7 @@ class ChatDecoder(FrameDecoder):
         if (
             "tool_calls" in delta
             and state.speaks
-            and (self._is_steady or delta.get("role") == "assistant")  # then ``_read_again`` asks for no id
+            and (self._is_steady or delta.get("role") == "assistant")  # then ``_read_again`` need not check the id
             and not self._always
             and self._grows_calls(state)
         ):
@@ -367,7 +368,7 @@ class ChatDecoder(FrameDecoder):
         """Read a delta that is not like the last one, of a chunk that is otherwise like the remembered one."""
         role = delta.get("role")
         if not self._is_steady:
-            if role is None and self._beside.get("id") == self._id:  # as ``_see_id``
+            if role is None and self._beside.get("id") == self._id:  # see ``_see_id``
                 self._is_steady = True
             else:
                 self._see_id(self._beside.get("id"), [{"delta": delta}])
@@ -395,7 +396,7 @@ class ChatDecoder(FrameDecoder):
     def _more_text(self, text: str, running: RunningText) -> None:
         """Emit the text, or the reasoning, of a delta that is like the last one."""
         state, recent = self._state, running.recent
-        recent.append(text)  # as ``append``, a call less
+        recent.append(text)  # ``append`` inlined to save a call
         if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
             running.fold()
         if running is state.text:
@@ -404,7 +405,7 @@ class ChatDecoder(FrameDecoder):
             self.next.push_reasoning(text, state.number, state.block, "raw")
 
     def _more_beside(self, text: str, given: tuple[RunningText, Sequence[tuple[str, Any]]]) -> None:
-        """Emit the text of such a delta, then an aside for each of its unread members."""
+        """Emit the text of a delta like the last one, and an aside for each of its unread members."""
         running, asides = given
         self._more_text(text, running)
         for place, value in asides:
@@ -417,14 +418,14 @@ class ChatDecoder(FrameDecoder):
     def _more_detail(self, text: str, event: ReasoningDelta) -> None:
         """Emit the text of an entry of ``reasoning_details`` like the one that became ``event``."""
         state = self._state
-        if state.block != event.block:  # plain reasoning came in between
+        if state.block != event.block:  # there was plain reasoning in between
             self._forget_deltas()
             state.block = event.block
         self.texts.of((ReasoningDelta, state.number)).append(text)
         self.next.push_reasoning(text, state.number, event.block, event.kind)
 
     def _remember_detail(self, delta: dict[str, Any], found: list[WireEvent], state: ChoiceSoFar) -> None:
-        """Note what stands beside the text of one entry of ``reasoning_details``, if the delta said nothing else."""
+        """Remember the members next to the text of an entry of ``reasoning_details``, if the delta contained nothing else."""
         details = delta.get("reasoning_details")
         if type(details) is list and len(details) == len(found) == 1 and type(event := found[0]) is ReasoningDelta:
             detail, name = details[0], "text" if event.kind == "raw" else "summary"
@@ -433,7 +434,7 @@ class ChatDecoder(FrameDecoder):
                 self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
 
     def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> Like:
-        """Read a delta that has more text of such an entry and nothing else. Return nothing for any other delta."""
+        """Read a delta with more text of such an entry. Return an empty value, and read nothing, for any other delta."""
         name, event, beside_text, beside = like
         details = delta.get("reasoning_details")
         if type(details) is not list or len(details) != 1 or type(detail := details[0]) is not dict:
@@ -441,7 +442,7 @@ class ChatDecoder(FrameDecoder):
         text = detail.get(name)
         if type(text) is not str or not text or state.block != event.block or state.signs:
             return ()
-        if type(detail.get("index", 0)) is not int:  # False is 0
+        if type(detail.get("index", 0)) is not int:  # False equals 0
             return ()
         if {**detail, name: None} != beside_text or {**delta, **DETAILED} != beside:
             return ()
@@ -474,7 +475,7 @@ class ChatDecoder(FrameDecoder):
                 self._like = ChatDecoder._more_beside, (running, asides), (only,)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:
-        if event is None or not self._goes_on:  # a whole message may repeat what came
+        if event is None or not self._goes_on:  # a whole message may repeat earlier text
             return None
         return (
             super().noting(event) if type(event) is ToolCallDelta else self.texts.of((type(event), event.choice)).append
@@ -484,12 +485,12 @@ class ChatDecoder(FrameDecoder):
         return None if self._template is None or self._held is not None or event == "error" else self
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:  # noqa: ARG002 - of any that follows
-        self._templates = ()  # the bytes around the delta are learned from this one, not those around its text
+        self._templates = ()  # the template is for the bytes around the delta, not those around its text
         self.push(frame)
         return self.reader(self.event)
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
-        """Read payloads that differ in their deltas alone, if these have only text, only reasoning or only fragments."""
+        """Read payloads that differ only in their deltas, if the deltas are only text, only reasoning or only fragments."""
         state, template, most = self._state, self._template, self.limits.index
         if (
             template is None
@@ -513,12 +514,12 @@ class ChatDecoder(FrameDecoder):
         return len(texts)
 
     def _grows_calls(self, state: ChoiceSoFar) -> bool:
-        """Whether an entry of ``tool_calls`` with an index and arguments alone is more text of a call."""
+        """Whether an entry of ``tool_calls`` with only an index and arguments adds text to a call."""
         is_one = state.called_before is None and state.called is not None
         return is_one and self.in_fragments and not state.in_thought
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
-        """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
+        """Begin to read a chunk with other names than the last one. Return False if it is not a chunk."""
         if not (choices or recognises("", chunk)):
             self._no_chunk(chunk)
             return False
@@ -542,7 +543,7 @@ class ChatDecoder(FrameDecoder):
             self._unread = itemgetter(*unread) if unread else None
             self._constant = (
                 self._unread(chunk) if self._unread is not None and is_first else None
-            )  # they are the extras
+            )  # these are the extras
         self._is_suspect = not SUSPECT.isdisjoint(chunk)
         return True
 
@@ -554,11 +555,11 @@ class ChatDecoder(FrameDecoder):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Return whether the client sees an error: in a member ``error``, with a message."""
+        """Return whether the client recognises the error: it is in a member ``error``, and has a message."""
         return super().is_own_error(document, error) and isinstance(error.get("message"), str)
 
     def _no_chunk(self, chunk: dict[str, Any]) -> None:
-        """Read a payload that is no chunk: counts alone, an error in another form (dialects.md §1.4), or something unknown."""
+        """Read a payload that is not a chunk: only counts, an error in another form (dialects.md §1.4), or another one."""
         if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:
             self.recognised = True
             self._start()
@@ -567,7 +568,7 @@ class ChatDecoder(FrameDecoder):
             self.unknown_frame(str(chunk.get("object") or "chunk"), chunk)
 
     def _start(self) -> None:
-        """Say once that the response started: with the first choice, so that blank head frames do not count."""
+        """Emit the start of the response, once. Blank frames before the first choice do not start it."""
         if self._started:
             return
         self._started = True
@@ -583,9 +584,9 @@ class ChatDecoder(FrameDecoder):
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
-        """Read the id of a later chunk. Raises SecondResponse where an unfinished choice begins again under another id.
+        """Check the id of a later chunk. Raises SecondResponse if an unfinished choice begins again under another id.
 
-        Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
+        Many servers make an id for each chunk, or repeat the role in each. Then an id means nothing.
         """
         if value == self._id and self._is_steady:
             return
@@ -598,8 +599,8 @@ class ChatDecoder(FrameDecoder):
             self._is_steady = has_choice and not has_role
         elif self._is_steady and has_role and text_of(value) and len(choices) == 1:
             index = choices[0].get("index")
-            state = self._choices.get(index if type(index) is int else 0)  # none where each choice has an id of its own
-            if state is not None and state.ended:  # the server ran the calls, and asked the model again
+            state = self._choices.get(index if type(index) is int else 0)  # None if each choice has an id of its own
+            if state is not None and state.ended:  # the server ran the calls, and sent a new request to the model
                 self.report.repair("response_restarted")
                 self._id = text_of(value)
                 self._forget()
@@ -647,7 +648,7 @@ class ChatDecoder(FrameDecoder):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def _keep_other(self, spoken: dict[str, Any], state: ChoiceSoFar, index: int) -> bool:
-        """Whether a delta or a message is none of the model's, by its role or by the last one: then it is kept aside."""
+        """Return whether a delta or message is another role's, by its own role or the last one. If so, keep it as an aside."""
         self._forget_deltas()
         if role := text_of(spoken.get("role")):
             state.speaks = not is_other_role(role)
@@ -668,7 +669,7 @@ class ChatDecoder(FrameDecoder):
                 self.out.append(Aside(self.vendor, "metadata", place, value, index))
 
     def _begin_choice(self, index: int, first: dict[str, Any]) -> ChoiceSoFar:
-        """Say once that a choice started, by its ``first`` delta or message. Raises TooManyChoices."""
+        """Emit the start of a choice. ``first`` is its first delta or message. Raises TooManyChoices."""
         if len(self._choices) >= self.limits.choices:
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         state = self._choices[index] = ChoiceSoFar(index, self.texts)
@@ -681,7 +682,7 @@ class ChatDecoder(FrameDecoder):
         if native is None:
             return
         reason = self.stop_reason(native, STOP_REASONS)
-        matched = choice.get("stop_reason") or choice.get("matched_stop")  # vLLM, SGLang: text, or a token's number
+        matched = choice.get("stop_reason") or choice.get("matched_stop")  # vLLM, SGLang: text, or a token id
         if reason in {"stop", "stop_sequence"} and isinstance(matched, str):
             self.out.append(StopReasonSeen("stop_sequence", native, index, matched))
         else:
@@ -690,9 +691,9 @@ class ChatDecoder(FrameDecoder):
     # -- deltas and messages ---------------------------------------------------------------------------------------
 
     def _read_plain(self, delta: dict[str, Any], state: ChoiceSoFar, choice: int, position: int) -> bool:
-        """Read a delta of text, plain reasoning, calls and unknown members; False, and nothing is read, if it has others.
+        """Read a delta with only text, plain reasoning, calls and unknown members. Otherwise, return False and read nothing.
 
-        Gain: so are nine of ten, and it takes a third of the time of ``_read_delta``.
+        Gain: nine of ten deltas are such, and this takes a third of the time of ``_read_delta``.
         """
         thought = text = calls = others = None
         for name, value in delta.items():
@@ -743,8 +744,8 @@ class ChatDecoder(FrameDecoder):
             state.thought.append(thought)
 
     def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
-        """Read a delta of any kind; gives what it says."""
-        self._forget_deltas()  # it may sign, or open a thought
+        """Read a delta of any kind. Return its events."""
+        self._forget_deltas()  # it may have a signature, or open a thought
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))
@@ -756,7 +757,7 @@ class ChatDecoder(FrameDecoder):
     def _read_message(
         self, message: dict[str, Any], delta: dict[str, Any], choice: int, position: int, *, ends: bool
     ) -> None:
-        """Read the message of one choice, and the delta beside it; ``ends`` if it has a stop reason, too."""
+        """Read the message of one choice, and the delta next to it. ``ends``: the choice also has a stop reason."""
         from_delta = self._read_delta(delta, choice, position)
         state, start = self._choices[choice], len(self.out)
         was_signed = state.signed is not UNSIGNED
@@ -766,7 +767,7 @@ class ChatDecoder(FrameDecoder):
         self.out += state.news(found, from_delta, self.report, ends=ends, was_signed=was_signed)
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
+        """Read all members of the delta of one choice. ``where`` is its path below ``choices``."""
         if not REASONING_FIELDS.isdisjoint(delta):
             self._reasoning(delta, choice, whole=where[1] == "message")
         content = delta.get("content")
@@ -799,10 +800,10 @@ class ChatDecoder(FrameDecoder):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int, *, whole: bool) -> None:
-        """Read one of the fields with the same reasoning: OpenRouter sends ``reasoning`` next to its details (quirks.md 91).
+        """Read reasoning from one of the members with it: OpenRouter repeats its details in ``reasoning`` (quirks.md 91).
 
-        LiteLLM's blocks of a ``whole`` message keep apart what ``reasoning_content`` joins; within a stream they are fragments
-        like it, and one with a signature may have all of its block's text once more.
+        LiteLLM's blocks in a ``whole`` message separate the text that ``reasoning_content`` joins. In a stream the blocks are
+        fragments, too, and a block with a signature may repeat all of its text.
         """
         state = self._choices[choice]
         if state.signature and BLOCK_ID in delta and delta[BLOCK_ID] not in {"", None, state.signature}:
@@ -820,26 +821,26 @@ class ChatDecoder(FrameDecoder):
             words = "".join(self.string(each.get("thinking")) for each in blocks)
             whole = bool(texts) and words == texts[0]
             if not texts and words and len(words) == state.thought_chars - state.signed_chars:
-                # said as one text, of which no signature of a part proves anything
+                # the text was emitted as one, so a signature of a part of it proves nothing
                 self.out.append(Aside(self.vendor, "metadata", f"delta.{BLOCKS}", blocks, choice))
                 return
         if texts and not (whole and any(each.get("thinking") for each in blocks)):
             text = texts[0]
             if any(other != text for other in texts):
                 self.report.repair("said_twice")
-            if not self._is_boundary(text, choice, block):  # before a signature of the same chunk: it closes the block
+            if not self._is_boundary(text, choice, block):  # before a signature, which closes the block
                 self.out.insert(before, ReasoningDelta(text, choice, block))
         for each in blocks:
             self._block(self.string(each.get("thinking")), each, choice, is_read=bool(texts) and not whole)
         for name, vendor in OPAQUE_MEMBERS.items():
             blob = self.string(delta.get(name))
-            if blob and blob != state.signature:  # an id comes with each delta
+            if blob and blob != state.signature:  # each delta has the id
                 state.signature = blob
                 has_text = bool(texts) or state.thought_chars > state.signed_chars
                 self._sign(blob, choice, vendor, closes=has_text and name != BLOCK_ID)
 
     def _block(self, text: str, fields: dict[str, Any], choice: int, *, is_read: bool = False) -> None:
-        """Read a block of Anthropic's, or a part of one; ``is_read``: its text was read already."""
+        """Read one of Anthropic's blocks, or a part of it. ``is_read``: its text was read already."""
         signature, data = self.string(fields.get("signature")), self.string(fields.get("data"))
         block, state = self.next_block(choice), self._choices[choice]
         if text and not is_read and not (signature and state.thought_chars - state.signed_chars == len(text)):
@@ -852,7 +853,7 @@ class ChatDecoder(FrameDecoder):
             state.signed = block, sealed.vendor
 
     def _sign(self, blob: str, choice: int, vendor: str = "", *, closes: bool = True) -> None:
-        """Emit a signature, which ``closes`` the block before it."""
+        """Emit a signature. ``closes``: it closes the block before it."""
         state, block = self._choices[choice], self.next_block(choice)
         sealed = unseal(blob) or Sealed("reasoning", vendor or maker_of(self._model), blob)
         self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
@@ -860,9 +861,9 @@ class ChatDecoder(FrameDecoder):
             state.signed, state.signs = (block, sealed.vendor), True
 
     def _detail(self, detail: dict[str, Any], choice: int, *, whole: bool) -> bool:
-        """One entry of ``reasoning_details``; whether it had text of its own.
+        """Read one entry of ``reasoning_details``. Return whether it had text.
 
-        The first of a stream may be all reasoning that other members said in earlier deltas, with its signature.
+        The first entry of a stream may repeat all reasoning of earlier deltas, together with its signature.
         """
         state, block, text = self._choices[choice], detail.get("index"), detail.get("text")
         if type(block) is not int or not 0 <= block <= self.limits.index:
@@ -886,7 +887,7 @@ class ChatDecoder(FrameDecoder):
         return bool(text or summary)
 
     def _seal(self, detail: dict[str, Any], choice: int, block: int) -> None:
-        """What only a vendor can read of a detail."""
+        """Emit the signature and the encrypted reasoning of a detail."""
         vendor = self._vendor_of(detail, choice, block)
         signature, data = self.string(detail.get("signature")), self.string(detail.get("data"))
         if signature:
@@ -897,20 +898,20 @@ class ChatDecoder(FrameDecoder):
             self._choices[choice].signed = block, vendor
 
     def next_block(self, choice: int) -> int:
-        """The block that unlabelled reasoning belongs to: the one behind the last signed. Raises TooManyBlocks."""
+        """Return the block of reasoning without a label: the one after the last signed block. Raises TooManyBlocks."""
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
-        """Return whether plain reasoning is only the line ends that our encoder writes after a signed block.
+        """Return whether plain reasoning is only the line ends that streamkit's encoder writes after a signed block.
 
-        A signature proves the text of its block to the letter. Raises TooManyBlocks.
+        A signature proves the exact text of its block. Raises TooManyBlocks.
         """
         is_first = (choice, block) not in self._blocks
         self.bounded(choice, block)
         return is_first and block > 0 and thought in BOUNDARIES
 
     def bounded(self, choice: int, block: int) -> int:
-        """The block, if there are not too many. Raises TooManyBlocks."""
+        """Return the block. Raises TooManyBlocks."""
         if (choice, block) not in self._blocks:
             if len(self._blocks) >= self.limits.content_blocks:
                 raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
@@ -918,7 +919,7 @@ class ChatDecoder(FrameDecoder):
         return block
 
     def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
-        """Whose words a detail has; a later part of one need not say it again."""
+        """Return the vendor of a detail. Later parts of a detail need not repeat it."""
         named = text_of(detail.get("format"))
         signed = self._choices[choice].signed
         if named is None and signed[0] == block:
@@ -926,10 +927,10 @@ class ChatDecoder(FrameDecoder):
         return vendor_in(named or "openrouter")
 
     def _marked(self, content: str, is_thought: bool, choice: int) -> None:
-        """Content that is marked as a thought, or may close one: Gemini's thoughts behind this dialect stand between tags."""
+        """Read content that is marked as a thought, or that closes one. Gemini's thoughts are between tags in this dialect."""
         thought, text = (content, "") if is_thought else ("", content)
         state = self._choices[choice]
-        if is_thought and not state.in_thought:  # the tag that closes is only looked for where one opens
+        if is_thought and not state.in_thought:  # a closing tag is only expected after an opening one
             self.report.repair("thinking_in_text")
             thought, tag, text = content.removeprefix("<thought>").partition("</thought>")
             if not tag:
@@ -943,14 +944,14 @@ class ChatDecoder(FrameDecoder):
             self.out.append(TextDelta(text, choice))
 
     def _content_signature(self, extra: Any, choice: int) -> bool:
-        """``extra_content``: whether it was a signature of the text (Gemini behind this dialect)."""
+        """Emit the signature of a text in ``extra_content`` (Gemini through this dialect). Return whether there was one."""
         signature = signature_in(extra)
         if signature is not None:
             self.out.append(ReasoningSignature(signature.blob, signature.vendor, choice, 0, "text"))
         return signature is not None
 
     def parts(self, content: Any, choice: int) -> None:
-        """Content as a list of parts, as Mistral has it."""
+        """Read content that is a list of parts, as in Mistral's dialect."""
         if not self.is_varied:
             self.report.repair("content_as_list")
         for each in self.items(content):
@@ -964,20 +965,20 @@ class ChatDecoder(FrameDecoder):
                 self.thinking(part, choice)
             elif kind == "reasoning":
                 inner = self.contents(part.get("summary") or part.get("content"))
-                for block in map(self.part_of, inner or [part]):  # one that is flat is its own block
+                for block in map(self.part_of, inner or [part]):  # a flat part is its own block
                     self._block(self.string(block.get("text") or block.get("reasoning")), block, choice)
             elif part:
                 self.other_part(part, kind, choice)
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
-        """A part of another type than text and thinking."""
+        """Read a part that is neither text nor thinking."""
         if images := read_images([part], self.vendor, choice):
             self.out += images
             return
         self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """Thinking of Mistral's behind this dialect; a signature closes its block."""
+        """Read Mistral's thinking through this dialect. A signature closes its block."""
         block = self.next_block(choice)
         for thought in self.contents(part.get("thinking")):
             if text := self.string(self.part_of(thought).get("text")):
@@ -991,7 +992,7 @@ class ChatDecoder(FrameDecoder):
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def read_calls(self, listed: list[Entry], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
+        """Read the two members for calls. Some servers write each fragment in both (llama-cpp-python)."""
         state = self._choices[choice]
         self._bound(listed)
         calls = [call for _, call in listed]
@@ -1010,7 +1011,7 @@ class ChatDecoder(FrameDecoder):
             self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
 
     def _read_list(self, calls: list[Any], state: ChoiceSoFar, choice: int, position: int) -> None:
-        """The member that nearly everybody writes alone."""
+        """Read the one member that nearly all servers use for calls."""
         if state.called_before is not None or len(calls) > self.limits.tool_calls:
             self.read_calls(self.listed(calls), {}, choice, (position, "delta"))
             return
@@ -1018,10 +1019,10 @@ class ChatDecoder(FrameDecoder):
             self.tool_call(call, choice, (position, "delta", "tool_calls", number))
 
     def _bound(self, listed: list[Entry]) -> None:
-        """Refuse a list whose entries begin too many calls, whatever else they say, before any of them is read.
+        """Refuse a list with too many new calls, before any entry is read.
 
-        An entry begins one if its name comes with an index and an id that are new, or if each entry is a call. It may still go
-        on with a call of an earlier frame, of which there are as many as the limit at most.
+        An entry begins a call if it has a name and a new index and id, or if each entry is a call. It may still continue a
+        call of an earlier frame, but there are at most as many of those as the limit.
         """
         limit = 2 * self.limits.tool_calls
         if len(listed) <= limit:
@@ -1042,7 +1043,7 @@ class ChatDecoder(FrameDecoder):
             indices.add(index)
 
     def _is_twin(self, function: dict[str, Any], calls: list[Any], state: ChoiceSoFar) -> bool:
-        """Whether ``function_call`` repeats one of the calls beside it, or the last call of the choice."""
+        """Whether ``function_call`` repeats one of the calls next to it, or the last call of the choice."""
         name, last = text_of(function.get("name")), state.called
         names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
         if not names and last is None:
@@ -1050,16 +1051,16 @@ class ChatDecoder(FrameDecoder):
         return name is None or name in names or name == last
 
     def _repeats(self, call: Any, state: ChoiceSoFar) -> bool:
-        """Whether an entry of ``tool_calls`` is the call that ``function_call`` began."""
+        """Whether an entry of ``tool_calls`` repeats the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
         name = text_of(details_of(call, "function").get("name"))
-        if name is None:  # a fragment of the call that came last in ``tool_calls``, where another one came there
+        if name is None:  # a fragment of the last call in ``tool_calls``, if there was another one
             return state.called is None
         return name == state.called_before
 
     def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
-        """Keep arguments that are not those of the call which they repeat. Raises StreamArgumentsTooLong."""
+        """Report arguments that differ from those of the call that they repeat. Raises StreamArgumentsTooLong."""
         text = function.get("arguments")
         if not calls or not isinstance(text, str) or not text.strip():
             return
@@ -1072,7 +1073,7 @@ class ChatDecoder(FrameDecoder):
         self.report.keep(Withheld("said_twice", None, text_of(function.get("name")), text))
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
-        """Read one entry of ``tool_calls``; ``path`` is its place below ``choices``."""
+        """Read one entry of ``tool_calls``. ``path`` is its place below ``choices``."""
         if type(call) is not dict and type(call := self.alone(call)) is not dict:
             self.keep_invalid(call)
             return
@@ -1105,7 +1106,7 @@ class ChatDecoder(FrameDecoder):
             self._strip_fragment(delta, place)
 
     def _strip_fragment(self, delta: ToolCallDelta, place: int) -> None:
-        """Make events of their own of what a fragment has beside its text, which is all that is looked at of fragments."""
+        """Emit the extra members of a fragment as separate events, because only the text of fragments is read later."""
         if delta.extras:
             self.keep_unread(delta.extras, NONE, delta.choice, where="tool_calls.")
             delta.extras = None
@@ -1122,7 +1123,7 @@ class ChatDecoder(FrameDecoder):
         arguments = function.get(name)
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
-        else:  # an object: its own text, so that 1.0 and 2^64 stay what they were (quirks.md 46, 48)
+        else:  # an object: its exact text is kept, so that 1.0 and 2^64 are not changed (quirks.md 46, 48)
             if not self.is_varied:
                 self.report.repair("arguments_not_text")
             delta.arguments = self.text_at("choices", *path, name)
@@ -1135,7 +1136,7 @@ class ChatDecoder(FrameDecoder):
 def _fragments(
     template: DeltaTemplate, payloads: Sequence[bytes], index: int, most: int
 ) -> tuple[list[int], list[str]]:
-    """The index and the text of payloads that are fragments of calls alone, the first of the call at ``index``."""
+    """Return the indices and texts of payloads that are only fragments of calls. ``index`` is the call of the first."""
     head, member, _ = template.texts(payloads[:1])[0].partition(MEMBER)
     one = DeltaTemplate(template.before + head + member, CLOSING + template.behind, str, padded=template.padded)
     if payloads[-1].startswith(one.before):  # nearly always all are of one call
@@ -1149,7 +1150,7 @@ def _fragments(
 
 
 def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:
-    """Cut deltas at ``member``, up to the first that has anything but a text and ``closing`` after it.
+    """Split deltas at ``member``, up to the first that has anything but a text and ``closing`` after it.
 
     Return the bytes before the member of each, and the texts.
     """
@@ -1164,12 +1165,12 @@ def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[b
 
 
 def _fragment(delta: Any, most: int) -> tuple[int, str] | None:
-    """The index and the text of a delta that is one fragment of a call and says nothing else."""
+    """Return the index and text of a delta that is only one fragment of a call; None for any other delta."""
     try:
         [call] = delta["tool_calls"]
         index, function = call["index"], call["function"]
         text = function["arguments"]
-    except (KeyError, TypeError, ValueError):  # something is missing, or of another type
+    except (KeyError, TypeError, ValueError):  # a member is missing, or of another type
         return None
     if type(index) is not int or not 0 <= index <= most or type(text) is not str or not text:
         return None

@@ -1,7 +1,8 @@
-"""Events to Chat chunks: constant id and model, role once, dense indices, identity in a call's first fragment only.
+"""Encode events as Chat chunks: constant id and model, the role once, indices without gaps, call ids only in first fragments.
 
-Chat has one text, one refusal and one reasoning stream a choice and any number of calls that may interleave, so nothing is
-held back but the input of custom tools. Never written: null or blank ids, an empty ``data:``, ``[DONE]`` after an error.
+Chat has one stream of text, of refusal and of reasoning in a choice, and any number of calls that may interleave. So nothing
+is held back, except the input of custom tools. Null or blank ids, an empty ``data:``, and ``[DONE]`` after an error are never
+written.
 
 Source: dialects.md §1.8, §0.4.
 """
@@ -49,67 +50,67 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
 dumps = orjson.dumps
-#: What stands before and behind the delta of a chunk; the first is a template of the head and the choice.
+#: The bytes before and after the delta of a chunk. The first is a template for the head and the choice.
 BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
 BEHIND: Final = b',"finish_reason":null}]}\n\n'
 CHUNK: Final = BEFORE + b"%b" + BEHIND
 TEXT_DELTA: Final = b'{"content":%b}'
-#: With the chunk in front that says the role.
+#: With a chunk before it that has the role.
 FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
 #: With a fragment of a call.
 ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
 
 
-class _Choice:
+class _OpenChoice:
     role_written = False
     custom: frozenset[int] = frozenset()  #: the calls of custom tools
     refused = False
-    annotations = 0  #: that were written
-    details = 0  #: entries of ``reasoning_details`` that were written
-    signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
-    unsigned = 0  #: blocks of reasoning since the last of them
-    parted = False  #: something of another block was written inside the last block of reasoning
-    order = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
+    annotations = 0  #: number of written annotations
+    details = 0  #: number of written entries of ``reasoning_details``
+    signed: tuple[str, int, str] | None = None  #: the last such entry; its signature may arrive in pieces
+    unsigned = 0  #: blocks of reasoning since that entry
+    parted = False  #: whether something of another block was written within the last block of reasoning
+    order = 0  #: 0 reasoning, 1 text, 2 calls; a lower one after a higher one is a loss
 
     def __init__(self) -> None:
-        self.calls: dict[int, int] = {}  #: their index as written: dense within the choice
-        self.blocks: dict[type, int] = {}  #: the block that each kind of delta was last in
-        self.thought = OneString()  #: its reasoning
+        self.calls: dict[int, int] = {}  #: the written index of each call, without gaps in a choice
+        self.blocks: dict[type, int] = {}  #: the last block of each kind of delta
+        self.thought = OneString()  #: the reasoning of the choice
 
 
 @cache
 def _members(names: tuple[str, ...]) -> bytes:
-    """A template of an object with these members."""
+    """Return a template of an object with these members."""
     return b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])
 
 
 class ChatEncoder(EventEncoder):
-    """Writes the chunks of a stream."""
+    """Encodes the chunks of a stream."""
 
-    #: Whose extras, asides, counts and errors are written as they came.
+    #: The vendor whose extras, asides, counts and errors are written unchanged.
     vendor: ClassVar[str] = VENDOR
-    #: The choice and the block of text, and of reasoning its kind, that more is written of at once.
+    #: If more text can be written directly: its choice, its block and, for reasoning, its kind.
     _goes_on: tuple[Any, ...] | None = None
-    _more: bytes  # a template of its chunks
-    _running: OneString  # that reasoning
+    _more: bytes  # a template of the chunks for it
+    _running: OneString  # the reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._client = client_of(encoding.profile)
         self._head = b""
-        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
-        self._stop = b""  #: the last chunk with a stop reason, where the usage is to stand in it
+        self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
+        self._stop = b""  #: the last chunk with a stop reason, if the usage must be in it
 
     # -- the response ----------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
-        """Keep the members that each chunk begins with."""
+        """Keep the members at the beginning of each chunk."""
         head = identity(event, self.encoding, "chatcmpl-", "chat.completion.chunk")
         self._head = b"data: " + dumps({**head, **self.response_extras(event)})[:-1] + b","
         self._goes_on = None
 
     def _started(self) -> bytes:
-        """The head where no event said that the response started."""
+        """Return the head if no event started the response."""
         self.response_started(ResponseStarted())
         return self._head
 
@@ -117,8 +118,8 @@ class ChatEncoder(EventEncoder):
         self.write(b"%b%b}\n\n" % (self._head or self._started(), fields))
 
     def choice_started(self, event: ChoiceStarted) -> None:
-        """Open a choice, whose role comes with its first delta."""
-        self._choices[event.choice], self._goes_on = _Choice(), None
+        """Begin a choice. Its first delta will have the role."""
+        self._choices[event.choice], self._goes_on = _OpenChoice(), None
 
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
         choice = self._choices[number]
@@ -129,7 +130,7 @@ class ChatEncoder(EventEncoder):
             self._choice_chunk(number, delta, content)
 
     def _choice_chunk(self, number: int, delta: bytes, first: bytes | None = None) -> None:
-        """Write a chunk; ``first``: behind the one that says the role, with this content."""
+        """Write a chunk. ``first`` is the content of a chunk with the role, which is written before it."""
         head = self._head or self._started()
         if first is None:
             self.write(CHUNK % (head, number, delta))
@@ -139,7 +140,7 @@ class ChatEncoder(EventEncoder):
     # -- what the model says ---------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if (choice, block) == self._goes_on:  # as nearly always
+        if (choice, block) == self._goes_on:  # nearly always
             self.parts.append(self._more % dumps(text))
         else:
             self.push(TextDelta(text, choice, block))
@@ -159,7 +160,7 @@ class ChatEncoder(EventEncoder):
                 self._goes_on, self._more = (choice, block, kind), more
 
     def _chunks(self, choice: int, delta: bytes) -> bytes:
-        """The template of chunks of a choice with a delta, which is a template itself."""
+        """Return the template of chunks of a choice with a delta. The delta is also a template."""
         return CHUNK % (self._head.replace(b"%", b"%%"), choice, delta)
 
     def text(self, event: TextDelta) -> None:
@@ -178,12 +179,12 @@ class ChatEncoder(EventEncoder):
         self._thought(event.choice, event.text)
 
     def _thought(self, choice: int, text: str) -> None:
-        """Write a piece of reasoning; a boundary is a piece of its own, which the decoder knows after a signature."""
+        """Write a piece of reasoning. A boundary is a separate piece, which the decoder recognises after a signature."""
         names = self._client.reasoning_fields
         self._delta(choice, _members(names) % ((dumps(text),) * len(names)))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
-        """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
+        """Count what Chat cannot express: block boundaries, and text after calls or before reasoning."""
         choice = self._choices[event.choice]
         kind, self._goes_on = type(event), None
         block = choice.blocks.get(kind)
@@ -206,7 +207,7 @@ class ChatEncoder(EventEncoder):
             self.lose("reasoning_signature")
             return
         if event.on == "text":
-            if choice.blocks.setdefault(TextDelta, event.block) != event.block:  # a part of its own (Gemini)
+            if choice.blocks.setdefault(TextDelta, event.block) != event.block:  # a separate part (Gemini)
                 choice.blocks[TextDelta] = event.block
                 self.lose("block_boundary")
             extra = extra_content(Opaque(event.vendor, event.blob))
@@ -214,9 +215,9 @@ class ChatEncoder(EventEncoder):
             return
         of_last = choice.blocks.get(ReasoningDelta) == event.block
         if of_last and (choice.unsigned > 1 or choice.parted):
-            self.lose("reasoning_signature")  # it proves its block, whose text is not by itself any more
+            self.lose("reasoning_signature")  # it proves only its own block, whose text was joined with other text
             return
-        if choice.unsigned and not of_last:  # of a block without text: its label must not be that of the text in front
+        if choice.unsigned and not of_last:  # of a block without text: it needs another label
             choice.details += 1
             choice.parted = True
         self._detail(choice, event, "reasoning.text", "signature")
@@ -229,8 +230,8 @@ class ChatEncoder(EventEncoder):
         else:
             self.lose("reasoning_opaque")
 
-    def _detail(self, choice: _Choice, event: ReasoningSignature | ReasoningOpaque, kind: str, name: str) -> None:
-        """OpenRouter's way to carry what only the vendor can read; the decoder takes it for the end of a block."""
+    def _detail(self, choice: _OpenChoice, event: ReasoningSignature | ReasoningOpaque, kind: str, name: str) -> None:
+        """Write an opaque value in OpenRouter's form, which the decoder takes as the end of a block."""
         this = (name, event.block, event.vendor)
         detail: dict[str, Any] = {"index": choice.details - 1, "type": kind, name: event.blob}
         if name == "data" or this != choice.signed:
@@ -267,23 +268,23 @@ class ChatEncoder(EventEncoder):
             self.parts.append(ARGUMENTS % (self._head, choice, index, dumps(text)))
 
     def _arguments(self, choice: int, index: int, fragment: str) -> None:
-        self.write(ARGUMENTS % (self._head, choice, index, dumps(fragment)))  # of a call that was started
+        self.write(ARGUMENTS % (self._head, choice, index, dumps(fragment)))  # of a call that has started
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write what is missing of a call that has ended, or withhold it."""
+        """Write the missing part of a call that has ended, or withhold the call."""
         index = self._choices[event.choice].calls.get(event.call)
         if index is None or (event.kind == "custom" and not event.ended):
             self.withhold(event)
         elif event.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
             self.lose("custom_tool_wrapped")
             self._arguments(event.choice, index, wrapped_input(event.arguments))
-        elif event.ended and not event.arguments.strip():  # clients parse the text: "" is no JSON (quirks.md 42)
+        elif event.ended and not event.arguments.strip():  # clients parse the text, and "" is not JSON (quirks.md 42)
             self._arguments(event.choice, index, "{}")
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
         return write_images(media, self.vendor)
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
@@ -294,7 +295,7 @@ class ChatEncoder(EventEncoder):
             self._delta(event.choice, b'{"audio":%b}' % dumps(value))
         elif event.kind == "citation":
             choice = self._choices[event.choice]
-            if choice.annotations and isinstance(value, dict):  # openai's helpers fail at a later one without its place
+            if choice.annotations and isinstance(value, dict):  # openai's helpers fail at a later one without its index
                 value = {"index": choice.annotations, **value}
             choice.annotations += 1
             self._delta(event.choice, b'{"annotations":[%b]}' % dumps(value))
@@ -322,13 +323,13 @@ class ChatEncoder(EventEncoder):
             self._chunk(stop)
 
     def _write_stop(self, rest: bytes = b"") -> None:
-        """Write the chunk with a stop reason that is still held, and ``rest`` behind its choices."""
+        """Write the held chunk with a stop reason, and ``rest`` after its choices."""
         if self._stop:
             self._chunk(self._stop + rest)
             self._stop = b""
 
     def terminate(self) -> None:
-        """Write token counts, where the client asked for them, and ``[DONE]``."""
+        """Write token counts, if the client requested them, and ``[DONE]``."""
         self._goes_on = None
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:

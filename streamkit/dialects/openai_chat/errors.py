@@ -1,4 +1,4 @@
-"""OpenAI's error bodies, as Chat has them: ``{"error": {message, type, param, code}}``. Source: dialects.md §1.4, §7.5."""
+"""OpenAI's error bodies for Chat: ``{"error": {message, type, param, code}}``. Source: dialects.md §1.4, §7.5."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 
-#: ``code``, by which clients decide where the type says too little.
+#: Values of ``code``, which clients use if the type is not exact enough.
 CODES: Final[Mapping[ErrorType, str]] = {
     "auth": "invalid_api_key",
     "billing": "insufficient_quota",
@@ -23,7 +23,7 @@ CODES: Final[Mapping[ErrorType, str]] = {
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """An error body, and the headers that go with it."""
+    """Return an error body, and the headers for it."""
     headers = NO_RETRY if failed.type == "billing" else {}
     if failed.vendor == VENDOR:
         return {"error": encode_error(failed)}, headers

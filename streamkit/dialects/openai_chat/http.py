@@ -12,7 +12,7 @@ from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODEL
 
 
 def _deployment(base: str, model: str) -> str:
-    """Azure: the model is the deployment, unless the base URL names one."""
+    """Return the URL of an Azure deployment: the one in the base URL, or else the model."""
     named = base.partition("/deployments/")[2]
     return f"{azure_root(base)}/deployments/{named or segment(model)}/chat/completions"
 

@@ -1,6 +1,6 @@
-"""Generated images in ``images`` of a delta or a message: not a member of OpenAI's, but of OpenRouter's and LiteLLM's.
+"""Images that a model made, in ``images`` of a delta or message. OpenRouter and LiteLLM have this member, OpenAI does not.
 
-Source: dialects.md §1.7, §7.4 (images of models).
+Source: dialects.md §1.7, §7.4.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from streamkit.dialects.members.values import details_of, others_of
 from streamkit.events import Aside, MediaGenerated
 
 IMAGES: Final = "images"
-#: The type of asides with images.
+#: The type of the asides.
 DELTA_IMAGES: Final = f"delta.{IMAGES}"
 IMAGE: Final = "image_url"
-#: The members that are read of an image, and of the object in it. ``index`` is its place among the images.
+#: Members that are read of an image, and of the object in it. ``index`` is its place among the images.
 READ: Final = frozenset({"type", "index", IMAGE})
 LINK: Final = frozenset({"url"})
 URLS: Final = ("data:", "http:", "https:")
 
 
 def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
-    """Return the images in a list; none if one of them is no image, so that the list is passed on unchanged."""
+    """Return the images of a list; empty if one of them is invalid, so that the list is kept unchanged."""
     read = [
         read_image(image, Aside(vendor, "metadata", DELTA_IMAGES, [image], choice))
         for image in (images if isinstance(images, list) else ())
@@ -33,7 +33,7 @@ def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
 
 
 def read_image(image: Any, native: Aside) -> MediaGenerated | None:
-    """Return an image in the form that messages have; None if it is none. ``native``: the same image as an aside."""
+    """Return an image in the form of messages; None for another value. ``native`` is the aside for it."""
     if not isinstance(image, dict) or image.get("type", IMAGE) != IMAGE:
         return None
     link = image.get(IMAGE)
@@ -58,13 +58,13 @@ def read_image(image: Any, native: Aside) -> MediaGenerated | None:
 
 
 def url_of(media: MediaGenerated) -> str | None:
-    """Return the URL of an image, which may be a ``data:`` URI; None for other media or a URL that no client can open."""
+    """Return the URL of an image, which may contain the image; None if it is not an image, or cannot be fetched by others."""
     url = data_uri(media) if media.data is not None else media.url
     return url if media.kind == "image" and url is not None and url.startswith(URLS) else None
 
 
 def write_images(media: MediaGenerated, vendor: str) -> Sequence[Aside]:
-    """Return the aside for another vendor's image; an empty list if it has no URL here."""
+    """Return the aside for another vendor's image; empty if it is not an image, or cannot be fetched by others."""
     url = url_of(media)
     raw = [{"type": IMAGE, IMAGE: {"url": url}}]
     return [] if url is None else [Aside(vendor, "metadata", DELTA_IMAGES, raw, media.choice)]

@@ -1,7 +1,7 @@
-"""The grammar of Chat chunks, as openai-python and its ``.stream()`` helper need it.
+"""Check Chat chunks against the needs of openai-python and its ``.stream()`` helper.
 
-The helper concatenates every string of a delta and takes a call's index for its place in a list, so role, id and name
-belong into one chunk only, and indices are dense from 0 in order of appearance.
+The helper concatenates every string of a delta, and uses a call's index as its place in a list. So role, id and name may be
+in one chunk only, and indices have no gaps from 0, in order of appearance.
 
 Source: dialects.md §0.4, §1.1, §1.2, §1.8, §7.6.
 """
@@ -89,26 +89,26 @@ HINTS: Hints = {
 
 
 @define
-class _Choice:
+class _CheckedChoice:
     role: bool = False
     finished: object = None
-    calls: dict[int, tuple[object, object]] = field(factory=dict)  #: the id and the name of each, by its first fragment
+    calls: dict[int, tuple[object, object]] = field(factory=dict)  #: id and name of each call, from its first fragment
     call_ids: set[str] = field(factory=set)
 
 
-class ChatLinter(ChunkChecker[_Choice]):
-    """Judges the chunks of one stream."""
+class ChatLinter(ChunkChecker[_CheckedChoice]):
+    """Checks the chunks of one stream."""
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
-    new_choice = _Choice
+    new_choice = _CheckedChoice
 
     _usage_seen = False
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
     def unterminated(self, frame: Frame) -> Severity:
-        """The client drops the event; that of ``[DONE]`` it does without."""
+        """Return how serious a missing blank line is: the client drops the event, but does not need that of ``[DONE]``."""
         return "note" if frame.data == DONE else "error"
 
     def check(self, document: dict[str, Any]) -> None:
@@ -122,7 +122,7 @@ class ChatLinter(ChunkChecker[_Choice]):
                 return
         kind = document.get("object")
         if kind != "chat.completion.chunk":
-            harmless = not kind and not document.get("choices")  # the helper passes over a chunk without its object
+            harmless = not kind and not document.get("choices")  # the helper ignores a chunk without an object
             self.broken("object", f"object is {shown(kind)}", "note" if harmless else "error")
         choices = self.same(document)
         for choice in choices:
@@ -160,7 +160,7 @@ class ChatLinter(ChunkChecker[_Choice]):
                 self.broken("call_index", f"index is {shown(call.get('index'))}")
         self.finish_reason(choice, entry.get("finish_reason"))
 
-    def _role(self, choice: _Choice, delta: dict[str, Any]) -> None:
+    def _role(self, choice: _CheckedChoice, delta: dict[str, Any]) -> None:
         if delta.get("role"):
             if choice.role:
                 self.broken("role", f"role again: {shown(delta['role'])}", "note")
@@ -171,7 +171,7 @@ class ChatLinter(ChunkChecker[_Choice]):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]
         call = choice.calls.get(index)
         if call is None:
@@ -182,11 +182,11 @@ class ChatLinter(ChunkChecker[_Choice]):
             if entry.get("type", "function") != "function":
                 self.broken("call_repeat", f"type is {shown(entry['type'])} in a later fragment of call {index}")
         arguments = function.get("arguments", "")
-        if not isinstance(arguments, str):  # null joins as well as ""
+        if not isinstance(arguments, str):  # null has the same effect as ""
             empty = arguments is None
             self.broken("arguments", f"arguments of call {index} are {shown(arguments)}", "note" if empty else "error")
 
-    def _first_fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+    def _first_fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, name = entry["index"], entry.get("id"), function.get("name")
         if index != len(choice.calls):
             self.broken("call_index", f"a new call has index {index}, not {len(choice.calls)}")
@@ -202,7 +202,7 @@ class ChatLinter(ChunkChecker[_Choice]):
         choice.calls[index] = call_id, name
 
     def _same_call(self, what: str, first: object, fields: dict[str, Any]) -> None:
-        """A later fragment's ``id`` or ``name``: null and blank ones add nothing, others are joined to the first."""
+        """Check an ``id`` or ``name`` in a later fragment: null and blank ones add nothing, others are joined to the first."""
         if what not in fields:
             return
         value = fields[what]

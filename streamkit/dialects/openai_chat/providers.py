@@ -1,10 +1,15 @@
-"""Providers and clients that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
+"""Providers and clients of Chat with their differences. Source: dialects.md §1.6, quirks.md §1 to §7.
 
-The decoder handles the habits of all providers in every stream, named or not: this table only says which provider has which.
-What a provider wants in a request is written only if the provider is named: the member for the token limit; whether and where
-reasoning is sent back (dialects.md §7.4; DeepSeek and Moonshot refuse a message with tool calls and no reasoning, but take an
-empty one); the form of cache marks; whether content may be a list of parts (not for DeepSeek: cline#230, qwen-code#2318); how
-it continues a text (dialects.md §7.4); and whether it refuses tools next to a JSON output format (vercel/ai#16540).
+Habits are accepted in every stream, whether or not the provider is named: this list only shows whose they are. The needs of a
+provider in requests are met only if it is named:
+
+* which member limits the response;
+* whether and where reasoning is returned (dialects.md §7.4; DeepSeek and Moonshot refuse a message with tool calls without
+  it, and accept an empty one);
+* how to mark what to cache;
+* whether content may be a list of parts (DeepSeek refuses it: cline#230, qwen-code#2318);
+* how to request that a text is continued (dialects.md §7.4);
+* whether tools are refused together with a JSON response format (vercel/ai#16540).
 """
 
 from __future__ import annotations
@@ -20,46 +25,46 @@ WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 
 @frozen(kw_only=True)
 class ChatProvider(Provider):
-    """A provider that speaks Chat, and what it wants in a request."""
+    """A provider of Chat, and its needs in a request."""
 
-    #: The request's member for the most tokens of a response.
+    #: The member of a request for the most tokens of a response.
     max_tokens_field: str = "max_tokens"
-    #: The request's member for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
+    #: The member of a request for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
     thinking_field: str = "reasoning_effort"
-    #: The member of a message in which the provider takes reasoning back; empty: it takes none.
+    #: The member of a message for returned reasoning. Empty: reasoning is not returned.
     reasoning_history: str = ""
-    #: Whether each message that calls tools must have that member, at least empty.
+    #: Whether each message with tool calls must have that member, even if empty.
     reasoning_history_needed: bool = False
-    #: The vendor of the signatures that the provider takes back in ``extra_content``.
+    #: The vendor whose signatures are returned in ``extra_content``.
     signatures: str = ""
-    #: The form of cache marks on parts: OpenAI's ``prompt_cache_breakpoint`` or Anthropic's ``cache_control``; empty: none.
+    #: The form of cache marks: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: Whether content must be one string: the provider refuses a list of parts.
+    #: Whether content must be one string, not a list of parts.
     text_only: bool = False
-    #: Whether the provider takes tools next to a JSON output format.
+    #: Whether tools may be sent together with a JSON response format.
     form_with_tools: bool = True
 
 
 #: If no provider is named, a request is written for OpenAI.
 UNNAMED: Final = ChatProvider(name="", title="", max_tokens_field="max_completion_tokens", cache_marks="openai")
-#: A provider of which nothing is known, except that it is not OpenAI.
+#: The defaults for a provider about which Chat knows nothing, except that it is not OpenAI.
 PLAIN: Final = ChatProvider(name="", title="")
 
 
 def provider_of(provider: Provider | None) -> ChatProvider:
-    """Return what a provider wants in a Chat request; the defaults if the provider is no ``ChatProvider``."""
+    """Return what is known of a provider's needs."""
     return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
 
 
 @frozen(kw_only=True)
 class ChatClient(Profile):
-    """A client that reads Chat.
+    """A client of Chat.
 
-    Only clients that ask for usage (``stream_options.include_usage``) get it: its chunk has no choices, and programs that did
-    not ask for it read the first choice of each chunk.
+    Usage is for clients that requested it (``stream_options.include_usage``): its chunk has no choices, and programs that did
+    not request it read the first choice.
     """
 
-    #: The delta's members for reasoning; some clients read ``reasoning``, most ``reasoning_content``.
+    #: The members of a delta for reasoning. Some clients read ``reasoning``, most read ``reasoning_content``.
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
     #: Whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
     reasoning_details: bool = True
@@ -70,7 +75,7 @@ class ChatClient(Profile):
 DEFAULT_CLIENT: Final = ChatClient()
 CLIENTS: Final = (
     ChatClient(name="openai-python", title="the openai package, and programs like it"),
-    # user agents: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
+    # ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
     ChatClient(
         name="mistral-sdk",
         title="Mistral's own packages, and the AI SDK's for it",
@@ -82,7 +87,7 @@ CLIENTS: Final = (
 
 
 def client_of(profile: Profile) -> ChatClient:
-    """Return a profile as a Chat client; the default client if it is none."""
+    """Return the Chat client of a profile, or the default."""
     return profile if isinstance(profile, ChatClient) else DEFAULT_CLIENT
 
 
@@ -171,7 +176,7 @@ PROVIDERS: Final = (
             "arguments_not_text": "arguments as an object (mended since)",
         },
         adds={"choices[].delta.reasoning_content": "reasoning", "timings": "how fast it was"},
-        prefill=Prefill(),  # unless the server was started with --no-prefill-assistant
+        prefill=Prefill(),  # unless it was started with --no-prefill-assistant
     ),
     ChatProvider(
         name="groq",

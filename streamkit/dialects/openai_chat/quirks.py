@@ -1,4 +1,4 @@
-"""What servers of Chat chunks do otherwise, one change for each repair."""
+"""The departures of servers that send Chat chunks: one change for each repair."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from streamkit.dialects.quirks.calls import Fragments
 from streamkit.dialects.quirks.changes import (
     Change,
+    ChangeStep,
     Frames,
     Payload,
-    Step,
     both,
     cut,
     every,
@@ -60,8 +60,8 @@ def _call_as_text(payload: Payload) -> None:
     put(DELTA, {"content": call_text(function["name"], function["arguments"])})(payload)
 
 
-def _message_at_end(text: str) -> Step:
-    """The finish brings a whole message in the place of a delta."""
+def _message_at_end(text: str) -> ChangeStep:
+    """Return a step that puts a whole message in place of the delta in the last chunk."""
 
     def step(finish: Payload) -> None:
         put("choices.0.message", {"role": "assistant", "content": text})(finish)
@@ -71,7 +71,7 @@ def _message_at_end(text: str) -> Step:
 
 
 def _last_delta_missing(frames: Frames) -> Frames:
-    """The finish brings the whole text, and its last delta never came."""
+    """Put the whole text in the last chunk, and drop the last delta."""
     text = "".join(value_at(payload, CONTENT) for payload in EVENTS.having(every(CONTENT, kind=str), frames))
     cut_short = both(EVENTS.halve(last(CONTENT), CONTENT), EVENTS.drop(last(CONTENT)))
     return both(edit(STOPPED, _message_at_end(text)), cut_short)(frames)

@@ -21,7 +21,7 @@ from streamkit.conversation.messages import Reasoning
 from streamkit.dialects.members.values import details_of, objects_in
 from streamkit.events import Opaque
 
-#: Members with all reasoning as one text, in the order in which they are tried, and the opaque member next to each.
+#: Members with all reasoning as one text, in order of preference, and the opaque member next to each.
 PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning": "",
     "reasoning_content": "",
@@ -29,19 +29,19 @@ PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning_text": "reasoning_opaque",
     "cot_summary": "cot_id",
 }
-#: The opaque members and the vendor of each; empty: the vendor of the model.
+#: The opaque members and their vendors. Blank: the vendor of the model.
 OPAQUE_MEMBERS: Final[Mapping[str, str]] = {"reasoning_opaque": "copilot", "cot_id": "copilot", "signature": ""}
-#: The opaque member that is in each delta of a block, before its text is whole.
+#: The member that is in each delta of a block, before its text is complete.
 BLOCK_ID: Final = "cot_id"
-#: Anthropic's blocks in LiteLLM's form, and another member that may contain them.
+#: LiteLLM's member with Anthropic's blocks, and another member that contains the blocks, too.
 BLOCKS: Final = "thinking_blocks"
 HOLDER: Final = "provider_specific_fields"
-#: Marks a turn of a history whose reasoning was among the parts of the content (Databricks).
+#: Marks, in a history, reasoning that was among the parts of the content (Databricks).
 PARTS: Final = "content.reasoning"
 
 
 def maker_of(model: str | None) -> str:
-    """Return the vendor of a signature in Anthropic's form, by the model's name: routers write Gemini's in that form, too."""
+    """Return the vendor of a signature in Anthropic's form, by the model's name: routers use that form for Gemini, too."""
     return "google" if "gemini" in (model or "").lower() else "anthropic"
 
 

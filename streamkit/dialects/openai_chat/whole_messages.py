@@ -1,12 +1,12 @@
-"""Read the ``message`` of a choice in a stream: the first one, a fragment, or the whole response again.
+"""The ``message`` of a choice within a stream: the first one, a fragment, or the whole response again.
 
-Some servers end with a ``message`` next to or instead of the last delta, or with a whole ``chat.completion``. A ``message``
-next to a delta may also repeat only that delta, and some servers write every fragment into ``message``. So after deltas, a
-``message`` is whole, unless it equals the delta next to it. If only messages came, one that ends its choice is whole if it
-begins with all text before it; an earlier one is whole if that text is also too long to match by chance. Of a whole message,
-only the missing text is passed on (``streams/running_text.py``).
+Servers end a stream with a message in addition to the last delta, or instead of it, or with a whole ``chat.completion``. A
+``message`` next to a delta may also repeat only that delta, and some servers write every fragment into ``message``. So after
+deltas a message is whole, unless it equals its own delta. If there were only messages, the message at the end of its choice
+is whole if it begins with all the text before it; so is an earlier one, if that text is too long to match by chance. Only the
+missing part of a whole message is emitted (``streams/running_text.py``).
 
-Source: dialects.md §1.6 (servers that send messages in streams).
+Source: dialects.md §1.6.
 """
 
 from __future__ import annotations
@@ -33,40 +33,39 @@ from streamkit.report import StreamReport
 
 TextEvent: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 TEXTS: Final = (ReasoningDelta, TextDelta, RefusalDelta)
-#: A match of at least this many characters is no chance.
+#: A shorter text may be repeated by chance.
 REPEATED_CHARS: Final = 16
-#: Kinds of events next to texts that are counted: a whole message repeats all that came before.
+#: Kinds of content next to a text. A whole message repeats all of them.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: The values of ``ChoiceSoFar.signed`` if no block is signed.
+#: Block and vendor if there is no signature.
 UNSIGNED: Final = (-1, "")
 
 
 class ChoiceSoFar:
-    """What one choice contained so far, from which the new parts of a whole message follow. The decoder owns the texts."""
+    """The state of one choice, which shows what is new in a whole message. The texts are in the decoder."""
 
-    # Defaults are attributes of the class: an instance is made in a fifth of the time.
-    #: The texts to which deltas and their reasoning are appended, after the first one.
+    # These are attributes of the class until they change: this makes a state in a fifth of the time.
+    #: The text and the reasoning of deltas, after the first of each.
     text: RunningText | None = None
     thought: RunningText | None = None
-    _begun: bool = False  # whether any event came
+    _begun: bool = False  # by any event
     _by_delta: bool = False
     _with_calls: bool = False
-    _differs: frozenset[str] = frozenset()  # kinds of texts that a whole message contradicted
-    _listed: Mapping[str, int] = {}  # the number of events of each kind
-    spoke: bool = False  #: a delta or a message had content
-    speaks: bool = True  #: the last role was the model's, or there was none
-    ended: bool = False  #: the choice had a stop reason
-    in_thought: bool = False  #: the content is marked as reasoning
-    signed: tuple[int, str] = UNSIGNED  #: the last signed block and its vendor; a signature closes its block
+    _differs: frozenset[str] = frozenset()  # kinds of texts that a whole text contradicted
+    _listed: Mapping[str, int] = {}  # how many of each kind there were
+    spoke: bool = False  #: whether there was a delta or message with content
+    speaks: bool = True  #: whether the last role was the model's, or there was none
+    ended: bool = False  #: whether there was a stop reason
+    in_thought: bool = False  #: whether its content is marked as a thought
+    signed: tuple[int, str] = UNSIGNED  #: its last signed block and the vendor of the signature, which closes the block
     signature: str = ""  #: the last signature in a member
-    signs: bool = False  #: the signature came in this delta
-    signed_chars: int = 0  #: the characters of reasoning before the signature
-    block: int = -1  #: the block of the last reasoning
-    detailed: bool = False  #: an entry of ``reasoning_details`` had text
-    #: Two members can name a called function, and the second repeats the first: the last name in ``tool_calls``, and the
-    #: last in ``function_call`` if that member came first.
-    #: first: the other member repeats it.
+    signs: bool = False  #: whether it was in the current delta
+    signed_chars: int = 0  #: characters of reasoning at that time
+    block: int = -1  #: block of its last reasoning
+    detailed: bool = False  #: whether an entry of ``reasoning_details`` had text
+    #: Two members have calls. These are the last name in ``tool_calls``, and in ``function_call`` if that was first: then the
+    #: other member repeats it.
     called: str | None = None
     called_before: str | None = None
 
@@ -76,22 +75,22 @@ class ChoiceSoFar:
 
     @property
     def thought_chars(self) -> int:
-        """The number of characters of reasoning in earlier deltas."""
+        """Return the characters of reasoning in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return 0 if text is None else text.chars
 
     def has_thought(self, whole: str) -> bool:
-        """Return whether ``whole`` is all reasoning of earlier deltas."""
+        """Whether this is all reasoning of earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
-        """Note the first delta of a kind of text, and return its text."""
+        """Begin a kind of text, at its first delta."""
         self._begun = self._by_delta = True
         return self._texts.of((kind, self.number))
 
     def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
-        """Note that these events came."""
+        """Remember these events."""
         self._begun = True
         self._by_delta = self._by_delta or by_delta
         for event in events:
@@ -109,7 +108,7 @@ class ChoiceSoFar:
     ) -> list[WireEvent]:
         """Return the new events of a message, and remember them.
 
-        ``found``: all events of the message. ``from_delta``: those of the delta next to it. ``ends``: the choice has a stop
+        ``found`` are all events of the message, ``from_delta`` those of the delta next to it. ``ends``: the choice has a stop
         reason.
         """
         if self._begun and self._is_whole(found, ends=ends):
@@ -120,7 +119,7 @@ class ChoiceSoFar:
         return found
 
     def _is_whole(self, found: list[WireEvent], *, ends: bool) -> bool:
-        """Return whether a later message repeats the whole response, and is not a fragment."""
+        """Whether a message after others is whole, and not a fragment."""
         if self._by_delta:
             return True
         chars = 0
@@ -132,7 +131,7 @@ class ChoiceSoFar:
         return chars >= (1 if ends else REPEATED_CHARS)
 
     def _missing(self, found: list[WireEvent], report: StreamReport, *, was_signed: bool) -> list[WireEvent]:
-        """Return the events of a whole message that were not in earlier events."""
+        """Return the events of a whole message that no earlier one had."""
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
@@ -163,13 +162,13 @@ class ChoiceSoFar:
 
 
 def _kind_of(event: WireEvent) -> str:
-    """Return the kind of an aside or of media; an empty string for other events."""
+    """Return the kind of content next to a text; blank for any other event."""
     if isinstance(event, MediaGenerated):
         return "media"
     return event.kind if isinstance(event, Aside) else ""
 
 
 def _texts(events: list[WireEvent]) -> dict[type[TextEvent], str]:
-    """Return the joined text of each kind in these events, in the order of ``TEXTS``."""
+    """Return the whole text of each kind in these events, in the order of the kinds."""
     texts = {kind: "".join([event.text for event in events if type(event) is kind]) for kind in TEXTS}
     return {kind: text for kind, text in texts.items() if text}

@@ -1,4 +1,4 @@
-"""The words of OpenAI Chat: what both directions must agree on. Source: dialects.md §1.4, §7.1, §7.2, §7.5."""
+"""The words of OpenAI Chat that both directions share. Source: dialects.md §1.4, §7.1, §7.2, §7.5."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamkit.report import StreamReport
 
 VENDOR = "openai"
 
-#: ``finish_reason`` of OpenAI and of the clones that decode into ours (dialects.md §7.1).
+#: Values of ``finish_reason`` of OpenAI and of compatible servers (dialects.md §7.1).
 STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("stop", "eos"), "stop"),
     "length": "length",
@@ -57,16 +57,16 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 
 
 def finish_reason(reason: StopReason, native: str | None, *, refused: bool, called: bool) -> tuple[str, bool]:
-    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    """Return the ``finish_reason`` to write, and whether it is less exact than ``reason``."""
     if reason == "refusal" and refused and not was_stopped(reason, native):
-        return "stop", False  # as OpenAI: the refusal is in the message
+        return "stop", False  # as OpenAI does: the refusal is in the message
     if reason == "tool_calls" and not called:
-        return "length", True  # every call was withheld, as one that was cut is
+        return "length", True  # every call was withheld, like a truncated one
     return FINISH_REASONS[reason], FINISH_REASONS[reason] != reason
 
 
 def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
-    """An ``error`` object; the vendor's own where it came from this dialect."""
+    """Return an ``error`` object. This vendor's own error is not changed."""
     if event.vendor == vendor and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
         return with_code(event, event.raw) if vendor == VENDOR else event.raw
     native = event.native_type if event.vendor == vendor else None
@@ -80,21 +80,21 @@ PROMPT_COUNTS: Final = ("cached_tokens", "cache_write_tokens")
 
 
 def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
-    """Token counts of a ``usage`` object, DeepSeek's and xAI's ways included."""
+    """Return the token counts of a ``usage`` object, including the forms of DeepSeek and xAI."""
     prompt_tokens, output, total, hit = counts_of(raw, COUNTS)
     cached, written = counts_of(details_of(raw, "prompt_tokens_details"), PROMPT_COUNTS)
     reasoning = count_of(details_of(raw, "completion_tokens_details"), "reasoning_tokens")
     if reasoning and prompt_tokens is not None and output is not None and total == prompt_tokens + output + reasoning:
-        output += reasoning  # xAI counts reasoning beside the completion, not in it (dialects.md §1.6)
+        output += reasoning  # xAI counts reasoning separately from the completion (dialects.md §1.6)
     return UsageReported(
         prompt_tokens, cached if cached is not None else hit, written, output, reasoning, total, raw, vendor
     )
 
 
 def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDOR) -> dict[str, Any]:
-    """A ``usage`` object; the vendor's own where it came from this dialect. Unknown counts are null, not 0.
+    """Return a ``usage`` object. This vendor's own usage is kept. Unknown counts are null, not 0.
 
-    Counts of another vendor's that have no place here are a loss.
+    Another vendor's counts without a place here are counted as lost.
     """
     if has_more(usage, vendor):
         report.lose("usage_detail")
@@ -114,7 +114,7 @@ def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDO
 
 #: The version at the end of a ``format``.
 _VERSION: Final = re.compile(r"-v\d+\Z")
-#: ``format`` of OpenRouter's reasoning details, by the vendor that can read them; its first word is the vendor (§1.6).
+#: ``format`` of OpenRouter's reasoning details, by the vendor that can read them. Its first word is the vendor (§1.6).
 FORMATS: Mapping[str, str] = {
     "anthropic": "anthropic-claude-v1",
     "google": "google-gemini-v1",
@@ -124,18 +124,18 @@ FORMATS: Mapping[str, str] = {
 
 
 def vendor_in(form: str) -> str:
-    """The vendor of a ``format``: its first word where the table has that, else all but the version at its end."""
+    """Return the vendor of a ``format``: its first word if that is in the table, otherwise all of it without the version."""
     first = form.split("-", maxsplit=1)[0]
     return first if first in FORMATS else _VERSION.sub("", form)
 
 
 def format_of(vendor: str) -> str:
-    """The ``format`` of details that only this vendor can read."""
+    """Return the ``format`` of details that only this vendor can read."""
     return FORMATS.get(vendor, f"{vendor}-v1")
 
 
 def signature_in(extra_content: Any) -> Opaque | None:
-    """The signature in ``{vendor: {"thought_signature": …}}``, if that is all it has (Gemini behind this dialect, §1.6)."""
+    """Return the signature in ``{vendor: {"thought_signature": …}}``; None with other members (Gemini's form here, §1.6)."""
     if isinstance(extra_content, dict) and len(extra_content) == 1:
         [(vendor, fields)] = extra_content.items()
         if isinstance(fields, dict) and fields.keys() == {"thought_signature"}:
@@ -145,19 +145,19 @@ def signature_in(extra_content: Any) -> Opaque | None:
 
 
 def extra_content(signature: Opaque) -> dict[str, Any]:
-    """The member that carries a signature (Gemini behind this dialect)."""
+    """Return the member for a signature (Gemini through this dialect)."""
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 
 def tool_call(call: ToolCall, call_id: str, name: str) -> dict[str, Any]:
-    """One of ``tool_calls``, in the form of its kind."""
+    """Return an item of ``tool_calls``, in the form for its kind."""
     if call.kind == "custom":
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.arguments}}
     return function_call(call, call_id, name)
 
 
 def reasoning_detail(part: Reasoning | RedactedReasoning) -> dict[str, Any]:
-    """One of OpenRouter's ``reasoning_details``, without its index; empty for reasoning that says nothing."""
+    """Return an entry of OpenRouter's ``reasoning_details`` without its index; empty for reasoning without content."""
     if isinstance(part, RedactedReasoning):
         return encrypted(part.opaque)
     if not part.text and part.signature is None:
@@ -170,20 +170,20 @@ def reasoning_detail(part: Reasoning | RedactedReasoning) -> dict[str, Any]:
 
 
 def encrypted(opaque: Opaque) -> dict[str, Any]:
-    """What only its vendor can read, as a detail."""
+    """Return reasoning that only its vendor can read, as a detail."""
     return {"type": "reasoning.encrypted", "data": opaque.blob, "format": format_of(opaque.vendor)}
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
-#: Options that are one field each, by our names (dialects.md §1.3).
+#: The options that are single members, by the neutral names (dialects.md §1.3).
 OPTIONS: Mapping[str, str] = {
     **{name: name for name in ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty")},
     "choices": "n",
     **{name: name for name in ("logprobs", "top_logprobs", "service_tier", "user")},
 }
-#: ``format`` of ``input_audio``, by its media types.
+#: ``format`` of ``input_audio``, by media type.
 AUDIO_FORMATS: Mapping[str, str] = {
     **openai.AUDIO_FORMATS,
     **dict.fromkeys(("audio/x-wav", "audio/wave"), "wav"),
@@ -194,13 +194,13 @@ AUDIO_FORMATS: Mapping[str, str] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The citation of a web page that an aside says. The quote is OpenRouter's."""
+    """Return the web page that an aside cites. Only OpenRouter has a quote."""
     raw = aside.raw if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else {}
-    members = details_of(raw, WEB) or raw  # flat in servers that pass one of Responses on
+    members = details_of(raw, WEB) or raw  # flat in servers that forward one of Responses
     return read_url_citation(members, members.get("content")), ()
 
 
-#: Citations of web pages: at characters of all the text (dialects.md §1.2).
+#: Citations of web pages, whose positions are characters of the whole text (dialects.md §1.2).
 CITATIONS: Final = CitationForm(
     vendor=VENDOR, unit="choice", read=read_citation, write=partial(write_annotations, VENDOR, nested=True)
 )

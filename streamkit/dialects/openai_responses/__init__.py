@@ -25,9 +25,9 @@ DIALECT = Dialect(
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     linter=ResponsesLinter,
-    # an event would have to come after `response.created` and have the right sequence number, so only comments are possible
+    # an event would have to follow `response.created`, and would need a sequence number
     keep_alive={"comment": KEEP_ALIVE},
-    failed_end=None,  # Codex would show an interrupted transfer instead of the error message
+    failed_end=None,  # Codex would show the broken transfer instead of the message
     model_place=ModelPlace("status", within="response"),
     recognises=recognises,
     bodies=Bodies.of(
@@ -36,7 +36,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    # if its phase is not sent back, newer models misread an earlier message (dialects.md §2.2)
+    # without its phase, a message of newer models is understood differently (dialects.md §2.2)
     resent=((VENDOR, "message.phase"),),
     reads_stored=lambda media, dialect: media.url is None and dialect == "openai-chat",
     tools=TOOLS,

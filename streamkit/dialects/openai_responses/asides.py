@@ -1,7 +1,7 @@
-"""Citations of web pages, at characters of a part of the text, and searches of the web.
+"""Citations of web pages, whose positions are characters of a text part, and web searches.
 
-A search is an item, which says what was looked for when it is done. The id of one that another provider ran says that it was
-made here, so that the reader of requests tells it apart.
+A search is an item, which contains the query when it is done. The id of a search that another provider ran contains a mark,
+so that the reader of requests recognises it.
 
 Source: dialects.md §2.1, §2.2.
 """
@@ -32,7 +32,7 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """The citation of a web page that an aside says."""
+    """Return the web page that an aside cites."""
     is_web = isinstance(aside.raw, dict) and aside.raw.get("type") == WEB
     return read_url_citation(aside.raw) if is_web else [], ()
 
@@ -43,17 +43,17 @@ CITATIONS: Final = CitationForm(
 
 
 class SearchReader:
-    """The items of searches, event by event."""
+    """Reads web searches from their items, one event at a time."""
 
     def __init__(self, _limits: Limits, report: StreamReport) -> None:
         self._report = report
         self._open = 0
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
-        """The searches that an aside ends, and what is left of it for clients of this dialect."""
+        """Return the searches that an aside completes, and the rest of the aside for clients of this dialect."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type.startswith(f"response.{ITEM}."):
-            return [], None  # its progress
+            return [], None  # the progress of the search
         item = raw.get("item") if aside.type in {ADDED, DONE} else None
         if not isinstance(item, dict) or item.get("type") != ITEM:
             return [], aside
@@ -62,13 +62,13 @@ class SearchReader:
             return [], None
         self._open = max(self._open - 1, 0)
         action = details_of(item, "action")
-        if action.get("type", "search") != "search":  # it opened a page, or looked for something in it
+        if action.get("type", "search") != "search":  # it opened a page, or searched in one
             self._report.lose("server_tool", what=f"{ITEM}.{action.get('type')}")
             return [], None
         return [WebSearched(_query(action), read_pages(action.get("sources")), item.get("status") == "failed")], None
 
     def finish(self) -> None:
-        """Nothing more comes: count what was not done."""
+        """Count searches that were not done as lost."""
         for _ in range(self._open):
             self._report.lose("server_tool", what=ITEM)
 
@@ -81,7 +81,7 @@ def _query(action: Mapping[str, Any]) -> str:
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
-    """A search that another provider ran, as the asides of an item that begins and ends."""
+    """Return the asides for another provider's search: an item that begins and ends."""
     item_id = f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}"
     asides = []
     for name, status, pages in (
@@ -96,7 +96,7 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
 
 
 def is_made(item: Mapping[str, Any]) -> bool:
-    """Whether an item of the history is a search that another provider ran, or an image of another's model."""
+    """Whether an item in the history is another provider's search, or an image of another vendor's model."""
     return str(item.get("id")).startswith(MADE_IDS)
 
 

@@ -1,7 +1,8 @@
-"""Items of requests that the client runs or approves: turn them into calls and results for other dialects, and back.
+"""Items in requests that the client runs or approves: turn them into calls and results for other dialects, and back.
 
-Within this dialect such an item is written unchanged. A call whose id says that it was such an item in a response
-(``streams/client_calls.py``) becomes the item again, if the item and its output can hold the arguments and the result.
+Within this dialect such an item is written unchanged. If the id of a call shows that it was such an item in a response
+(``streams/client_calls.py``), the call becomes the item again, provided that its arguments and its result have a form that
+the item and its output can have.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
@@ -25,7 +26,7 @@ from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.value_text import lenient_text
 
 Item: TypeAlias = dict[str, Any]
-#: The types of the client's outputs, and the member of each that names the call: the first one that it has.
+#: For each type of result: the members that may have the id of the call. The first one present counts.
 ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call_output": ("call_id",),
     "computer_call_output": ("call_id",),
@@ -37,7 +38,7 @@ ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def call_id_of(item: Any) -> str | None:
-    """Return the id that links an item and its output."""
+    """Return the id that links an item to its result."""
     if not isinstance(item, dict):
         return None
     names = ANSWERS.get(str(item.get("type")), ("call_id", "id"))
@@ -45,13 +46,13 @@ def call_id_of(item: Any) -> str | None:
 
 
 def answered(items: Any) -> set[str]:
-    """Return the ids of the calls that have an output among these input items."""
+    """Return the ids of the calls that have a result among these input items."""
     answers = [item for item in objects_in(items) if str(item.get("type")) in ANSWERS]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 
 def call_of(item: Fields, kind: str, index: int) -> ToolCall:
-    """Return an item as a call, which also keeps the whole item."""
+    """Return an item as a call. The call keeps the whole item."""
     raw = {"type": kind, **item.peek_all()}
     text = arguments_of(kind, raw, item.text_of)
     item.rest()
@@ -59,7 +60,7 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
 
 
 def result_of(item: Fields, raw: Extras) -> ToolResult:
-    """Return a client's output as a result, which also keeps the item. The reader adds the tools that a tool search found."""
+    """Return a client's result. It keeps the whole item. The reader adds the tools that a tool search found."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
     match raw["type"]:
@@ -83,7 +84,7 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 
 
 def with_items_again(request: Request, to: Lowering) -> None:
-    """Turn calls that were such items, and their results, into items again; drop the tool's name from other results."""
+    """Turn calls that were such items in a response, and their results, into items. Remove names from other results."""
     again = items_again(request.turns)
 
     def step(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -100,7 +101,7 @@ def with_items_again(request: Request, to: Lowering) -> None:
 
 
 def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
-    """Return the items of such calls, each with the item of its result if it has one, by the calls' current ids."""
+    """Return items and outputs for the calls that were such items in a response, by the present ids of the calls."""
     parts = [part for turn in turns for part in turn.parts]
     results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
     found: dict[str, tuple[Item, Item | None]] = {}
@@ -115,20 +116,20 @@ def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
 
 
 def _item_of(call: ToolCall) -> Item | None:
-    """Return the item that a call was; None if it was none, or its arguments don't fit the item."""
+    """Return the original item of a call; None if it was not an item, or contains what the item cannot."""
     known = kind_of_id(call.id)
     arguments = json_object(call.arguments)
     if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
-        return None  # its output needs definitions of tools, which a result does not have
+        return None  # the output of a search has tool definitions, which a result's text does not
     kind, item_id = known
     if kind == "mcp_approval_request":
-        if not isinstance(arguments.get("arguments", ""), str):  # keep the JSON text, so that 1.0 does not change
+        if not isinstance(arguments.get("arguments", ""), str):  # its exact text, because 1.0 could change
             arguments = {**arguments, "arguments": lenient_text(call.arguments.encode(), "arguments")}
         return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
     first = SAYING[kind][0]
     members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}
     item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
-    if kind in {"computer_call", "local_shell_call"}:  # these must have an id, too
+    if kind in {"computer_call", "local_shell_call"}:  # these need an id in addition
         item["id"] = f"{'cu' if kind == 'computer_call' else 'lsh'}_{MADE}{hashed(item_id, 22)}"
     if kind == "computer_call":
         item.setdefault("pending_safety_checks", [])
@@ -136,7 +137,7 @@ def _item_of(call: ToolCall) -> Item | None:
 
 
 def _output_of(result: ToolResult, item: Item) -> Item | None:
-    """Return the output of an item; None if it can't hold the result."""
+    """Return the output for an item; None if the output has no form for this result."""
     text = result.text
     if item["type"] == "computer_call":
         shown = [part for part in result.parts if isinstance(part, Media) and part.kind == "image"]
@@ -160,7 +161,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
-    """Return the response to an approval request. Only the plain word approves; any other text is the reason for a refusal."""
+    """Return the response to an approval request. Only a plain word of approval approves; other texts are reasons."""
     value = json_object(text) or {}
     approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
     reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
@@ -169,7 +170,7 @@ def _approval(request: str, text: str, *, failed: bool) -> Item:
 
 
 def _printed(result: ToolResult) -> list[Any]:
-    """Return a shell's output: unchanged if it is in the item's form, else as the output of one command."""
+    """Return the output of a shell: unchanged, or a plain text as the output of one command."""
     printed = json_value(result.text)
     if isinstance(printed, list) and printed and all(isinstance(each, dict) and "outcome" in each for each in printed):
         return printed

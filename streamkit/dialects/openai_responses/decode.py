@@ -1,7 +1,7 @@
-"""Responses events to wire events: the response around the output items (``items.py``).
+"""Decode Responses events to wire events: everything except the output items (``items.py``).
 
-A completed response gives no stop reason: what it holds tells. An ``error`` event and ``response.failed`` may both come and
-are one failure. Events and fields that are not known are asides.
+A completed response has no stop reason: its content shows it. An ``error`` event and ``response.failed`` may both be sent,
+and are one failure. Unknown events and fields are asides.
 
 Source: dialects.md §2.1, §2.2, §2.4, §7.6.
 """
@@ -48,22 +48,22 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: What is read of a response; the rest rides in the extras, or in asides if it comes or changes later.
+#: Members of a response that are read. Others are extras, or asides if they appear or change later.
 RESPONSE_FIELDS: Final = frozenset({
     "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
 })  # fmt: skip
-#: The events of parts, without their last word; the second is vLLM's own.
+#: Events of parts, without their last word. The second is vLLM's own.
 PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
-#: The worse news counts where an event and its response disagree.
+#: Statuses, from best to worst. If an event and its response disagree, the worse one counts.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
-#: The status that each terminal event has.
+#: The status for each terminal event.
 TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
 CREATED: Final = "response.created"
-#: What an item that stands in the response's start is read as.
+#: The event that an item in the response's start is read as.
 ITEM_ADDED: Final = "response.output_item.added"
-#: Another name of the last event, of servers that follow OpenAI's Realtime: only its response says how it ended.
+#: Another name of the last event, on servers that follow OpenAI's Realtime API. Only its response shows how it ended.
 OTHER_TERMINAL: Final = "response.done"
-#: The status that another dialect's stop reason stands for; of all others ``incomplete``.
+#: The status for another dialect's stop reason. For all other reasons it is ``incomplete``.
 STATUS_OF: Final[Mapping[StopReason, str]] = {
     "stop": "completed",
     "stop_sequence": "completed",
@@ -73,7 +73,7 @@ STATUS_OF: Final[Mapping[StopReason, str]] = {
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload can be a Responses event."""
+    """Whether a payload may be a Responses event."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type") or event
@@ -85,7 +85,7 @@ def recognises(event: str, document: Any) -> bool:
 
 
 def known_status(word: object) -> str | None:
-    """The status of an end that a response has, in any dialect's words; None for what is none (``queued``)."""
+    """Return the final status of a response, from a word of any dialect; None for other words (``queued``)."""
     if not isinstance(word, str):
         return None
     if word in STATUSES:
@@ -95,13 +95,13 @@ def known_status(word: object) -> str | None:
 
 
 class ResponsesDecoder(ItemReader):
-    """Reads the events of a stream."""
+    """Decodes the events of a stream."""
 
     error_types = ERROR_TYPES
     _id: str | None = None
-    _failures: frozenset[str] = frozenset()  # the events that told of one
+    _failures: frozenset[str] = frozenset()  # the events that reported a failure
     _extras: Mapping[str, Any] = {}
-    _before: Mapping[str, Any] | None = None  # the response as the last event had it, if that told of no error
+    _before: Mapping[str, Any] | None = None  # the response in the last event, if that had no error
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -114,16 +114,16 @@ class ResponsesDecoder(ItemReader):
             last is not None
             and type(text := document.get("delta")) is str
             and document | last.each == last.document
-            and type(document["output_index"]) is type(document[last.at]) is int  # True is 1
-        ):  # a delta that differs from the last one in what it says alone, as nearly all
+            and type(document["output_index"]) is type(document[last.at]) is int  # True equals 1
+        ):  # nearly all events: a delta that differs from the last one only in its text
             if not text:
                 return
-            if (running := last.text) is not None:  # as ``append``, a call less
+            if (running := last.text) is not None:  # ``append`` inlined to save a call
                 recent = running.recent
                 recent.append(text)
                 if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
-            if self._frame is None and last.event is TextDelta:  # it is alone: no event is needed
+            if self._frame is None and last.event is TextDelta:  # the delta is alone, so no event is made
                 self.next.push_text(text, 0, last.label)
             elif self._frame is None and running is None:
                 self.next.push_fragment(last.label, text, 0)
@@ -149,12 +149,12 @@ class ResponsesDecoder(ItemReader):
         before = len(self.out)
         read(self, document)
         if (members := EVENTS.get(kind)) is None:
-            return  # carried whole, or kept by the reader of texts
+            return  # kept whole, or kept by the reader of texts
         for path, value in self._said_before.of_event(document):
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if (members.inner or not document.keys() <= members.names) and members.unread(document):
             out = map(as_it_came, self.out[before:])
-            if not any(type(event) is Aside and event.type == kind for event in out):  # else the whole event was kept
+            if not any(type(event) is Aside and event.type == kind for event in out):  # not kept as a whole
                 self.keep_unread(document, members, where=f"{kind}.")
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:
@@ -164,7 +164,7 @@ class ResponsesDecoder(ItemReader):
         return super().noting(event) if last.text is None else last.text.append
 
     def _other(self, document: dict[str, Any]) -> None:
-        """An event that is not known, or an error in another envelope (quirks.md 112)."""
+        """Read an unknown event, or an error in another envelope (quirks.md 112)."""
         kind = self.string(document.get("type"))
         if self.read_error(document, alone=not kind.startswith("response.")):
             return
@@ -179,12 +179,12 @@ class ResponsesDecoder(ItemReader):
     # -- the response ----------------------------------------------------------------------------------------------
 
     def _response(self, document: dict[str, Any]) -> dict[str, Any]:
-        """The ``response`` of an event, into which members of one are put that stand in the event itself."""
+        """Return the ``response`` of an event. Members of a response that are in the event itself are moved into it."""
         if "response" not in document:
             inner = {name: document.pop(name) for name in [*document] if name not in COMMON}
             if inner:
                 self.report.repair("response_bare")
-                data = b'{"response":%b}' % self.frame.data  # where the text of arguments is looked for
+                data = b'{"response":%b}' % self.frame.data  # for the search for argument texts
                 self.frame = evolve(self.frame, data=data)
             document["response"] = inner
         response = document["response"]
@@ -195,12 +195,12 @@ class ResponsesDecoder(ItemReader):
         if self._started:
             if document["type"] == CREATED:
                 self.restarted(self._id, response.get("id"))
-            if response == self._before:  # nearly always it is the same again
+            if response == self._before:  # nearly always it repeats the last one
                 return
             self._changed(response)
         else:
             self._start(response)
-            for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
+            for place, item in enumerate(self.items(response.get("output"))):  # nearly always empty
                 added = {"type": ITEM_ADDED, "output_index": place, "item": item}
                 self.item_added(added, ("response", "output", place))
         if (error := error_in(response)) is not None:
@@ -209,7 +209,7 @@ class ResponsesDecoder(ItemReader):
             self.fail(error)
 
     def _changed(self, response: dict[str, Any]) -> None:
-        """Members of the response that are unknown, and new or other than at its start."""
+        """Emit unknown members of the response that are new, or changed since its start."""
         self._before = response
         for name, value in self._new_members(response):
             if len(self._extras) < FEW:
@@ -245,14 +245,14 @@ class ResponsesDecoder(ItemReader):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _done(self, document: dict[str, Any]) -> None:
-        """``response.done``: what it repeats behind the terminal event is passed over."""
+        """Read ``response.done``. After a terminal event, it is only a repetition."""
         if self._terminal:
             return
         self.report.repair("terminal_renamed")
         response = self._response(document)
         status = response.get("status")
         kind = f"response.{known_status(status) or 'completed'}"
-        details = self.fields(response.get("status_details"))  # Realtime's word for them
+        details = self.fields(response.get("status_details"))  # the name in the Realtime API
         if details and "incomplete_details" not in response:
             response = {**response, "incomplete_details": {"reason": details.get("reason")}}
         self._ended({"type": kind, "response": response})
@@ -267,9 +267,9 @@ class ResponsesDecoder(ItemReader):
         status = TERMINALS[document["type"]]
         if error is not None or response.get("status") != status:
             status = self._status(status, response, fails=error is not None)
-        if not self._terminal:  # of what comes behind the end only failures and counts are told
+        if not self._terminal:  # after the end, only failures and counts are emitted
             self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
-        if self.signature is not None:  # sealed for a call that did not come
+        if self.signature is not None:  # sealed for a call that was not sent
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
         if usage := self.fields(response.get("usage")):
@@ -287,9 +287,9 @@ class ResponsesDecoder(ItemReader):
         self.out.append(TerminatorSeen())
 
     def _stopped(self, status: str, response: dict[str, Any]) -> None:
-        """Why a response ended that did not fail. One that was cut may say that it is complete.
+        """Emit why a response ended that did not fail. A truncated response may claim to be complete.
 
-        An incomplete one whose reason is not known, or not given, is ``length`` at least.
+        An incomplete response with an unknown reason, or without one, has at least the reason ``length``.
         """
         if status == "completed":
             waits = bool(self.waiting)
@@ -325,10 +325,10 @@ class ResponsesDecoder(ItemReader):
         return max(of_event, of_response, key=STATUSES.index)
 
     def _keep_alive(self, document: dict[str, Any]) -> None:
-        """``keepalive``: the model works, and nothing is said."""
+        """Ignore ``keepalive``: the model works, and there is no content."""
 
     def _error(self, document: dict[str, Any]) -> None:
-        """Nested, as it is on the wire, or flat, as it is documented: both are the dialect's."""
+        """Read an error: nested, as OpenAI sends it, or flat, as it is documented. Both belong to the dialect."""
         error = document.get("error")
         if error is not None and not isinstance(error, dict):
             self.report.repair("error_shape")
@@ -336,12 +336,12 @@ class ResponsesDecoder(ItemReader):
         self.fail(error or flat)
 
     def fail(self, error: Any, document: dict[str, Any] | None = None, told_by: str = "error") -> None:
-        """Report a failure; what the second kind of event says of it is the same one."""
+        """Report a failure. A second kind of event about the same failure is ignored."""
         if not self._failures or told_by in self._failures:
             super().fail(error, document)
         self._failures |= {told_by}
 
-    #: What reads an event, by its type.
+    #: The method that reads an event, by its type.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
         **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in SPEECHES.values()},
         **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in SPEECHES.values()},

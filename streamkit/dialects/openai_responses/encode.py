@@ -1,10 +1,10 @@
-"""Events to Responses events: the whole life of each item, and all of the output once more in the last event.
+"""Encode events as Responses events: the whole life of each item, and the whole output again in the last event.
 
-``ItemWriter`` holds the grammar of items; here events find theirs. Ids of items are made; the response's and the calls' are
-those that came. The terminal event waits for ``StreamEnded``.
+``ItemWriter`` writes the events of items; this module finds the item of an event. Ids of items are made; the response and the
+calls keep their ids. The terminal event waits for ``StreamEnded``.
 
-A failure is told twice: by ``error``, nested and flat, which openai-python raises, and then by ``response.failed``, since
-some clients know only that (quirks.md 113). An unfinished call is not in its output. ``[DONE]`` is never written.
+A failure is written twice: as ``error``, both nested and flat, which openai-python raises, and then as ``response.failed``,
+which some clients need (quirks.md 113). Its output has no unfinished call. ``[DONE]`` is never written.
 
 Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
 """
@@ -55,14 +55,14 @@ from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
-#: Types of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
+#: Types of events that may be copied from a source: they cannot end a line (limits.md T1).
 NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,127}")
-#: Events of items and of parts, which mean nothing on their own.
+#: Events of items and parts, which have no meaning alone.
 PLACED: Final = ("response.output_item.", "response.content_part.", "response.reasoning_summary_part.")
-#: Fields that may be added to a response, or wait for their item; more are no response.
+#: The most extra members of a response and of waiting items. A response with more is not sensible.
 FEW: Final = 64
-#: What the schema demands of a response beside its output: the server's documented defaults, where the request is not known.
-#: Nothing is stored here. Instructions and tools, which may be long, are not said again.
+#: Members that the schema requires of a response, with the documented defaults, for an unknown request. Nothing is stored
+#: here. Instructions and tools are not repeated, because they may be long.
 DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
     "completed_at": None,
@@ -88,7 +88,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
 }
 DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
-#: A response behind the members that it begins with, at its start and at its end.
+#: Templates of a response after its first members, at its start and at its end.
 STARTED: Final = b'%b,"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"output":[]}'
 ENDED: Final = b'%%b,"status":"%b","error":%%b,"incomplete_details":%%b,"usage":%%b,"output":[%%b]}'
 #: Both events of a start.
@@ -100,7 +100,7 @@ ENDS: Final = {
     status: event_of(b"response." + status, b',"response":' + ENDED % status)
     for status in (b"completed", b"incomplete", b"failed")
 }
-#: What of its request a response says again.
+#: Members of a request that its response repeats.
 ECHOED: Final = (
     "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "prompt_cache_key", "reasoning",
     "safety_identifier", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation",
@@ -108,7 +108,7 @@ ECHOED: Final = (
 
 
 def settings_of(request: Request) -> dict[str, Any]:
-    """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
+    """Return the settings of a request that its response repeats (``Profile.settings``)."""
     if request.dialect != VENDOR:
         return {}
     asked = write(evolve(request, turns=[]), Target(), StreamReport())
@@ -120,17 +120,17 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 
 class ResponsesEncoder(BlockEncoder):
-    """Writes the events of a stream."""
+    """Encodes the events of a stream."""
 
     vendor = native = VENDOR
     writer = ItemWriter
     signer = OPAQUE_VENDOR
     _blocks: ItemWriter
-    _head = b""  # the members that each response begins with, as JSON without its closing brace
-    _waits = False  # for what the client runs in a form of this dialect
+    _head = b""  # the first members of each response, as JSON without the closing brace
+    _waits = False  # whether it waits for something that the client runs in a form of this dialect
     _compacted = False
     _passed: tuple[ResponseStarted | None, Frame | None] = None, None
-    _changed: dict[str, Any] | None = None  # the members in ``_head``, once one of them came later
+    _changed: dict[str, Any] | None = None  # the members in ``_head``, after one of them changed
 
     # -- the response ----------------------------------------------------------------------------------------------
 
@@ -150,14 +150,14 @@ class ResponsesEncoder(BlockEncoder):
             self._head = b"%b,%b" % (dumps(made)[:-1], DEFAULT_MEMBERS)
 
     def follow(self, start: ResponseStarted | None, last: Frame, _begun: Collection[str]) -> None:
-        """Go on behind the events of another encoder, of which ``last`` was the last."""
+        """Continue after the events of another encoder. ``last`` is the last of them."""
         self._passed = start, last
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         items = self._blocks
-        if (choice, block) == items.goes_on:  # as nearly always
+        if (choice, block) == items.goes_on:  # nearly always
             items.write_text(dumps(text))
         else:
             self.push(TextDelta(text, choice, block))
@@ -207,7 +207,7 @@ class ResponsesEncoder(BlockEncoder):
         if not event.name:
             return
         start = {"call_id": event.id, **called(event.name, event.qualified), **self.own_extras(event.extras)}
-        if event.signature is not None:  # nothing signs a call here: it stands before the call, sealed
+        if event.signature is not None:  # calls have no signature here: it is written sealed, before the call
             self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
         key = "custom" if event.kind == "custom" else "call", event.call
         block = self._calls[event.call] = self._blocks.add(key, dumps(start), needs_end=True)
@@ -218,7 +218,7 @@ class ResponsesEncoder(BlockEncoder):
         block = self._calls.get(event.call)
         if block is not None and not block.closed:
             if event.ended and event.kind == "function" and not event.arguments.strip():
-                self._blocks.arguments(block, "{}")  # clients parse the text: "" is no JSON (quirks.md 42)
+                self._blocks.arguments(block, "{}")  # clients parse the text, and "" is not JSON (quirks.md 42)
             verdict = event.verdict
             if not event.ended or (verdict is not None and verdict.kind == "truncated"):
                 self._blocks.incomplete |= {block.key}
@@ -227,7 +227,7 @@ class ResponsesEncoder(BlockEncoder):
     def media_form(self, media: MediaGenerated) -> list[Aside]:
         return write_image(media)
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         if event.kind in {"citation", "logprobs"}:
@@ -239,7 +239,7 @@ class ResponsesEncoder(BlockEncoder):
         elif not _is_event(event.type, event.raw):
             self.lose(event.kind)
         elif event.type == "response.output_item.added":
-            if not event.raw.keys() <= {"type", "item"}:  # what stands beside the item has no place
+            if not event.raw.keys() <= {"type", "item"}:  # members next to the item have no place
                 self.lose(event.kind)
             item = event.raw["item"]
             if isinstance(item.get("type"), str):
@@ -258,7 +258,7 @@ class ResponsesEncoder(BlockEncoder):
             self.lose(event.kind)
 
     def _unknown(self, name: str, event: Aside) -> None:
-        """Write an event of no item as it came."""
+        """Write an event that belongs to no item unchanged."""
         if not _is_event(name, event.raw) or name.startswith(PLACED):
             self.lose(event.kind)
             return
@@ -267,7 +267,7 @@ class ResponsesEncoder(BlockEncoder):
         self._blocks.numbered(event_of(name.encode(), b",%b" if members else b"%b"), members)
 
     def _metadata(self, event: Aside) -> None:
-        """A field of the response that changed, or a field of an item."""
+        """Keep a changed member of the response, or a member of an item."""
         owner, _, name = event.type.partition(".")
         label: Label = owner.encode(), event.block
         if owner != "response":
@@ -279,7 +279,7 @@ class ResponsesEncoder(BlockEncoder):
         if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._blocks.fields) > FEW:
             self.lose("metadata")
         else:
-            fields.pop(name, None)  # what changed stands behind what did not
+            fields.pop(name, None)  # changed members follow the others
             fields[name] = event.raw
 
     # -- the end ---------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class ResponsesEncoder(BlockEncoder):
         ended = self._stop
         if ended is not None and ended.reason == "tool_calls" and self._waits:
             return ended
-        if ended is not None and ended.reason == "compaction" and not self._compacted:  # nothing was made
+        if ended is not None and ended.reason == "compaction" and not self._compacted:  # no compaction was made
             self.lose("stop_reason")
             return evolve(ended, reason="length")
         return super().stop()
@@ -326,12 +326,12 @@ class ResponsesEncoder(BlockEncoder):
 
 
 def _is_event(name: str, raw: Any) -> bool:
-    """Whether an aside is an event that can be written as it came."""
+    """Whether an aside is an event that can be written unchanged."""
     return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None
 
 
 def _number_behind(last: Frame | None) -> int:
-    """The sequence number that follows on a frame; 0 if it has none."""
+    """Return the sequence number after a frame; 0 if the frame has none."""
     document = None if last is None else json_value(last.data)
     number = document.get("sequence_number") if isinstance(document, dict) else None
     return number + 1 if type(number) is int else 0

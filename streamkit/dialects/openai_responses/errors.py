@@ -1,4 +1,4 @@
-"""OpenAI's error bodies, as Responses has them: Chat's envelope, and a code for each kind. Source: dialects.md §1.4, §7.5."""
+"""OpenAI's error bodies for Responses: Chat's envelope, and a code for each type. Source: dialects.md §1.4, §7.5."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """An error body, and the headers that go with it."""
+    """Return an error body, and the headers for it."""
     headers = NO_RETRY if failed.type == "billing" else {}
     own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
     if own and (failed.vendor == VENDOR or not is_overflow(failed)):
         return {"error": with_code(failed, failed.raw)}, headers
-    if not failed.vendor:  # words of nobody's envelope
+    if not failed.vendor:  # the words belong to no known envelope
         failed = evolve(failed, native_type=None, code=None)
     return {"error": encode_error(failed, report)}, headers
 

@@ -1,7 +1,7 @@
 """Responses over HTTP.
 
-Source: clients.md §10.1, §10.5; dialects.md §2.3; openai 3.54 ``responses/input_token_count_params``;
-ui-protocols.md §4.1 for WebSockets.
+Source: clients.md §10.1, §10.5; dialects.md §2.3; openai 3.54 ``responses/input_token_count_params``; ui-protocols.md §4.1
+for WebSockets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkit.dialects.openai_responses.stored import STORED
 from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
-#: The members of a request that a count takes.
+#: The members of a request that a token count accepts.
 _COUNTED = frozenset({
     "conversation", "input", "instructions", "model", "parallel_tool_calls", "personality", "previous_response_id",
     "reasoning", "text", "tool_choice", "tools", "truncation",
@@ -24,9 +24,9 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """A request may lean on what a server keeps (dialects.md §2.3), and what is kept here was put into it before."""
+    """Raise BadRequest if the request refers to state that is not kept (dialects.md §2.3). Kept state is inserted before."""
     for path, instead in request.stored:
-        if path != "prompt":  # which is no state of a conversation: an upstream of this dialect may have it
+        if path != "prompt":  # not the state of a conversation: an upstream of this dialect may have it
             setting = "" if path == "conversation" else f", {STATE_SETTING}"
             raise BadRequest(path, f"{STATELESS}{setting}; {instead}")
 

@@ -1,6 +1,6 @@
-"""Generated images: items of the image generation tool, which have the image when they are done.
+"""Images that a model made: items of the image tool, which contain the image when they are done.
 
-Another vendor's image is written as such an item, too, with an id that says so.
+An image of another vendor's model is such an item, too, with an id that shows this.
 
 Source: dialects.md §2.1, §2.4, §7.4; the types of openai.
 """
@@ -17,14 +17,14 @@ from streamkit.events import Aside, MediaGenerated, WireEvent
 from streamkit.text.identifiers import hashed
 
 ITEM: Final = "image_generation_call"
-#: The members of an item that are read.
+#: Members of an item that are read.
 READ: Final = frozenset({"id", "type", "status", "result", "output_format"})
-#: The API's image format if the request names none.
+#: The API's default image format.
 FORMAT: Final = "png"
 
 
 def read_image(item: Any, native: Aside) -> MediaGenerated | None:
-    """Return the image of an item that is done; None if it has none. ``native``: the item as an aside."""
+    """Return the image of an item that is done; None if there is none. ``native`` is the aside for the item."""
     if not isinstance(item, dict) or item.get("type") != ITEM:
         return None
     data, form = item.get("result"), item.get("output_format") or FORMAT
@@ -36,13 +36,13 @@ def read_image(item: Any, native: Aside) -> MediaGenerated | None:
 
 
 def as_it_came(event: WireEvent) -> WireEvent:
-    """Return an event; for a generated image, the aside with the item unchanged."""
+    """Return an event, or the aside that contains its original."""
     native = event.native if isinstance(event, MediaGenerated) else None
     return event if native is None else native
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the start and the end of an item for another vendor's image; an empty list if it has no place here."""
+    """Return the item for another vendor's image, at its start and when it is done; empty if it has no place."""
     if media.kind != "image" or media.data is None:
         return []
     kind = media_type_of(media)

@@ -1,9 +1,9 @@
-"""Read output items: their start and end, tool calls, and items that only this vendor understands.
+"""Read output items: where they begin and end, tool calls, and items that only this vendor understands.
 
-An item is found by its index, or by its id if the two disagree. Its label is its number in the stream, since an index may
-be used twice. Only ``output_item.done`` ends a call. An item without events is read from the terminal response.
+Items are found by index, or by id if the index is wrong. They are numbered in their order, because an index may be used
+twice. Only ``output_item.done`` ends a call. An item without events is read from the terminal response.
 
-Source: dialects.md §2.1, §2.2, §2.4, quirks.md 80, 131, 132 (missing events and identities).
+Source: dialects.md §2.1, §2.2, §2.4, quirks.md 80, 131, 132.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from streamkit.dialects.openai_responses.texts import (
     EACH_DELTA,
     OPEN_LOOKED_AT,
     Item,
+    ItemPart,
     LastDelta,
-    Part,
     TextReader,
     placeless,
 )
@@ -34,20 +34,20 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT, paired
 
-#: Members of each type of item that are read; the others become asides.
+#: Members that are read of each known item. Others are kept as the vendor's.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "message": frozenset({"id", "type", "status", "role", "content"}),
     "reasoning": frozenset({"id", "type", "status", "summary", "content", "encrypted_content"}),
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
-#: The output of a call that the server ran after all: a shell in its container.
+#: Outputs which show that the server ran the item: a shell in its own container.
 SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
 class Copy(NamedTuple):
-    """A part of an item as a later event repeats it."""
+    """A part of an item in a later event."""
 
     speech: Speech | None  #: None if only the vendor understands it
     place: int
@@ -70,7 +70,7 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
-    _last_done: tuple[Item, dict[str, Any]] | None = None  # with its members; None once an event named a closed item
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # and its members; None after another closed item
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -79,18 +79,18 @@ class ItemReader(TextReader):
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
         self.waiting: set[str] = set()  #: ids of items that the client must run or approve
-        self._lacking: dict[Item, None] = {}  # done, without a name or arguments: the end may have them
+        self._lacking: dict[Item, None] = {}  # finished calls without a name or arguments, which the end may contain
 
     def ensure_started(self) -> None:
-        """Emit the start of the response if it was not emitted before."""
+        """Emit the start of the response if there was none."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the input: pass on text and arguments that only an item's start had."""
+        """End the input: emit the contents of starts."""
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Emit text that waits in open items, and end calls: no more deltas follow."""
+        """Emit what waits in open items, and the ends of calls, because nothing more follows."""
         for item in self._open:
             self._whole_input(item, item.start)
             for part in item.parts.values():
@@ -98,7 +98,7 @@ class ItemReader(TextReader):
         self.end_lacking()
 
     def end_lacking(self) -> None:
-        """End the calls that are done and for which the terminal response had nothing more."""
+        """End the finished calls to which the terminal response added nothing."""
         self.out += [ToolCallEnded(item.call) for item in self._lacking]
         self._lacking.clear()
 
@@ -107,7 +107,7 @@ class ItemReader(TextReader):
     def item_added(self, document: dict[str, Any], path: tuple[str | int, ...] = ("item",)) -> None:
         """Begin an item, which is at ``path`` in the frame."""
         start = document.get("item")
-        if start is None:  # some servers send an empty start: the first delta opens the item
+        if start is None:  # some servers send an empty start, and the first delta opens the item
             return
         if type(start) is not dict:
             start = self.fields(start)
@@ -123,7 +123,7 @@ class ItemReader(TextReader):
             if item_id or kind == before.kind:
                 return
             self._end(before, ended=False)
-        elif before is not None:  # an open item is still found by its id
+        elif before is not None:  # an open one is still found by its id
             self.report.repair("index_reused")
         item = self._begin(index, kind, item_id, start)
         if kind in CALL_INPUTS:
@@ -172,7 +172,7 @@ class ItemReader(TextReader):
         return item
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
-        """Return the item that an event names; begin it if it did not begin yet or has ended."""
+        """Return the item that an event names. If it has not begun, or is closed, begin it."""
         item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
@@ -182,13 +182,13 @@ class ItemReader(TextReader):
         return item
 
     def _named(self, name: Any) -> Item | None:
-        """Return the item with this id; some servers send the id of its call."""
+        """Return the item with this id. Some servers send the id of its call."""
         return self._by_id.get(name) or self._by_call_id.get(name) if isinstance(name, str) else None
 
     # -- where they end --------------------------------------------------------------------------------------------
 
     def item_done(self, document: dict[str, Any]) -> None:
-        """End an item, and emit what is new if the event repeats the item."""
+        """End an item. The event may repeat the whole item."""
         found = document.get("item")
         if type(found) is not dict:
             found = self.fields(found)
@@ -209,7 +209,7 @@ class ItemReader(TextReader):
             self._end(item, ended=False)
 
     def _whole_item(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
-        """Emit what is new of an item that is done, and its end."""
+        """Read a finished item: emit what is new in it, and its end."""
         item.is_other_role = item.is_other_role or is_other_role(found.get("role"))
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
@@ -222,7 +222,7 @@ class ItemReader(TextReader):
         self._end(item, ended=status in (None, "completed"), incomplete=status == "incomplete")
 
     def _end(self, item: Item, *, ended: bool = True, incomplete: bool = False) -> None:
-        """End an item. The call of an item that is incomplete has not ended on the wire."""
+        """Close an item. A call whose item is incomplete was not ended by the wire."""
         item.open = False
         self._open.pop(item, None)
         for part in item.parts.values():
@@ -230,7 +230,7 @@ class ItemReader(TextReader):
                 self.settle(part)
         if item.kind in CALL_INPUTS:
             self._whole_input(item, item.start)
-            may_be_empty = item.kind == "custom_tool_call"  # only the input of a custom tool may be empty
+            may_be_empty = item.kind == "custom_tool_call"  # the input of a custom tool may be empty
             lacks = not item.name or not (may_be_empty or item.has_input)
             if lacks and ended and not incomplete:
                 self._lacking[item] = None
@@ -238,21 +238,21 @@ class ItemReader(TextReader):
                 self.out.append(ToolCallEnded(item.call, whole=not incomplete))
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
-        """Emit members of an item that only the vendor knows, except those that were emitted at its start."""
+        """Emit unknown members of an item, except those that its start had."""
         for name, value in others_of(found, ITEM_FIELDS[item.kind]).items():
             if name not in item.fields:
                 item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
 
     def _carry(self, document: dict[str, Any], item: Item) -> None:
-        """Emit a frame of an item that only this vendor understands; all its frames together are the item."""
+        """Keep a frame of an item that only this vendor understands. All frames together are the item."""
         item.carried = True
         block = self.block_of(item)
         found = document.get("item")
         found = found if isinstance(found, dict) else {}
         kind = aside_kind(item.kind, found)
         name = found.get("call_id") or found.get("id")
-        if isinstance(name, str) and kind == "client_tool":  # the turn waits for the client's answer
+        if isinstance(name, str) and kind == "client_tool":  # the client must return a result: the turn waits
             self.waiting.add(name)
         elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
             self.waiting.discard(name)
@@ -261,7 +261,7 @@ class ItemReader(TextReader):
         self.out.append(image or aside)
 
     def carry_event(self, document: dict[str, Any], kind: AsideKind) -> None:
-        """Emit an event inside such an item."""
+        """Keep an event inside such an item."""
         self.ensure_started()
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else self._last
@@ -281,10 +281,10 @@ class ItemReader(TextReader):
         self.out.append(delta)
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:
-        """Return a call's id and name as far as they are new."""
+        """Return the new id and name of a call, if any."""
         call_id, name = self.string(found.get("call_id")), self.string(found.get("name"))
         if (item.call_id and call_id == "" and "call_id" in found) or (item.name and name == "" and "name" in found):
-            self.report.repair("identity_blank")  # the id or name of its start is kept
+            self.report.repair("identity_blank")  # the values of its start are kept
         new = call_id if call_id != item.call_id else "", name if name != item.name else ""
         item.call_id, item.name = call_id or item.call_id, name or item.name
         if new[0]:
@@ -292,7 +292,7 @@ class ItemReader(TextReader):
         return new[0] or None, new[1] or None
 
     def _input(self, found: dict[str, Any], kind: str, *path: str | int) -> str:
-        """Return the arguments in an item or an event; for an object its JSON text, so that 1.0 and 2^64 don't change."""
+        """Return the arguments in an item or event. An object's exact text is kept, so that 1.0 and 2^64 are not changed."""
         name = CALL_INPUTS[kind]
         value = found.get(name)
         if value is None or isinstance(value, str):
@@ -311,7 +311,7 @@ class ItemReader(TextReader):
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)
-        if not item.name and (name := self.string(document.get("name"))):  # the start of the item had no name
+        if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
         self._whole_input(item, self._input(document, kind))
@@ -323,14 +323,14 @@ class ItemReader(TextReader):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _open_item(self, document: dict[str, Any], kind: str) -> Item | None:
-        """Return the open item of this kind that an event names by index and id; None if there is none."""
+        """Return the open item of a kind that an event names by both index and id; None if there is none."""
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else None
         named = item is not None and item.kind == kind and item.open and document.get("item_id") == item.id
         return item if named else None
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
-        """Return the call that an event means if it names no open call by index and id."""
+        """Return the call of an event that does not name an open one by both index and id."""
         item = self.find(document, kind)
         if item.kind not in CALL_INPUTS:
             self.report.repair("block_mismatch")
@@ -339,11 +339,11 @@ class ItemReader(TextReader):
 
     def _whole_call(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
         call_id, name = self._identity(item, found)
-        if call_id or name:  # the start was missing, or had less
+        if call_id or name:  # the start was missing or incomplete
             self.out.append(ToolCallDelta(item.call, call_id, name))
         self._whole_input(item, self._input(found, item.kind, *path))
 
-    # -- repeated text ---------------------------------------------------------------------------------------------
+    # -- repetitions -----------------------------------------------------------------------------------------------
 
     def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
         if first is not None and first.kind == kind:
@@ -353,12 +353,12 @@ class ItemReader(TextReader):
                 yield item
 
     def _copies(self, found: dict[str, Any], *, again: bool = False) -> list[Copy]:
-        """Return the parts of a message or a reasoning item; if they are repeated ``again``, only those with text."""
+        """Return the parts of a message or reasoning item. ``again``: only the texts of known parts are needed."""
         copies = []
         of_content = "reasoning_text" if found.get("type") == "reasoning" else "output_text"
         for name, kind in ("summary", "summary_text"), ("content", of_content):
             values = found.get(name)
-            if values is None or values == []:  # as at each start
+            if values is None or values == []:  # as in each start
                 continue
             for place, value in enumerate(values if type(values) is list else self.contents(values)):
                 part = value if type(value) is dict else self.part_of(value, kind)
@@ -371,7 +371,7 @@ class ItemReader(TextReader):
         return copies
 
     def whole_parts(self, item: Item, copies: list[Copy]) -> bool:
-        """Emit what is new in the repeated parts of an item.
+        """Read the parts of a finished item, and emit what is new in them.
 
         Return whether each part is at its place, as nearly always.
         """
@@ -398,7 +398,7 @@ class ItemReader(TextReader):
             self.out.append(Aside(VENDOR, "unknown_event", name, copy.found, block=self.block_of(item)))
 
     def _misplaced(self, item: Item, copies: list[Copy], used: set[int]) -> None:
-        """Emit copies that don't continue the part at their place: they are new, or repeat a part with another number."""
+        """Read copies that do not continue the part at their place: they are new, or copies of a part with another number."""
         free = [part for part in item.parts.values() if part.number not in used and self.has_text(part)]
         texts = [copy for copy in copies if copy.text]
         if not free and texts:
@@ -427,15 +427,15 @@ class ItemReader(TextReader):
             self.whole_text(part, copy.speech, copy.text, copy.found.get("logprobs"))
             self.beside(part, copy.found)
 
-    def _new_part(self, item: Item, speech: Speech, place: int) -> Part:
-        """Return the part at a place if it has no text yet; else a new part after all others."""
+    def _new_part(self, item: Item, speech: Speech, place: int) -> ItemPart:
+        """Return the part at a place if it has no text yet; otherwise a new part after all others."""
         part = self.part_at(item, speech, place)
         if self.has_text(part):
             part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
         return part
 
-    def says_all(self, parts: Sequence[Part], copies: Sequence[Copy]) -> bool:
-        """Return whether the copies have the same text as the parts together, divided in another way."""
+    def says_all(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
+        """Whether the copies together have exactly the text of the parts, although divided differently."""
         rest: str | None = "".join([copy.text for copy in copies])
         for part in parts:
             self.settle(part)
@@ -446,7 +446,7 @@ class ItemReader(TextReader):
     # -- the terminal response -------------------------------------------------------------------------------------
 
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
-        """Read the items of a terminal response: emit items without events, end open items, and add missing text."""
+        """Read the items of a terminal response: items without events, items without an end, and missing contents."""
         items: list[Item | None] = []
         free: list[Item] = []
         entries, left = [], []
@@ -483,7 +483,7 @@ class ItemReader(TextReader):
             self.end_lacking()
 
     def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
-        """Pair the entries of the output that have the place or id of no item with the items that have no entry."""
+        """Match entries of the output that have neither the place nor the id of an item with items that have no entry."""
         for kind in ("message", "reasoning") if free else ():
             if self._divided(kind, left, free):
                 left = [entry for entry in left if entry[1]["type"] != kind]
@@ -498,7 +498,7 @@ class ItemReader(TextReader):
             self._whole_entry(item, found, place, ended=ended)
 
     def _at(self, place: int, found: dict[str, Any]) -> Item | None:
-        """Return the item at the place of an output entry if it has the entry's id."""
+        """Return the item at the place of an entry of the output, if the entry names it."""
         item = self.items_at.get(place)
         return item if item is not None and _is_named(item, found) else None
 
@@ -525,7 +525,7 @@ class ItemReader(TextReader):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
-        """Emit an output entry that only this vendor understands if it had no events, or no end."""
+        """Keep an entry of the output that only this vendor understands, if it had no events, or no end."""
         kind, item_id = self.string(found.get("type")), found.get("id")
         came = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
         if came is not None and came.kind == kind and came.carried and came.open:
@@ -537,20 +537,20 @@ class ItemReader(TextReader):
             self.whole_carried(self._begin(place, kind, self.string(item_id), found), found)
 
     def whole_carried(self, item: Item, found: dict[str, Any]) -> None:
-        """Emit a whole item that only this vendor understands as the frames that a stream would have."""
+        """Keep a whole item that only this vendor understands, as the frames that a stream would have."""
         start = {**found, "status": "in_progress"} if "status" in found else found
         for name, value in ("added", start), ("done", found):
             self._carry({"type": f"response.output_item.{name}", "item": value}, item)
         self._end(item)
 
     def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
-        """Return whether the entries of a kind have the same text as its items together, divided in another way."""
+        """Whether the entries of a kind together have the text of its items, although divided differently."""
         texts = [copy for _, found in entries if found["type"] == kind for copy in self._copies(found) if copy.text]
         parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_text(part)]
         return bool(texts) and len(texts) != len(parts) > 0 and self.says_all(parts, texts)
 
     def _repeats(self, item: Item, found: dict[str, Any]) -> bool:
-        """Return whether an output entry repeats the text of an item with another id."""
+        """Whether an entry of the output has the text of an item with another id."""
         if item.kind != found.get("type") or item.kind in CALL_INPUTS:
             return False
         texts = [copy for copy in self._copies(found) if copy.text]
@@ -563,14 +563,14 @@ def _arguments(text: str, _choice: int, call: int) -> ToolCallDelta:
 
 
 def _is_named(item: Item, found: dict[str, Any]) -> bool:
-    """Return whether an output entry has the id of an item, or of its call."""
+    """Whether an entry of the output has the id of an item, or of its call."""
     if item.kind != found["type"]:
         return False
     return bool(item.id and item.id == found.get("id")) or bool(item.call_id and item.call_id == found.get("call_id"))
 
 
 def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
-    """Return the kind of an item that only this vendor understands: run by the client, run by the server, or unknown."""
+    """Return the kind of aside for an item of this vendor: the client runs it, a server tool, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
     return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"

@@ -1,8 +1,8 @@
-"""The items of a conversation as JSON text: the input of a request and the output of its response, for the next request.
+"""Items of a conversation as JSON text: the input of a request and the output of its response, for the next request.
 
-Items are cut out of bodies and events as text, so that no number changes on its way.
+The text of items is copied from bodies and events, so that no number changes.
 
-Source: dialects.md §2.2, §2.3; ui-protocols.md §4.1 (``previous_response_id``).
+Source: dialects.md §2.2, §2.3; ui-protocols.md §4.1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamkit.tool_calls.value_text import value_text
 
 
 def items_of(value: object, text: bytes) -> bytes | None:
-    """Return an ``input`` as items with commas between them; None for an invalid one: its decoder raises the error."""
+    """Return an ``input`` as items separated by commas; None if it is malformed, which the decoder reports."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -32,35 +32,35 @@ def inside(text: bytes) -> bytes:
 
 
 def joined(parts: Iterable[bytes]) -> bytes:
-    """Return items with commas between them; empty texts are left out."""
+    """Return items one after another, separated by commas."""
     return b",".join(filter(None, parts))
 
 
 def output_in(event: bytes, response: Mapping[str, Any], done: Sequence[bytes]) -> bytes:
-    """Return the items of a response that ended with ``event``: its ``output``, else the items that were ``done``."""
+    """Return the items of a response that ended with ``event``: its own ``output``, or else the ``done`` items."""
     own = isinstance(response.get("output"), list) and response["output"]
     return inside(value_text(event, "response", "output").encode()) if own else joined(done)
 
 
 def body_of(members: Mapping[str, bytes]) -> bytes:
-    """Return a JSON object of members given as JSON texts."""
+    """Return a JSON object of members with these texts."""
     return b"{%b}" % b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in members.items())
 
 
 def refused(message: str, *, code: str | None = None, param: str | None = None) -> ProviderFailed:
-    """Return the error for an invalid request (400) in the form of OpenAI's server."""
+    """Return the failure for a malformed request (400), in the words of the dialect's own server."""
     raw = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return ProviderFailed("invalid_request", message, code=code, http_status=400, vendor=VENDOR, raw=raw)
 
 
 def not_found(why: str) -> ProviderFailed:
-    """Return the error for an unknown response id. At its code, Codex sends the whole input again (ui-protocols.md §4.1)."""
+    """Return the failure that this response is not kept. Codex then sends the whole input (ui-protocols.md §4.1)."""
     message = f"{why}; send the whole input, without previous_response_id"
     return refused(message, code="previous_response_not_found", param="previous_response_id")
 
 
 def value_of(asked: bytes, response: bytes) -> bytes:
-    """Return what is kept of a response: its input items and the response, as JSON."""
+    """Return the value to keep of a response: its input items and the response itself."""
     return b'{"input":[%b],"response":%b}' % (asked, response)
 
 

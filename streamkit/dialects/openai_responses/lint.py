@@ -1,8 +1,8 @@
-"""The grammar of Responses events, as openai-python's client and its accumulating helper need it.
+"""Check Responses events against the needs of openai-python's client and its accumulating helper.
 
-The helper wants ``response.created`` first, each item added before its deltas, each part before its text, one response id,
-and a ``response.completed`` whose ``output`` is the whole truth if it is a list. Types of events, items and parts that are
-not known here are let through.
+The helper needs ``response.created`` first, each item added before its deltas, each part before its text, one response id,
+and a ``response.completed`` whose ``output``, if it is a list, is complete. Unknown types of events, items and parts are
+accepted.
 
 Source: dialects.md §0.4, §2.1, §2.2, §7.6.
 """
@@ -87,7 +87,7 @@ HINTS: Hints = {
     "after_end": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("foreign_terminator")),
 }  # fmt: skip
-#: The status that the response of each event has.
+#: The status of the response in each event.
 STATUSES: Mapping[str, str] = {
     "response.created": "in_progress",
     "response.in_progress": "in_progress",
@@ -96,20 +96,20 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: Fragments of a text, of a character at least, and characters of one, that fill what a message shows.
+#: At most so many fragments, and characters of each, fill the text that a message shows.
 SHOWN = 60
-#: For the events of each: its part, or the call.
+#: For the name of each event without its last word: the type of its part, or of the call.
 EVENTS: Mapping[str, str] = {**{speech.events: kind for kind, speech in SPEECHES.items()}, **CALL_EVENTS}
 
 
 @define
 class _Text(CallInput):
-    """The fragments of a part or of a call."""
+    """The fragments of a part or a call."""
 
     kind: str = field(kw_only=True)
 
     def differs(self, whole: str) -> bool:
-        """Whether a whole text is not that of the deltas, where there were any."""
+        """Whether a whole text differs from the deltas, if there were any."""
         if not 0 < self.chars <= INPUT_CHARS:
             return False
         return self.chars != len(whole) or "".join(self.fragments) != whole
@@ -121,8 +121,8 @@ class _Item:
     id: object
     done: bool = False
     parts: dict[tuple[str, int], _Text] = field(factory=dict)
-    counts: Counter[str] = field(factory=Counter)  #: of the parts, by what numbers them
-    text: _Text | None = None  #: of a call
+    counts: Counter[str] = field(factory=Counter)  #: numbers of parts, by the member that numbers them
+    text: _Text | None = None  #: the input of a call
 
 
 class ResponsesLinter(GrammarChecker):
@@ -134,7 +134,7 @@ class ResponsesLinter(GrammarChecker):
     def __init__(self) -> None:
         super().__init__()
         self._items: dict[int, _Item] = {}
-        self._open: int | None = None  # the index of the item that was added last, unless it is done
+        self._open: int | None = None  # the index of the last added item, unless it is done
         self._next_number: int | None = 0
         self._id: object = None
         self._started = False
@@ -183,7 +183,7 @@ class ResponsesLinter(GrammarChecker):
             self._call_ids.add(call_id)
 
     def _find(self, document: dict[str, Any], item_id: object) -> _Item | None:
-        """The open item that an event names; None, and noted, if there is none."""
+        """Return the open item that an event names. If there is none, report this and return None."""
         index = document.get("output_index")
         item = self._items.get(index) if type(index) is int else None
         if item is None or item.done:
@@ -219,7 +219,7 @@ class ResponsesLinter(GrammarChecker):
                     self._whole_part(item, place, part)
 
     def check_output(self, output: object, *, completed: bool) -> None:
-        """The items of the last response, against those that were done."""
+        """Compare the items of the last response with those that were done."""
         ids = [item.id for item in self._items.values() if item.done]
         if completed and len(ids) < len(self._items):
             self.broken("unfinished", f"{len(self._items) - len(ids)} items are not done")
@@ -249,7 +249,7 @@ class ResponsesLinter(GrammarChecker):
                 text.append(part[speech.name])
 
     def _text(self, document: dict[str, Any], kind: str) -> _Text | None:
-        """The open part or call that an event names; None, and noted, if there is none."""
+        """Return the open part or call that an event names. If there is none, report this and return None."""
         item = self._find(document, document.get("item_id"))
         if item is None:
             return None
@@ -300,7 +300,7 @@ class ResponsesLinter(GrammarChecker):
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
-        done = frame.data == b"[DONE]"  # of the other dialect: the client ends there
+        done = frame.data == b"[DONE]"  # of another dialect: the client ends there
         if self._ended:
             self.broken("after_end", f"after the last response: {shown(frame.text)}", "note" if done else "error")
         elif self._failed and done:
@@ -372,7 +372,7 @@ class ResponsesLinter(GrammarChecker):
         if kind == "response.incomplete":
             details = response.get("incomplete_details")
             if not isinstance(details, dict) or not is_filled(details.get("reason")):
-                severity: Severity = "note" if details is None else "error"  # OpenAI's schema has null
+                severity: Severity = "note" if details is None else "error"  # OpenAI's schema allows null
                 self.broken("incomplete", f"incomplete_details is {shown(details)}", severity)
         self.check_output(response.get("output"), completed=kind == "response.completed")
 

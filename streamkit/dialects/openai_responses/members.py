@@ -1,6 +1,6 @@
-"""The members that are read of each event of Responses, and a memory of unread members that were emitted before.
+"""The members that are read of each event of Responses, and the members of items and parts that were already emitted.
 
-Each member is sent three or four times: an unread one that an item or a part had in an earlier event is not emitted again.
+Everything is repeated three or four times. A member that an item or part had in an earlier event is not kept again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, PLACES, SPEECHES
 
 COMMON: Final = (*PLACES, "call_id")
-#: Of ``response``: its unread members are emitted by the code that reads it.
+#: The decoder itself keeps the other members of a response.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = {
     name: members.also(*COMMON)
@@ -41,13 +41,13 @@ EVENTS: Final[Mapping[str, Members]] = {
     }.items()
 }
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
-#: The most members that are remembered; further ones are emitted each time.
+#: The most members that are remembered. Further ones are kept each time.
 FEW: Final = 1000
 
 
 @define
 class SaidBefore:
-    """The members of items and parts that came before, by the item's id or else its place."""
+    """Members of items and parts that were already seen, by the item's id, or else its place."""
 
     _reported: set[tuple[Any, ...]] = field(factory=set)
 
@@ -59,10 +59,10 @@ class SaidBefore:
         return True
 
     def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
-        """Return the new members of an item; none for most kinds of ``event``, since the item reader emits them."""
+        """Return the new members of an item; none if the reader of items keeps them, as for most kinds of ``event``."""
         new: list[tuple[str, Any]] = []
         kind = item.get("type") if type(item) is dict else None
-        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # emitted whole
+        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # kept whole
             return new
         if not item.keys() <= fields:
             whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)

@@ -1,9 +1,9 @@
-"""Build the assistant's output items from parts: for whole responses and for the history in requests.
+"""Join the assistant's parts into output items, for whole responses and for the history of requests.
 
-An aside finds its place by its block label: a citation finds the text, a member its item, and a frame the item that only this
-vendor understands. The aside may come before its text or item, as in a stream.
+An aside is placed by the label of its block: a citation with its text, a member with its item, a frame with the item that
+only this vendor understands. As in a stream, an aside may precede what it belongs to.
 
-Source: dialects.md §2.1, §2.2, §2.4 (output items).
+Source: dialects.md §2.1, §2.2, §2.4.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class OutputList:
         self.report = report
         self.items: list[Item] = []
         self._new_message = message
-        self._message: tuple[Item, Any] | None = None  # the last message, which parts may join, and its id if known
+        self._message: tuple[Item, Any] | None = None  # the message that may continue, and its id if known
         self._texts: dict[int, Item] = {}
         self._owners: dict[Label, Item] = {}
         self._hosted: dict[int, Item] = {}
         self._unended: set[int] = set()
-        self._fields: dict[Label, dict[str, Any]] = {}  # members that came before their item
-        self._beside: dict[int, list[Aside]] = {}  # asides that came before their text
+        self._fields: dict[Label, dict[str, Any]] = {}  # members that preceded their item
+        self._beside: dict[int, list[Aside]] = {}  # asides that preceded their text
         self._growing = Growing()
 
     def add(self, item: Item, labels: Iterable[int] = ()) -> None:
@@ -49,8 +49,8 @@ class OutputList:
     def add_part(self, part: Item, label: int, of_item: Extras | None, *, apart: bool) -> None:
         """Add a part of a message.
 
-        The part joins the message before it if ``of_item`` has that message's id. If neither has an id, the part joins too,
-        unless ``apart`` is set.
+        It joins the message before it if ``of_item`` has the id of that message. If neither has an id, it also joins, unless
+        such parts must be ``apart``.
         """
         named = (of_item or {}).get("id")
         fresh = (apart and named is None) or ("message", label) in self._fields
@@ -66,7 +66,7 @@ class OutputList:
                 self._put(part, aside)
 
     def aside(self, part: Aside) -> None:
-        """Add an aside of this vendor where it belongs, or record a loss if it has no place."""
+        """Add the content of an aside of this vendor, or count it as lost if there is no place for it."""
         kind, _, name = part.type.partition(".")
         if part.type.startswith(ITEM):
             self.add(part.raw)
@@ -125,13 +125,13 @@ def _is_item(value: Any) -> bool:
 
 
 def of_item(part: Part) -> Mapping[str, Any] | None:
-    """Return the members of an item that its first part keeps; other parts keep only its id (see ``request_in.py``)."""
+    """Return the members of the item that its first part carries; further parts have only the id."""
     extras = None if isinstance(part, Aside) else part.extras
     return extras.get("item") if extras else None
 
 
 def thoughts(parts: Iterable[Part]) -> Iterator[Part | list[Reasoning]]:
-    """Yield parts, with the reasoning of one item as a list. A signature ends an item, and so does another id."""
+    """Yield the parts, but those of one reasoning item as a list. A signature ends an item, and so does another id."""
     run: list[Reasoning] = []
     for part in parts:
         joins = isinstance(part, Reasoning) and run and run[-1].signature is None and _id_of(part) == _id_of(run[-1])
@@ -151,7 +151,7 @@ def _id_of(part: Part) -> Any:
 
 
 def reasoning_item(run: list[Reasoning]) -> Item:
-    """Return the reasoning item for these texts. Its member ``summary`` is mandatory, even if empty."""
+    """Return the item for the texts of one reasoning. ``summary`` is required, even if empty."""
     lists: Item = {"summary": [], "content": []}
     for part in run:
         if part.text:
@@ -164,12 +164,12 @@ def reasoning_item(run: list[Reasoning]) -> Item:
 
 
 def called(name: str, qualified: QualifiedName | None) -> Item:
-    """Return the members that name a called tool: its name, or its namespace and its name there."""
+    """Return the members for what is called: a tool by its name, or by its namespace and its name in it."""
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 
 def call_item(call: ToolCall, call_id: str, name: str, *, cut: bool = False) -> Item:
-    """Return a call item. Empty arguments become ``{}``, as readers parse them (quirks.md 42), unless it is ``cut``."""
+    """Return the item for a call. Empty arguments become {}, since "" is not JSON (quirks.md 42), except in a ``cut`` call."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
     text = call.arguments if cut or call.kind == "custom" or call.arguments.strip() else "{}"
     return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}

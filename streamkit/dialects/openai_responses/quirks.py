@@ -1,6 +1,6 @@
-"""What servers of Responses events do otherwise, one change for each repair.
+"""The departures of servers that send Responses events: one change for each repair.
 
-A text is said several times, in its deltas and as a whole behind them, so a change of what it says is one of all of them.
+A text occurs several times: in its deltas, and then as a whole. So a change of the text changes all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ edit, add = EVENTS.edit, EVENTS.add
 
 
 def _item(event: str, kind: str, *, part: slice = slice(None)) -> Where:
-    """The events of that name about items of that kind."""
+    """Select the events with this name about items of this kind."""
     return Where("", lambda payload: payload.get("type") == event and value_at(payload, "item.type") == kind, part)
 
 
@@ -62,7 +62,7 @@ LAST_CALL_DONE: Final = _item(DONE, "function_call", part=slice(-1, None))
 FRAGMENTS: Final = Fragments(
     changes=EVENTS, start=CALL_ADDED, fragment=every("type", ARGUMENTS), key=INDEX, text="delta"
 )
-#: What makes another item of the start of a message.
+#: Turns the start of a message into the start of another item.
 MORE: Final = (
     put(INDEX, 99),
     put("item.id", "msg_more"),
@@ -71,13 +71,13 @@ MORE: Final = (
 
 
 def _items(payload: Payload) -> Iterator[dict[str, Any]]:
-    """The items that an event has whole: its own, and those of its response."""
+    """Return the whole items in an event: its own item, and those of its response."""
     found = [payload.get("item"), *(payload.get("response") or {}).get("output", ())]
     return (item for item in found if isinstance(item, dict))
 
 
 def _calls(change: Callable[[dict[str, Any]], None]) -> Change:
-    """Change each call, wherever it stands whole."""
+    """Return a change of each call, wherever the whole call occurs."""
 
     def step(payload: Payload) -> None:
         for item in _items(payload):
@@ -88,7 +88,7 @@ def _calls(change: Callable[[dict[str, Any]], None]) -> Change:
 
 
 def _call_ids(frames: Frames) -> Frames:
-    """Give every call the id of the first."""
+    """Give every call the id of the first call."""
     first_call = next(EVENTS.having(CALL_ADDED, frames), None)
     if first_call is None:
         return frames
@@ -96,7 +96,7 @@ def _call_ids(frames: Frames) -> Frames:
 
 
 def _nameless(frames: Frames) -> Frames:
-    """Say no name of the first call."""
+    """Remove the name of the first call."""
     first_call = next(EVENTS.having(CALL_ADDED, frames), None)
     if first_call is None:
         return frames
@@ -104,7 +104,7 @@ def _nameless(frames: Frames) -> Frames:
 
 
 def _bare_inputs(frames: Frames) -> Frames:
-    """Say the input of a custom tool alone, in its fragments and as a whole."""
+    """Replace the arguments of custom tools by their single input, in fragments and whole texts."""
     wholes = both(
         _calls(lambda call: call.update(arguments=call["arguments"] and bare_input(call["arguments"]))),
         edit(every("type", ARGUMENTS_DONE), turn("arguments", bare_input)),
@@ -113,7 +113,7 @@ def _bare_inputs(frames: Frames) -> Frames:
 
 
 def _text_goes_on(*deltas: str) -> Change:
-    """Let the first message say more, in these deltas."""
+    """Return a change that adds these deltas to the text of the first message."""
 
     def change(frames: Frames) -> Frames:
         said = list(EVENTS.having(every("type", TEXT), frames))
@@ -134,7 +134,7 @@ def _text_goes_on(*deltas: str) -> Change:
 
 
 def _append(payload: Payload, name: str, text: str) -> None:
-    """Add to the text of an item, where it stands whole."""
+    """Add to the whole text of an item, wherever it occurs."""
     if payload.get("item_id") == name and payload["type"] == TEXT_DONE:
         payload["text"] += text
     if payload.get("item_id") == name and payload["type"] == PART_DONE:
@@ -145,7 +145,7 @@ def _append(payload: Payload, name: str, text: str) -> None:
 
 
 def _text_in_call(frames: Frames) -> Frames:
-    """The first text once more, as a delta in the first call."""
+    """Repeat the first text as a delta in the first call."""
     first_call = next(EVENTS.having(CALL_ADDED, frames), None)
     if first_call is None:
         return frames

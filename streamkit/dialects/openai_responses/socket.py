@@ -1,13 +1,12 @@
-"""Responses over a WebSocket: each request is a message ``response.create``, and each event of its response a message.
+"""Responses over a WebSocket: a request is a message ``response.create``, and each event of its response is a message.
 
-A connection keeps the last response that ended well, and all its input, as JSON text up to a limit in bytes. The next message
-may name it as ``previous_response_id`` and send only new items. For other ids, unless a store has them (``recall``), the
-client gets the error code at which Codex sends the whole input again.
+A connection keeps the last response that ended normally, with its whole input, as JSON text up to a limit in bytes. The next
+message may name it as ``previous_response_id``, and then contain only new items. For other ids, the client gets the error
+after which Codex sends the whole input, unless a store has the response (``recall``).
 
-No message follows a response's last event, since a client would take it for the next response. So of an ``error`` and a
-``response.failed`` after it, only the latter is sent; an ``error`` alone gets a status, without which Codex ignores it.
-Messages of other types (``response.steer``) are refused, and so is ``stream_id``, with which several responses share a
-connection.
+Nothing may follow the last event of a response: a client would take it for the next response. So ``response.failed`` replaces
+the ``error`` before it, and a single ``error`` gets a status, because Codex ignores an error without one. Other messages
+(``response.steer``) are refused, and so is ``stream_id``, with which several responses would share a connection.
 
 Source: ui-protocols.md §4.1; dialects.md §2.3; openai 3.57 ``types/responses/responses_client_event.py``.
 """
@@ -44,13 +43,13 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import ValueTexts, value_text
 
-#: Members of a message that are not members of an HTTP body.
+#: Members of a message that a body does not have.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
-#: Last events after which a conversation may continue, since the output is usable.
+#: The last events after which the output is usable, so that a conversation may continue.
 ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 FAILED: Final = "response.failed"
 ITEM_DONE: Final = "response.output_item.done"
-#: Last events: a client takes a message after one of these for the next response.
+#: The last events. A client takes what follows them for the response to its next message.
 _LAST: Final = frozenset({*ENDS, FAILED, "response.cancelled", "error"})
 _NOTHING: Final = ("", b"")
 
@@ -60,13 +59,13 @@ class SocketConversation:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._id = ""  # of the last response
-        self._items = b""  # its input and output, with commas between items
-        self._left_out = ""  # the id of a response that was too large to keep
-        self._input: bytes | None = b""  # the input of the current request; None: too large to keep
-        self._output: list[bytes] = []  # the items of the current response
+        self._id = ""  # id of the last response
+        self._items = b""  # its input and output, separated by commas
+        self._left_out = ""  # the id of a response that was not kept
+        self._input: bytes | None = b""  # of the request in progress; None if its response is not kept
+        self._output: list[bytes] = []  # of the response in progress
         self._output_bytes = 0
-        self._last = _NOTHING  # the last event of the current response, held until the stream ends
+        self._last = _NOTHING  # the last event of the response in progress, which waits for the end
         self._parser = SSEParser()
         self.unknown_id = ""
 
@@ -115,7 +114,7 @@ class SocketConversation:
                     self._input, self._output = None, []
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
-            elif self._last[0] != "error" or kind == FAILED:  # ``response.failed`` repeats the ``error`` before it
+            elif self._last[0] != "error" or kind == FAILED:  # response.failed repeats the error
                 self._last = kind, payload
         return written
 
@@ -143,7 +142,7 @@ class SocketConversation:
         self._input, self._output = None, []
 
     def _keep(self, payload: bytes) -> None:
-        """Keep a response that ended: its ``output``, else the items of its events (dialects.md §2.2)."""
+        """Keep a response that ended: its own ``output``, or else the collected items (dialects.md §2.2)."""
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
@@ -181,9 +180,9 @@ def _error_of(event: Mapping[str, Any]) -> str:
 
 
 def typed(frame: Frame) -> tuple[str, bytes]:
-    """Return the type and the payload of an event; the payload gets a type if only the event's line had one.
+    """Return the type of an event, and a payload with that type: some servers write the type only in the event's line.
 
-    An unusual name of a last event, which clients ignore, is replaced by the usual one.
+    A last event by another name, at which no client stops, is renamed.
     """
     kind, payload = type_of(frame.data), frame.data
     if not kind and NAME.fullmatch(frame.event) and frame.event != "message":
@@ -197,6 +196,6 @@ def typed(frame: Frame) -> tuple[str, bytes]:
 
 
 def _is_warm_up(members: Mapping[str, Any]) -> bool:
-    """Return whether nothing is generated: ``prewarm`` (fill the prompt cache) counts before ``generate``."""
+    """Return whether nothing must be generated. Preparing the prompt cache takes precedence over ``generate``."""
     cache = members.get("prompt_cache_options")
     return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)

@@ -1,11 +1,11 @@
-"""Send requests to a Responses server over a WebSocket: a message ``response.create``, answered by events as messages.
+"""Send requests to a Responses server over a WebSocket: a request is a message ``response.create``, its events are messages.
 
-Each message becomes the event that it would be over HTTP, so that one decoder reads both. The last event is recognised by its
-type, since the socket stays open. An error instead of a response is a message with an HTTP status. Its headers are next to the
-error (Codex) or in it (openai-python); they are meant for the server's client, so no event contains them. ``stream`` is left
-out, as in openai-python.
+A message is turned into the event that it would be over HTTP, so that one decoder reads both. The type of a message shows
+whether it is the last, because the socket stays open. An error instead of a response is a message with an HTTP status. Its
+headers are next to the error (Codex) or in it (openai-python); they are meant for the server's own client, so no event
+contains them. ``stream`` is left out, as in openai-python.
 
-Source: ui-protocols.md §4.1; dialects.md §2.1, §2.2 (events and their order).
+Source: ui-protocols.md §4.1; dialects.md §2.1, §2.2.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from streamkit.dialects.http import SocketEndpoint, SocketRefusal
 from streamkit.dialects.members.values import CONTAINERS, is_deep, json_value
 from streamkit.framing.sse import serialize_sse
 
-#: The events that end a response.
+#: Types of last messages.
 ENDS: Final = frozenset({
     "error", "response.cancelled", "response.completed", "response.done", "response.failed", "response.incomplete",
 })  # fmt: skip
-#: The type where servers usually write it. A search, since parsing a delta to find its type takes as long as decoding it.
+#: The type, where servers write it. A pattern is used because parsing a delta for it takes as long as decoding the delta.
 TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"')
 NAME: Final = re.compile(r"[a-z_.]{1,64}")
 
 
 def message(body: bytes) -> bytes:
-    """Return the message for a request ``body`` of ``POST``: a JSON object with members but without ``stream``."""
+    """Return the message for the request in ``body``: a non-empty JSON object without ``stream``."""
     return b'{"type":"response.create",' + body.lstrip()[1:]
 
 
 def event(received: bytes) -> bytes:
-    """Return a message of a response as the event of a stream."""
+    """Return a message of a response as an event of a stream."""
     kind = type_of(received)
     if kind == "error":
         received = _without_headers(received)
@@ -43,12 +43,12 @@ def event(received: bytes) -> bytes:
 
 
 def is_last(received: bytes) -> bool:
-    """Return whether a message ends its response."""
+    """Whether a message is the last one of its response."""
     return type_of(received) in ENDS
 
 
 def refusal(received: bytes) -> SocketRefusal | None:
-    """Return the refusal in an ``error`` message with an HTTP status; None for events, even for an ``error`` without one."""
+    """Return the error in a message that replaces a response; None for events, including an ``error`` without a status."""
     members = json_value(received) if type_of(received) == "error" else None
     if not isinstance(members, dict):
         return None
@@ -62,7 +62,7 @@ def refusal(received: bytes) -> SocketRefusal | None:
 
 
 def type_of(received: bytes) -> str:
-    """Return the type of a message; ``""`` if it has none, or none that can be an event's name."""
+    """Return the type of a message; "" if it has none that could be an event's name."""
     found = TYPE.match(received)
     if found is not None:
         return found[1].decode()
@@ -72,7 +72,7 @@ def type_of(received: bytes) -> str:
 
 
 def _headers_in(members: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers in an object; numbers become text."""
+    """Return the headers in an object. Numbers are converted to text."""
     value = members.get("headers")
     if not isinstance(value, dict):
         return {}
@@ -90,7 +90,7 @@ def _without_headers(received: bytes) -> bytes:
 
 
 def _bare(value: Any) -> Any:
-    """Return a value of an error without headers; None for a value that is nested too deeply to be written."""
+    """Return a value of an error without headers; None if it is nested too deeply to be written."""
     if type(value) in CONTAINERS and is_deep(value):
         return None
     return {name: inner for name, inner in value.items() if name != "headers"} if isinstance(value, dict) else value

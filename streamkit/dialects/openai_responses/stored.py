@@ -1,13 +1,14 @@
 """Responses that a server keeps: in the background, and for requests that refer to earlier ones.
 
-Our id replaces the provider's, since ids of local engines can be guessed and may repeat. The id is in the ``response`` of a
-few events; only that text changes. Kept is JSON text: all input items of a response, and the response. A conversation
-continues with that input and output, one after the other, and an ``item_reference`` is replaced with the item of its id.
+An id of this server replaces the provider's id, because local engines' ids can be guessed and repeated. The id is in the
+``response`` of a few events, which are the only text that changes. The kept value is JSON text: the input of a response, and
+the response. A conversation continues after this input and output, and an ``item_reference`` is replaced by the item of that
+id.
 
-The state of a response in the background is read from its stream, which is its log: from the last event with a ``response``,
-or the error at the end. So no response stays in progress for ever.
+The state of a response in the background is read from its stream: from the last event with a ``response``, or from the error
+at the end. So no response stays in progress for ever.
 
-Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3 (ids, references, statuses).
+Source: resume.md §4.6, §5.4, §13.1; R6, R27; dialects.md §2.2, §2.3.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ NUMBER: Final = "sequence_number"
 UNDERWAY: Final = frozenset({"queued", "in_progress"})
 _RESPONSE: Final = b'"response"'
 _DONE: Final = ITEM_DONE.encode()
-#: The end of an event, with the blank lines after it.
+#: The end of an event and its blank lines.
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
@@ -94,20 +95,20 @@ class KeptRequest:
 
 
 def _is_reference(item: Any) -> bool:
-    """Return whether an item is a reference; its type may be missing if it has only an id."""
+    """Whether an item refers to another. Its type may be missing if it has only an id."""
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     return item.get("type") == "item_reference" or item.keys() == {"id"}
 
 
 class ResponseWriter:
-    """Writes a response with our id, and collects its output for the store, also if only the items' events have it."""
+    """Writes a response with that id. Its output is kept even if only the events of its items contain it."""
 
     def __init__(self, response_id: str, is_background: bool, previous_id: str) -> None:
         said = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
         self._said = {name: dumps(value) for name, value in said.items()}
-        self._done: list[bytes] = []  # the items of the output
-        self._response = b""  # a response that ended well, with its output
+        self._done: list[bytes] = []  # items of the output
+        self._response = b""  # the response that ended normally, with its output
 
     def feed(self, chunk: bytes, /) -> bytes:
         if _RESPONSE not in chunk and _DONE not in chunk:
@@ -149,7 +150,7 @@ class ResponseWriter:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """Return the members of a JSON object. Unlike orjson, this reads strings with half a surrogate pair."""
+    """Return the members of a JSON object. Its strings may contain halves of surrogate pairs, which orjson refuses."""
     value = json_value(text)
     if value is None:
         with suppress(ValueError):
@@ -158,32 +159,33 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def _items_in(response: bytes) -> dict[str, bytes]:
-    """Return the items of a response's output by their ids."""
+    """Return the items of a response's output, by their ids."""
     texts = item_texts(value_text(response, "output"))
     return {item["id"]: text for text in texts if isinstance((item := _object(text)).get("id"), str)}
 
 
 def _frames(event: bytes) -> list[Any]:
-    """Return the frames of events that are JSON objects."""
+    """Return the frames of events whose payload is a JSON object."""
     return [frame for frame in SSEParser().feed(event) if frame.data.lstrip().startswith(b"{")]
 
 
 class Behind:
-    """Passes the events of a stream after the event with a given number. Events without a number are counted.
+    """Forwards the events of a stream after the one with this number. Events without a number are counted.
 
-    If an error has a number that the client has already seen, it gets the next number, since the client would ignore it (R6).
+    A failure with a number that the client already has gets the next number; otherwise the client would silently ignore it
+    (R6).
     """
 
     def __init__(self, response_id: str, number: int) -> None:
         self.fault: Exception | None = None
         self._writer = ResponseWriter(response_id, is_background=True, previous_id="")
-        self._number = number  # the last that the client has
-        self._last = -1  # the last that was read
+        self._number = number  # the number of the client's last event
+        self._last = -1  # the number of the last event
         self._held = bytearray()
         self._passes = number < 0
 
     def feed(self, chunk: bytes, /) -> bytes:
-        begun = max(0, len(self._held) - len(b"\r\n\r"))  # the bytes before were searched already
+        begun = max(0, len(self._held) - len(b"\r\n\r"))  # earlier bytes were searched already
         self._held += chunk
         end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
         events = bytes(self._held[:end])
@@ -222,9 +224,9 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Return whether a response runs in the background, and remove the member: the provider gets a plain stream request.
+    """Return whether a response is generated in the background, and remove the member: no upstream needs it.
 
-    Raises BadRequest if ``background`` is invalid or can't be served.
+    Raises BadRequest if the background is not available.
     """
     asked = request.extras.get("background")
     if asked is not None and not isinstance(asked, bool):
@@ -241,14 +243,14 @@ def read_background(request: Request, is_served: bool) -> bool:
 
 
 def queued(response_id: str, created: int, model: str, settings: Mapping[str, Any]) -> bytes:
-    """Return a response that has not begun."""
+    """Return a response without content."""
     begun = {"id": response_id, "object": "response", "created_at": created, "model": model, "status": "queued"}
     nothing: dict[str, Any] = {"error": None, "incomplete_details": None, "output": [], "usage": None}
     return dumps({**begun, **nothing, **DEFAULTS, **settings, "background": True, "store": True})
 
 
 def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
-    """Return the response of a stream that ended as ``end`` says (empty: still running); ``begun`` if the stream has none."""
+    """Return the response in a stream, whose ``end`` is empty while it continues. ``begun`` is used if the stream has none."""
     response, error = begun, None
     for event in reversed(_EVENT_END.split(log)):
         if _RESPONSE not in event and b"error" not in event:
@@ -264,7 +266,7 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
 
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
-    """Return the response with the status of its stream's end, if it does not itself say that it has ended."""
+    """Return the response with the status for the end of its stream, if the response itself does not say that it ended."""
     status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
@@ -281,7 +283,7 @@ def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream_asked(query: Query) -> tuple[bool, int]:
-    """Return whether ``GET`` of a response asks for its stream, and after which event. Raises BadRequest."""
+    """Return whether ``GET`` of a response requests its stream, and after which event. Raises BadRequest."""
     asked, after = _TRUTH.get(query.get("stream", "").lower()), query.get("starting_after", "")
     if asked is None:
         raise BadRequest("stream", "true or false is needed")
@@ -291,7 +293,7 @@ def stream_asked(query: Query) -> tuple[bool, int]:
 
 
 def ids_in(value: bytes) -> Sequence[str]:
-    """Return the ids of the items in a kept response's output."""
+    """Return the ids of the output items of a kept response."""
     return [*_items_in(value_text(value, "response").encode())]
 
 

@@ -1,16 +1,17 @@
-"""Read the parts of items: text, refusals, reasoning, and annotations and log probabilities next to the text.
+"""Read the parts of items: text, refusals, reasoning, and the content next to the text.
 
-Each text is sent three or four times: in deltas, in the ``done`` events of its part and of its item, and in the terminal
-response. The first copy counts, and a later copy only adds what is missing: some servers send no deltas at all. A copy that
-contradicts is withheld (``streamkit/dialects/streams/running_text.py``; ``items.py`` finds the part of each copy).
+Everything is repeated three or four times: in deltas, in the ``done`` events of the part and the item, and in the terminal
+response. The first one counts, and only what is missing is taken from later copies: some servers send no deltas at all. A
+contradiction is withheld (``streamkit/dialects/streams/running_text.py``; ``items.py`` finds the part of a copy).
 
-**Starts with text.** The deltas of a part that starts with text either repeat that text or continue it. So the text is held
-until a delta shows which.
+**Starts with text.** If a part starts with text, its deltas repeat the text or continue it. Only the deltas show which, so
+the text waits for them.
 
-**Repeated messages.** Bedrock's Mantle repeats a long response in one message after another, each with all text so far. If a
-message begins with a whole earlier message of at least ``REPEATED_CHARS`` characters, only the text after it is emitted.
+**Messages that begin anew.** Bedrock's Mantle begins a long response again in one message after another, each with all
+earlier text. A message that begins with a whole earlier one of at least ``REPEATED_CHARS`` characters only adds what follows
+it.
 
-Source: dialects.md §2.1, §2.2, §2.4 (events of texts).
+Source: dialects.md §2.1, §2.2, §2.4.
 """
 
 from __future__ import annotations
@@ -32,66 +33,66 @@ from streamkit.tool_calls.pairs import LOOKED_AT
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: Members that differ in each delta.
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
-#: The most open items, and the most parts, that are searched for one that a whole text repeats.
+#: The most open items, and parts of them, that are compared with a whole text. Each may be a copy of another.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
-#: The least length of an earlier message for a repetition to count as one.
+#: A message that begins with a whole earlier one of this length repeats it.
 REPEATED_CHARS: Final = 64
 
 
-class Part:
-    """A part of an item that has a text."""
+class ItemPart:
+    """A part of an item with text."""
 
-    annotations = 0  #: the number of annotations so far
-    logprobs = False  #: whether log probabilities came
-    differs = False  #: whether a contradiction was counted
-    start = ""  #: the text of its start, until deltas show whether they repeat it
-    echo: Part | None = None  #: an earlier message, until it is clear whether this one repeats it
+    annotations = 0  #: how many there were
+    logprobs = False  #: whether there were any
+    differs = False  #: whether this was counted
+    start = ""  #: the text that it started with, until its deltas show whether they repeat it
+    echo: ItemPart | None = None  #: an earlier message's part, until it is clear whether this one repeats it
     held_chars = 0
 
     def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
         self.speech = speech
-        self.block = block  #: the block label of its events
-        self.number = number  #: the number of its text in the decoder's ``texts``
+        self.block = block  #: the label of its events
+        self.number = number  #: number of its text in the decoder's ``texts``
         self.is_other_role = is_other_role  #: whether its message has another role than the model's
-        self.whole_in: set[str] = set()  #: the kinds of events that had its whole text
-        self.held: list[str] = []  #: deltas that may repeat the start or the earlier message
+        self.whole_in: set[str] = set()  #: kinds of events that had its whole text
+        self.held: list[str] = []  #: deltas that may repeat the start, or the earlier message
 
 
 class Item:
-    """An output item, as far as its events have come."""
+    """An output item, as far as events described it."""
 
-    block: int | None = None  #: the block label of its events and its first part; None before its first output
+    block: int | None = None  #: the label of its events, and of its first part; None before any content
     open = True
-    fields: frozenset[str] = frozenset()  #: names of the vendor's members that were emitted
-    carried = False  #: whether it was emitted as asides, at least in part
+    fields: frozenset[str] = frozenset()  #: names of unknown members that were emitted
+    carried = False  #: whether it was kept as asides, in part or as a whole
     # for calls
-    call = 0  #: its number among the calls
+    call = 0  #: its place among the calls
     call_id = ""
     name = ""
-    start = ""  #: the arguments in its start, until another event shows whether they count
+    start = ""  #: arguments of its start, until another event shows whether they count
     has_input = False  #: whether one event had all arguments
 
     def __init__(self, kind: str, item_id: str, *, is_other_role: bool) -> None:
         self.kind, self.id = kind, item_id
         self.is_other_role = is_other_role  #: whether it is a message of another role than the model's
-        self.parts: dict[tuple[str, int], Part] = {}
+        self.parts: dict[tuple[str, int], ItemPart] = {}
 
 
 def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
     return Aside(VENDOR, "unknown_event", "message", text, choice, block)
 
 
-def _event_of(part: Part, speech: Speech) -> Callable[[str, int, int], WireEvent]:
-    """Return the event class for a part's text: an unknown event if the message has another role than the model's."""
+def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireEvent]:
+    """Return a function that makes the event of a text: an unknown event if the message has another role than the model's."""
     return _other_role_text if part.is_other_role else speech.event
 
 
 class LastDelta:
-    """The last event, if it was a delta that named its part or call and was emitted unchanged.
+    """The last event, if it was a delta that named its part or call, and was emitted without changes.
 
-    ``each`` has the members that may differ in the next delta; ``at`` is the name of the member with the index of its part.
-    ``text`` is the text that it continues (None for a call). ``event`` makes an event from a text, its choice, and its block
-    or call, which is ``label``. Reasoning has a ``kind``.
+    ``each`` has the members that may differ in the next event; ``at`` is the member with the index of the part. ``text`` is
+    the text that it continues, None for a call. ``event`` makes an event from a text, its choice, and its block or call
+    (``label``). Reasoning has a ``kind``.
     """
 
     __slots__ = ("at", "document", "each", "event", "kind", "label", "text")
@@ -115,21 +116,21 @@ class LastDelta:
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
-    next_index = 0  #: one more than the highest index so far
-    signature: Opaque | None = None  #: of the next call, before which it is sent
+    next_index = 0  #: one more than the highest index of an item
+    signature: Opaque | None = None  #: signature of the next call, which precedes it
     _labels = 0
-    _text = 0  # the block of the last text
+    _text = 0  # the block of the latest text
     _parts = 0
-    _latest: Part | None = None  # the last text part
+    _latest: ItemPart | None = None  # the latest text part
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self.last_delta: LastDelta | None = None  #: the next delta may continue it
+        self.last_delta: LastDelta | None = None  #: the event that the next one may continue
         self.items_at: dict[int, Item] = {}  #: the last item at each index
-        self._said_whole: tuple[Part, str] | None = None  # the part and text of a whole copy, if it came last
+        self._said_whole: tuple[ItemPart, str] | None = None  # the part whose whole text was last, if nothing followed
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
-        """Return the item that an event names; begin one if there is none."""
+        """Return the item that an event names. Begin one if there is none."""
         raise NotImplementedError
 
     def label(self) -> int:
@@ -139,13 +140,13 @@ class TextReader(FrameDecoder):
         return self._labels - 1
 
     def block_of(self, item: Item) -> int:
-        """Return the block label of an item's first part."""
+        """Return the label of an item's first part."""
         if item.block is None:
             item.block = self.label()
         return item.block
 
-    def _open_part(self, document: dict[str, Any], speech: Speech) -> Part | None:
-        """Return the part of an open item if the event names it completely, as nearly always; else None."""
+    def _open_part(self, document: dict[str, Any], speech: Speech) -> ItemPart | None:
+        """Return the part of an open item that an event names completely, as nearly always; None otherwise."""
         index, place = document.get("output_index"), document.get(speech.place)
         if type(index) is int and type(place) is int and (item := self.items_at.get(index)) is not None:
             part = item.parts.get((speech.place, place))
@@ -153,8 +154,8 @@ class TextReader(FrameDecoder):
                 return part
         return None
 
-    def _part(self, document: dict[str, Any], speech: Speech) -> Part:
-        """Return the part that an event names; begin the part and its item if needed."""
+    def _part(self, document: dict[str, Any], speech: Speech) -> ItemPart:
+        """Return the part that an event names. Open it and its item if necessary."""
         part = self._open_part(document, speech)
         if part is not None:
             return part
@@ -166,12 +167,12 @@ class TextReader(FrameDecoder):
             self.report.repair("block_unopened")
         return self.part_at(item, speech, self.index(place) or 0)
 
-    def part_at(self, item: Item, speech: Speech, place: int) -> Part:
-        """Return the part at a place of an item; begin it if needed. Raises TooManyBlocks."""
+    def part_at(self, item: Item, speech: Speech, place: int) -> ItemPart:
+        """Return the part of an item at a place. Open it if necessary. Raises TooManyBlocks."""
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
-            part = Part(speech, block, self._parts, is_other_role=item.is_other_role)
+            part = ItemPart(speech, block, self._parts, is_other_role=item.is_other_role)
             self._parts += 1
             if speech is TEXT:
                 self._text = block
@@ -181,8 +182,8 @@ class TextReader(FrameDecoder):
             item.parts[speech.place, place] = part
         return part
 
-    def _chars(self, part: Part) -> int:
-        """Return the length of a part's text so far, in characters."""
+    def _chars(self, part: ItemPart) -> int:
+        """Return the number of characters of a part so far."""
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
 
@@ -223,11 +224,11 @@ class TextReader(FrameDecoder):
         else:
             self.beside(self._whole_event(document, speech, found, "part"), found)
 
-    def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> Part:
-        """Emit what is new in the whole text in ``found``, and return its part.
+    def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> ItemPart:
+        """Read the whole text in an event (``found``), and emit what is new. Return its part.
 
-        Some servers number the event differently than its deltas: then the part is the one in an open item that the text
-        begins with.
+        Some servers use other numbers here than in deltas: then it belongs to a part of an open item with whose text it
+        begins.
         """
         text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
         item = self.located(document)
@@ -246,8 +247,10 @@ class TextReader(FrameDecoder):
         own.whole_in.add(event)
         return own
 
-    def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
-        """Return another part than ``own`` that the whole text begins with and that had no such event. A few are searched."""
+    def _another(
+        self, event: str, speech: Speech, text: str, first: Item | None, own: ItemPart | None
+    ) -> ItemPart | None:
+        """Return a part other than ``own`` whose text begins a whole text, and that had no such event. Compare only a few."""
         parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
         for part in islice(parts, OPEN_LOOKED_AT):
             if event not in part.whole_in and part.speech is speech and part is not own and self.agrees(part, text):
@@ -255,11 +258,11 @@ class TextReader(FrameDecoder):
         return None
 
     def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
-        """Yield a few open items of a kind, ``first`` before the others."""
+        """Yield open items of a kind, ``first`` before a few others."""
         raise NotImplementedError
 
     def located(self, document: dict[str, Any]) -> Item | None:
-        """Return the item that an event names; None if there is none."""
+        """Return the item that an event names, if there is one."""
         raise NotImplementedError
 
     def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
@@ -272,18 +275,18 @@ class TextReader(FrameDecoder):
         block = self.block_of(item)
         self.out.append(Aside(VENDOR, "unknown_event", str(document.get("type")), placeless(document), block=block))
 
-    # -- their text ------------------------------------------------------------------------------------------------
+    # -- text ------------------------------------------------------------------------------------------------------
 
-    def beside(self, part: Part, found: dict[str, Any]) -> None:
-        """Emit the annotations and log probabilities of a whole part that were not emitted before."""
+    def beside(self, part: ItemPart, found: dict[str, Any]) -> None:
+        """Emit the other members of a whole part that were not emitted before."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
         if (annotations := found.get("annotations")) not in (None, []):
             for annotation in self.items(annotations)[part.annotations :]:
                 self._annotation(part, annotation)
 
-    def start_part(self, part: Part, speech: Speech, text: str) -> None:
-        """Hold the text in the start of a part or of its item."""
+    def start_part(self, part: ItemPart, speech: Speech, text: str) -> None:
+        """Read the text in the start of a part, or of its item."""
         if part.held or self._chars(part):
             self.whole_text(part, speech, text)
         elif text.startswith(part.start):
@@ -291,7 +294,7 @@ class TextReader(FrameDecoder):
         elif not part.start.startswith(text):
             self._differs(part)
 
-    def _say(self, part: Part, speech: Speech, text: str) -> None:
+    def _say(self, part: ItemPart, speech: Speech, text: str) -> None:
         part.speech, self._said_whole = speech, None
         if part.start:
             self._behind_start(part, text)
@@ -301,8 +304,8 @@ class TextReader(FrameDecoder):
             self.texts.of(part.number).append(text)
             self.out.append(_event_of(part, speech)(text, 0, part.block))
 
-    def _behind_start(self, part: Part, text: str) -> None:
-        """Read a delta of a part that started with text: it repeats the text or continues it."""
+    def _behind_start(self, part: ItemPart, text: str) -> None:
+        """Read text of a part that started with text: a repetition of it, or a continuation."""
         start, at = part.start, part.held_chars
         size = min(len(text), len(start) - at)
         repeats = start.startswith(text[:size], at)
@@ -315,8 +318,8 @@ class TextReader(FrameDecoder):
         part.start = ""
         self._say(part, part.speech, start + self._taken(part))
 
-    def _behind_message(self, part: Part, echo: Part, text: str) -> None:
-        """Read the first deltas of a message after another, which may repeat that one."""
+    def _behind_message(self, part: ItemPart, echo: ItemPart, text: str) -> None:
+        """Read the beginning of a message after another one, which may repeat all of that one."""
         earlier, at = self.texts.of(echo.number), part.held_chars
         size = min(len(text), len(earlier.head) - at)
         repeats = size <= 0 or earlier.head.startswith(text[:size], at)
@@ -335,18 +338,18 @@ class TextReader(FrameDecoder):
         if rest:
             self.out.append(_event_of(part, part.speech)(rest, 0, part.block))
 
-    def _hold(self, part: Part, text: str) -> None:
+    def _hold(self, part: ItemPart, text: str) -> None:
         part.held.append(text)
         part.held_chars += len(text)
 
-    def _taken(self, part: Part) -> str:
-        """Return the deltas that were held for a part, and empty its list."""
+    def _taken(self, part: ItemPart) -> str:
+        """Return the held text of a part, and stop holding it."""
         text = "".join(part.held)
         part.held, part.held_chars = [], 0
         return text
 
-    def settle(self, part: Part) -> None:
-        """Emit the text that is held for a part: no more deltas can show whether it is a repetition."""
+    def settle(self, part: ItemPart) -> None:
+        """Emit what waits, because no delta can show any more whether it is a repetition."""
         if part.start:
             if part.held:
                 self.report.repair("text_repeated")
@@ -358,15 +361,15 @@ class TextReader(FrameDecoder):
             if text := self._taken(part):
                 self._say(part, part.speech, text)
 
-    def whole_text(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> None:
-        """Emit what is new in the whole text of a part; count a contradiction."""
+    def whole_text(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> None:
+        """Read the whole text of a part, and emit what is new in it. A contradiction is withheld."""
         if text and not self.adds(part, speech, text, logprobs):
             self._differs(part)
 
-    def adds(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> bool:
-        """Emit what a whole text adds to its part; return False, and emit nothing, if it contradicts the part's text.
+    def adds(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> bool:
+        """Emit what a whole text adds to its part. Return False, and emit nothing, if it contradicts the part.
 
-        ``logprobs``: those of the whole text.
+        ``logprobs`` belong to the whole text.
         """
         if part.start and text.startswith(part.start):
             if self._taken(part):
@@ -393,18 +396,18 @@ class TextReader(FrameDecoder):
             self._said_whole = part, text
         return rest is not None
 
-    def goes_on(self, part: Part, speech: Speech, text: str, logprobs: Any) -> bool:
-        """Do the same as ``adds`` for a part that has text; do nothing if this whole text came directly before."""
+    def goes_on(self, part: ItemPart, speech: Speech, text: str, logprobs: Any) -> bool:
+        """Like ``adds``, for a part with text. Nothing remains to do if its whole text was read just before."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
-    def has_text(self, part: Part) -> bool:
-        """Return whether a part has any text, emitted or held."""
+    def has_text(self, part: ItemPart) -> bool:
+        """Whether a part has any text."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
-    def agrees(self, part: Part, text: str) -> bool:
-        """Return whether a whole text begins with the part's text so far."""
+    def agrees(self, part: ItemPart, text: str) -> bool:
+        """Whether a whole text begins with the text of a part."""
         if part.start:
             return bool(text) and text.startswith(part.start)
         if part.held:
@@ -412,23 +415,23 @@ class TextReader(FrameDecoder):
         before = self.texts.begun(part.number)
         return before is not None and before.rest_of(text) is not None
 
-    def _differs(self, part: Part) -> None:
+    def _differs(self, part: ItemPart) -> None:
         if not part.differs:
             part.differs = True
             self.report.repair("whole_differs")
 
-    def _annotation(self, part: Part, annotation: Any) -> None:
+    def _annotation(self, part: ItemPart, annotation: Any) -> None:
         if annotation := self.fields(annotation):
             part.annotations += 1
             self.out.append(Aside(VENDOR, "citation", "annotation", annotation, block=part.block))
 
-    def _logprobs(self, part: Part, logprobs: Any) -> None:
+    def _logprobs(self, part: ItemPart, logprobs: Any) -> None:
         if logprobs := self.items(logprobs):
             part.logprobs = True
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=part.block))
 
     def opaque(self, blob: str, item: Item) -> None:
-        """Emit encrypted reasoning: this vendor's, for the item's text if it has any, or another's that was sealed."""
+        """Emit encrypted reasoning of this vendor, or another vendor's sealed value. It belongs to the item's text."""
         own = next((part.block for part in reversed(item.parts.values()) if self._chars(part)), None)
         sealed = unseal(blob) or Sealed("opaque" if own is None else "reasoning", OPAQUE_VENDOR, blob)
         if sealed.kind == "call":
@@ -443,5 +446,5 @@ class TextReader(FrameDecoder):
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
-    """Return an event without its place in the stream, since it gets another place when it is written again."""
+    """Return an event without its place in the stream, because it gets a new place when it is written."""
     return {name: value for name, value in document.items() if name not in {"sequence_number", "output_index"}}

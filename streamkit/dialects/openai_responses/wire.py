@@ -1,4 +1,4 @@
-"""The words of OpenAI Responses: what both directions must agree on. Source: dialects.md §2.1, §2.2, §7.1, §7.2, §7.5."""
+"""The words of OpenAI Responses that both directions share. Source: dialects.md §2.1, §2.2, §7.1, §7.2, §7.5."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from streamkit.events import (
 )
 from streamkit.report import StreamReport
 
-#: Whose asides, usage and errors these are: Chat has others, though it is the same company's.
+#: The vendor of this dialect's asides, usage and errors. Chat has another, although the company is the same.
 VENDOR = "openai-responses"
 FORMS[VENDOR] = "item"
-#: Who can read ``encrypted_content``, in whichever of its dialects.
+#: The vendor that can read ``encrypted_content``, in any of its dialects.
 OPAQUE_VENDOR = "openai"
 
-#: Items that mean the same in other dialects; all others are asides.
+#: Items with a meaning in other dialects. All other items are asides.
 CALL_INPUTS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 OWN_ITEMS = frozenset({"message", "reasoning", *CALL_INPUTS})
-#: The item of a tool's result, by our kind of tool.
+#: The item for a tool's result, by the neutral kind of tool.
 OUTPUTS: Mapping[str, str] = {"function": "function_call_output", "custom": "custom_tool_call_output"}
-#: What stands before the type of an item, or of a part of a message, that is one aside as it came.
+#: Beginnings of types of asides: an unchanged item, and an unchanged part of a message.
 ITEM, CONTENT = "item.", "content."
-#: The kind of call that events are of, by their names without the last word.
+#: The kind of call for events, by their names without the last word.
 CALL_EVENTS: Final[Mapping[str, str]] = {
     "response.function_call_arguments": "function_call",
     "response.custom_tool_call_input": "custom_tool_call",
@@ -47,14 +47,14 @@ Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 
 @frozen
 class Speech:
-    """A kind of part that holds text."""
+    """A kind of part with text."""
 
     type: str
-    item: str  #: the kind of item it stands in
-    place: Literal["content_index", "summary_index"]  #: what tells the parts of an item apart
-    name: str  #: of the member with the whole text
-    events: str  #: their names, without the last word
-    event: Callable[[str, int, int], Said]  #: of a text, its choice and its block
+    item: str  #: the kind of item that contains it
+    place: Literal["content_index", "summary_index"]  #: the member that numbers the parts of an item
+    name: str  #: the member with the whole text
+    events: str  #: names of its events, without the last word
+    event: Callable[[str, int, int], Said]  #: makes an event from a text, its choice and its block
 
 
 def _summary(text: str, choice: int, block: int) -> ReasoningDelta:
@@ -72,11 +72,11 @@ SUMMARY: Final = Speech(
 #: By the ``type`` of a part. Parts of other types are kept whole.
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 
-#: Members of most events: places and numbers; ``obfuscation`` is padding.
+#: Members of most events: places and numbers. ``obfuscation`` is padding.
 PLACES: Final = (
     "type", "sequence_number", "output_index", "item_id", "content_index", "summary_index", "obfuscation", "stream_id",
 )  # fmt: skip
-#: Events that are carried for this dialect alone.
+#: Events that are only kept for this dialect.
 ASIDES: Mapping[str, AsideKind] = {
     **dict.fromkeys(
         [f"response.audio{name}.{ending}" for name in ("", ".transcript") for ending in ("delta", "done")], "audio"
@@ -100,31 +100,31 @@ ASIDES: Mapping[str, AsideKind] = {
     },
 }
 
-#: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2). A reason that is not known,
-#: or none, is ``length`` at least: the answer is not whole.
+#: Values of ``incomplete_details.reason``. A completed response has none: its content shows the reason (§2.2). An unknown or
+#: missing reason means at least ``length``: the response is not complete.
 INCOMPLETE_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("max_output_tokens", "max_messages"), "length"),
     "content_filter": "content_filter",
     "steered": "pause",
 }
-#: Reasons that are written as ``incomplete``; all others as ``completed``.
+#: Reasons that are written as ``incomplete``. All others are written as ``completed``.
 INCOMPLETE_NAMES: Mapping[StopReason, str] = {
     **dict.fromkeys(("length", "context_full"), "max_output_tokens"),
     "content_filter": "content_filter",
     "pause": "steered",
 }
-#: Reasons that the reader of what is written finds again.
+#: Reasons that a reader of the written response recognises.
 EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
 
 
 def encode_end(
     stop: StopReason, native: str | None, sequence: str | None, report: StreamReport, *, founded: bool
 ) -> tuple[str, dict[str, Any] | None]:
-    """The status and the ``incomplete_details`` that say ``stop``, and count what of it their reader does not find again.
+    """Return the status and the ``incomplete_details`` for ``stop``. Count what a reader cannot recognise as lost.
 
-    ``native`` is what this dialect's own response gave, if it came from one. One that gave no reason for being incomplete
-    gets the one that it is read as: clients take none for a natural end. ``founded``: the output shows what nothing else
-    says, a call, or a refusal in which the model came to its own end.
+    ``native`` is the word of this dialect's own response, if any. An incomplete response without a reason gets the reason
+    that it is read as, because clients take none for a natural end. ``founded``: the output shows the reason, by a call, or
+    by a refusal in which the model came to its natural end.
     """
     reason = "content_filter" if stop == "refusal" and not founded else INCOMPLETE_NAMES.get(stop)
     exact = founded and stop in EXACT_STOPS
@@ -145,7 +145,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "server_is_overloaded": "unavailable",
     "vector_store_timeout": "timeout",
 }
-#: For each kind of error its ``type`` and its ``code``; clients decide by the code.
+#: For each type of error: its ``type`` and its ``code``. Clients use the code.
 ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
     "invalid_request": ("invalid_request_error", "invalid_prompt"),
     "auth": ("authentication_error", "invalid_api_key"),
@@ -159,12 +159,12 @@ ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
     "timeout": ("server_error", "timeout"),
     "truncated": ("server_error", "stream_truncated"),
 }
-#: Whose errors have types and codes of this dialect: its own, Chat's, and those that streamkit tells.
+#: Vendors whose errors have types and codes of this dialect: its own, Chat's, and streamkit itself.
 OWN_ERRORS = frozenset({VENDOR, OPAQUE_VENDOR, ""})
 
 
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error object: with its type, its code and its message."""
+    """Return an error object with its type, code and message."""
     kind, code = ERROR_NAMES[event.type]
     if event.vendor in OWN_ERRORS:
         kind, code = event.native_type or kind, event.code or code
@@ -177,7 +177,7 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
-    """Token counts of a terminal response."""
+    """Return the token counts of a terminal response."""
     input_details, output = details_of(raw, "input_tokens_details"), details_of(raw, "output_tokens_details")
     whole, written, total = counts_of(raw, ("input_tokens", "output_tokens", "total_tokens"))
     cached, to_cache = counts_of(input_details, ("cached_tokens", "cache_write_tokens"))
@@ -185,7 +185,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
-    """A ``usage`` object. Clients read the counts of both details without asking, so what is unknown is 0 here."""
+    """Return a ``usage`` object. Clients read the counts of both details unconditionally, so unknown ones are 0."""
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens", "total_tokens")}
         return {**usage.raw, **counts}
@@ -203,9 +203,9 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 
 
 def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
-    """Count what ``encode_usage`` can't say, and what it says without knowing it."""
+    """Count what ``encode_usage`` cannot express, and the unknown counts that it writes."""
     counts = [usage.input_total, usage.output_total]
-    if usage.vendor != VENDOR:  # its own details stay as they came
+    if usage.vendor != VENDOR:  # its own details are kept
         counts += [usage.input_cached, usage.output_reasoning]
     if None in counts:
         report.lose("usage_unknown")
@@ -215,14 +215,14 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: Options that are one field each, by our names.
+#: The options that are single members, by the neutral names.
 OPTIONS: Mapping[str, str] = {name: name for name in ("temperature", "top_p", "top_logprobs", "user")}
-#: Where compaction is asked for, and the member that says of how many tokens on.
+#: The member that requests a compaction, and the member with the number of tokens at which it starts.
 MANAGEMENT, THRESHOLD = "context_management", "compact_threshold"
-#: The item at the end of an input that asks for nothing but one.
+#: The item at the end of an input that requests only a compaction.
 TRIGGER = "compaction_trigger"
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
-#: The entry of ``include`` that asks for log probabilities.
+#: The entry of ``include`` that requests log probabilities.
 LOGPROBS = "message.output_text.logprobs"
-#: ``max_output_tokens`` may not be less; other dialects ask for one token to see whether a model answers.
+#: The smallest allowed ``max_output_tokens``. Clients of other dialects request one token to test a model.
 LEAST_TOKENS = 16

@@ -1,13 +1,13 @@
-"""Write output items as clients need them: one open at a time, each with all its events, and all again at the end.
+"""Write output items as clients need them: one open at a time, each complete, and all of them again at the end.
 
-The blocks of ``BlockQueue`` are parts here. Neighbouring text parts become one message, neighbouring reasoning parts one item
-up to a signature; any other block is an item. An item is closed when the next one opens, a call as soon as it has ended. Texts
-are kept as the JSON that was written, because four events and the terminal response repeat them.
+The blocks of ``BlockQueue`` are parts here. Adjacent text parts are one message, and reasoning parts up to a signature are
+one item; any other block is an item. An item is closed when the next one opens, a call as soon as it ended. Texts are kept as
+the JSON that was written, because four events and the terminal response repeat them.
 
-The first byte of a delta says what it is: a string is text, an object an annotation or a frame of an item that only this
-vendor understands, a list the log probabilities of the next text.
+The first byte of a delta shows its type: a string is text, an object is an annotation or a frame of an item that only this
+vendor understands, and a list has the log probabilities of the next text.
 
-Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131 (events that clients need).
+Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
 
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.text_buffer import LazyScanner
@@ -26,22 +26,22 @@ dumps = orjson.dumps
 
 
 def event_of(name: bytes, members: bytes) -> bytes:
-    """Return the template of an event. Only its number and ``members``, which is a template too, are filled in later."""
+    """Return the template of an event. Only its number and the ``members``, which are a template themselves, vary."""
     return b'event: %b\ndata: {"type":"%b","sequence_number":%%d%b}\n\n' % (name, name, members)
 
 
 ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
 ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
 ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
-#: A delta: filled with its place and the members next to its text, this becomes a template.
+#: A template for a delta, from which its place and the members next to its text make another template.
 DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,"sequence_number":%%%%d}\n\n'
 
 
 class Form:
-    """How a kind of block is written: as templates, so that an event needs only one formatting operation.
+    """The form of a kind of block, as templates, so that writing an event is one operation.
 
-    ``event`` and ``part_event`` are the names of its events without the last word, ``member`` is the member with its whole
-    text, and ``part`` the type of its part; without a part, the text is the item's. ``beside``: members after each text.
+    ``event`` and ``part_event`` are the names of its events without the last word. ``member`` has its whole text. ``part`` is
+    the type of the part; if it is empty, the text belongs to the item itself. ``beside`` has the members after each text.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Form:
         part_event: bytes = b"response.content_part",
         beside: bytes = b"",
     ) -> None:
-        self.item = item  #: the type of the item
+        self.item = item  #: the type of its item
         self.prefix = prefix  #: the beginning of the item's id
         self.member = member
         self.part = part
@@ -86,7 +86,7 @@ FORMS: Final[Mapping[str, Form]] = {
         b"summary_index",
         b"response.reasoning_summary_part",
     ),
-    "thinking": Form(b"reasoning", "rs_"),  # opaque, without text
+    "thinking": Form(b"reasoning", "rs_"),  # opaque, without any text
     "call": Form(b"function_call", "fc_", b"response.function_call_arguments", b"arguments"),
     "custom": Form(b"custom_tool_call", "ctc_", b"response.custom_tool_call_input", b"input"),
     "hosted": Form(b""),
@@ -98,7 +98,7 @@ Label: TypeAlias = tuple[bytes, int]
 
 
 class FreeText(LazyScanner):
-    """Text of any kind, in which nothing shows where it ends."""
+    """Text of any kind. Nothing in it shows where it ends."""
 
     __slots__ = ()
 
@@ -106,19 +106,19 @@ class FreeText(LazyScanner):
         super().__init__(0)
 
     def append(self, fragment: str) -> None:
-        """Do nothing: there is nothing to scan for."""
+        """Do nothing: there is nothing to scan."""
 
     def append_to_end(self, _text: str) -> None:
-        """Do nothing: the text has no end."""
+        """Return None: nothing ends the text."""
 
 
 class Item:
-    """An output item, as far as it is written."""
+    """An output item, as far as it was written."""
 
     id = b""
-    head = b""  #: the role of a message, the identity of a call
-    fields: Mapping[str, Any] = {}  #: members that only the vendor knows
-    own = b""  #: the member of a call with its whole text
+    head = b""  #: the role of a message, or the identity of a call
+    fields: Mapping[str, Any] = {}  #: unknown members of the vendor
+    own = b""  #: the members of a call with its whole text
     opaque = b""  #: ``encrypted_content``
 
     def __init__(self, kind: bytes, index: int) -> None:
@@ -126,11 +126,11 @@ class Item:
         self.index = index
         self.content: list[bytes] = []  #: finished parts
         self.summary: list[bytes] = []
-        self.labels: list[Label] = []  #: the labels of its parts
+        self.labels: list[Label] = []  #: labels of its parts
 
 
 def _more(fields: Mapping[str, Any]) -> bytes:
-    """Return members of an item as JSON to append to other members."""
+    """Return members of an item that follow others."""
     return b"," + dumps(fields)[1:-1] if fields else b""
 
 
@@ -138,32 +138,32 @@ class ItemWriter(BlockQueue):
     """Writes the numbered events of items."""
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
-    number = 0  #: the number of the next event
-    incomplete: frozenset[Key] = frozenset()  #: calls that ended before their text was whole
+    number = 0  #: number of the next event
+    incomplete: frozenset[Key] = frozenset()  #: calls that ended before their arguments were complete
     _item: Item | None = None
-    # These belong to the open part:
+    # About the open part:
     _form = TEXT
     _address = b""
-    _delta = b""  # the template of its deltas
+    _delta = b""  # a template of its deltas
     _next_logprobs = b""
-    _text: bytearray  # the text as JSON, without the quotes
+    _text: bytearray  # the content of its JSON string
     _annotations: list[bytes]
     _logprobs: list[bytes]
 
     def __init__(self, encoder: EventEncoder) -> None:
         super().__init__(encoder)
         self.output: list[bytes] = []  #: finished items
-        self.fields: dict[Label, dict[str, Any]] = {}  #: members of items that only the vendor knows
+        self.fields: dict[Label, dict[str, Any]] = {}  #: unknown members of items
         self._make_id = encoder.encoding.make_id
 
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)
 
-    def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:  # noqa: ARG002 - it is the open one
         self.write_text(dumps(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
-        self._held_chars = 0  # held text was counted before, and no more comes
+        self._held_chars = 0  # waiting text was counted, and no more arrives
         super().flush(drop=drop)
 
     def numbered(self, template: bytes, *members: bytes | int) -> None:
@@ -173,8 +173,8 @@ class ItemWriter(BlockQueue):
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def write_start(self, block: Block) -> None:
-        """Open a part, and a new item if the part does not belong to the open one."""
+    def write_start(self, block: QueuedBlock) -> None:
+        """Open a part, and its item if necessary."""
         kind, number = block.key
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
@@ -193,8 +193,8 @@ class ItemWriter(BlockQueue):
         self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
 
     def write_text(self, delta: bytes) -> None:
-        """Write a text delta without other members: nearly all of a stream."""
-        held = self._held_chars = self._held_chars + len(delta)  # held until the end of the response
+        """Write more text of the open part, without other members: nearly all of a stream is this."""
+        held = self._held_chars = self._held_chars + len(delta)  # kept until the end of the response
         if held > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
         self._text += delta[1:-1]
@@ -202,8 +202,8 @@ class ItemWriter(BlockQueue):
         self.number = number + 1
         self.write(self._delta % (delta, number))
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
-        """Write a delta; its first byte says what it is."""
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
+        """Write a delta. Its first byte shows its type."""
         first = delta[0]
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
@@ -223,11 +223,11 @@ class ItemWriter(BlockQueue):
             self.numbered(ANNOTATION, self._address, len(self._annotations), delta)
             self._annotations.append(delta)
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         item, form = self._item, self._form
         if item is None:
             return
-        if self._next_logprobs:  # log probabilities without a text
+        if self._next_logprobs:  # without a text
             self.write_delta(block, b'""')
         text, number = bytes(self._text), self.number
         if form.part:
@@ -238,7 +238,7 @@ class ItemWriter(BlockQueue):
             self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
             if not block.signature:  # more parts may follow
                 return
-        elif form.member:  # readers may act on a completed call, so a truncated one is never completed
+        elif form.member:  # a client may run a completed call, so a truncated one is never completed
             item.own = b',"%b":"%b"' % (form.member, text)
             whole = block.may_close and block.key not in self.incomplete
             if whole:
@@ -247,13 +247,13 @@ class ItemWriter(BlockQueue):
             return
         if block.signature:
             item.opaque = b',"encrypted_content":%b' % dumps(block.whole_signature())
-        if block.key[0] == "hosted" and len(self.output) < self._next_index:  # its end never came
+        if block.key[0] == "hosted" and len(self.output) < self._next_index:  # it had no end
             start = {**orjson.loads(block.start), "status": "incomplete"}
             self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
         self.close_item()
 
     def _part(self, text: bytes) -> bytes:
-        """Return the open part as JSON, with its text."""
+        """Return the open part as JSON. ``text`` is the content of its string."""
         form = self._form
         if form is not TEXT:
             return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
@@ -265,7 +265,7 @@ class ItemWriter(BlockQueue):
 
     # -- items -----------------------------------------------------------------------------------------------------
 
-    def _open_item(self, block: Block, form: Form, label: Label) -> Item:
+    def _open_item(self, block: QueuedBlock, form: Form, label: Label) -> Item:
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
         if not form.item:
@@ -302,7 +302,7 @@ class ItemWriter(BlockQueue):
         return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % known
 
     def unfinished(self) -> bytes | None:
-        """Return the item that a failure left open, as JSON; None for a call, which must not be run."""
+        """Return the item that a failure left open, as JSON; None for a call, which no client may run."""
         item = self._item
         if item is None or item.type not in {b"message", b"reasoning"}:
             return None
@@ -311,8 +311,8 @@ class ItemWriter(BlockQueue):
             (item.summary if self._form.in_summary else item.content).append(part)
         return self._whole(item, b"incomplete")
 
-    def _hosted(self, block: Block, frame: bytes) -> None:
-        """Write a frame of an item that only this vendor understands, with the item's current index."""
+    def _hosted(self, block: QueuedBlock, frame: bytes) -> None:
+        """Write a frame of an item that only this vendor understands, with the item's new place."""
         document = orjson.loads(frame)
         name = document.pop("type").encode()
         if name == b"response.output_item.done":

@@ -1,4 +1,4 @@
-"""Changes of the fragments in which the arguments of a call come."""
+"""Changes of the fragments of call arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamkit.dialects.quirks.changes import Change, Changes, Frames, Payload, 
 
 @frozen(kw_only=True)
 class Fragments:
-    """The calls of a stream: the payloads that ``start`` one, and those with a ``fragment`` of its arguments.
+    """The calls of a stream: payloads that ``start`` a call, and payloads with a ``fragment`` of its arguments.
 
-    Payloads with the same value at the path ``key`` belong to one call; at the path ``text`` stands the text of a fragment.
+    Payloads with the same value at the path ``key`` belong to one call. The text of a fragment is at the path ``text``.
     """
 
     changes: Changes
@@ -25,7 +25,7 @@ class Fragments:
     text: str
 
     def carry(self, path: str) -> Change:
-        """Give each fragment the member at ``path`` that the start of its call has."""
+        """Return a change that repeats the member at ``path`` of a call's start in each of its fragments."""
 
         def change(frames: Frames) -> Frames:
             said: dict[Any, Any] = {}
@@ -43,7 +43,7 @@ class Fragments:
         return change
 
     def whole(self, path: str, make: Callable[[str], Any]) -> Change:
-        """Put what is made of a call's whole text at ``path`` of its start, and leave the fragments out."""
+        """Return a change that puts ``make`` of a call's whole text at ``path`` of its start, and drops the fragments."""
 
         def change(frames: Frames) -> Frames:
             texts = self._texts(frames)
@@ -60,7 +60,10 @@ class Fragments:
         return change
 
     def one(self, make: Callable[[str], Any]) -> Change:
-        """One fragment for each call, with what is made of its whole text; a call of which the same text is made stays."""
+        """Return a change that leaves one fragment of each call, with ``make`` of its whole text.
+
+        A call whose text stays the same is not changed.
+        """
 
         def change(frames: Frames) -> Frames:
             made = {key: value for key, text in self._texts(frames).items() if (value := make(text)) != text}
@@ -80,7 +83,7 @@ class Fragments:
         return change
 
     def cumulative(self) -> Change:
-        """Let each fragment say all text so far."""
+        """Return a change that makes each fragment contain all text so far."""
 
         def change(frames: Frames) -> Frames:
             texts: defaultdict[Any, str] = defaultdict(str)
@@ -96,7 +99,7 @@ class Fragments:
         return change
 
     def again(self) -> Change:
-        """Behind the last fragment of each call another one with its whole text, unless that is an empty object."""
+        """Return a change that adds, after the last fragment of each call, one with its whole text, unless that is ``{}``."""
 
         def change(frames: Frames) -> Frames:
             texts = self._texts(frames)
@@ -115,7 +118,7 @@ class Fragments:
 
     @property
     def _either(self) -> Where:
-        """The payloads that start a call, and those with a fragment of one."""
+        """The payloads that start a call or contain a fragment of one."""
         return Where("", lambda payload: self._starts(payload) or self.fragment.has(payload))
 
     def _starts(self, payload: Payload) -> bool:
@@ -125,7 +128,7 @@ class Fragments:
         return self.changes.having(self.fragment, frames)
 
     def _texts(self, frames: Frames) -> dict[Any, str]:
-        """The whole argument text of each call."""
+        """Return the whole argument text of each call."""
         texts: defaultdict[Any, str] = defaultdict(str)
         for payload in self._fragments(frames):
             texts[value_at(payload, self.key)] += value_at(payload, self.text)

@@ -1,10 +1,10 @@
-"""Changes of a stream's frames: the few that quirks are made of.
+"""Changes of a stream's frames: the few building blocks of quirks.
 
-A change takes the frames of a stream, each as its bytes, and gives others; where the stream lacks what it changes, it gives
-the same frames. It is a function of nothing but the frames, so that one stream always becomes the same other.
+A change takes the frames of a stream, each as its bytes, and returns changed frames. If the stream lacks what it changes, it
+returns the same frames. It depends only on the frames, so one stream is always changed in the same way.
 
-A path names a member of a payload by its steps from the top, with a dot between them: ``choices.0.delta.content``. A step of
-digits is the place in a list.
+A path names a member of a payload by its steps from the top, separated by dots: ``choices.0.delta.content``. A step of digits
+is an index of a list.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from streamkit.framing.eventstream import EventStreamParser, serialize_eventstre
 Frames: TypeAlias = tuple[bytes, ...]
 Change: TypeAlias = Callable[[Frames], Frames]
 Payload: TypeAlias = dict[str, Any]
-#: What a payload becomes: any number of payloads, each in a frame like its own. The payload may be changed.
+#: Returns any number of payloads in place of one. Each gets a frame like the original. The payload may be changed.
 Edit: TypeAlias = Callable[[Payload], Sequence[Any]]
-#: Changes a payload.
-Step: TypeAlias = Callable[[Payload], None]
+#: Changes a payload in place.
+ChangeStep: TypeAlias = Callable[[Payload], None]
 
 MISSING: Final = object()
-#: What stands in a text for the byte FF, as Python's error handler ``surrogateescape`` has it.
+#: The character that represents the byte FF in a text, as in Python's error handler ``surrogateescape``.
 BYTE_FF: Final = "\udcff"
 _DATA = re.compile(rb"^data: ?([^\r\n]*)", re.MULTILINE)
 
 
 class Form(Protocol):
-    """Where the payload stands in a frame."""
+    """How a frame contains its payload."""
 
     def load(self, frame: bytes) -> Payload | None:
-        """The payload; None for a frame without a JSON object."""
+        """Return the payload; None for a frame without a JSON object."""
 
     def dump(self, frame: bytes, payload: Any, /) -> bytes:
-        """The frame with another payload."""
+        """Return the frame with another payload."""
 
 
 class EventForm:
@@ -65,7 +65,7 @@ class LineForm:
 
 
 class MessageForm:
-    """A binary message of Amazon's event stream, whose headers stay."""
+    """A binary message of Amazon's event stream. Its headers are kept."""
 
     def load(self, frame: bytes) -> Payload | None:
         found = EventStreamParser().feed(frame)
@@ -85,7 +85,7 @@ def _object(text: bytes) -> Payload | None:
 
 
 def _text(payload: Any) -> bytes:
-    """JSON in the fewest bytes, and bytes as they are. Half of a surrogate pair is escaped, but ``BYTE_FF`` is that byte."""
+    """Return compact JSON, or bytes unchanged. ``BYTE_FF`` becomes that byte; other halves of surrogate pairs are escaped."""
     if isinstance(payload, bytes):
         return payload
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
@@ -96,7 +96,7 @@ def _text(payload: Any) -> bytes:
 
 
 def value_at(payload: Any, path: str) -> Any:
-    """The value at a path; ``MISSING`` where there is none."""
+    """Return the value at a path; ``MISSING`` if there is none."""
     for step in path.split(".") if path else ():
         if isinstance(payload, dict):
             payload = payload.get(step, MISSING)
@@ -107,13 +107,13 @@ def value_at(payload: Any, path: str) -> Any:
     return payload
 
 
-def put(path: str, value: Any) -> Step:
-    """Give the member at ``path`` this value; all above it is there."""
+def put(path: str, value: Any) -> ChangeStep:
+    """Return a step that sets the member at ``path``. The objects above it must exist."""
     return turn(path, lambda _old: value)
 
 
-def turn(path: str, change: Callable[[Any], Any]) -> Step:
-    """Give the member at ``path`` another value, made of the one it has."""
+def turn(path: str, change: Callable[[Any], Any]) -> ChangeStep:
+    """Return a step that replaces the member at ``path`` by a function of its value."""
     above, _, name = path.rpartition(".")
 
     def step(payload: Payload) -> None:
@@ -124,13 +124,13 @@ def turn(path: str, change: Callable[[Any], Any]) -> Step:
     return step
 
 
-def reword(path: str, words: Mapping[str, str]) -> Step:
-    """Say the word at ``path`` in other words; one that is not among them stays."""
+def reword(path: str, words: Mapping[str, str]) -> ChangeStep:
+    """Return a step that replaces the word at ``path`` by the one in ``words``, if any."""
     return turn(path, lambda word: words.get(word, word))
 
 
-def rename(path: str, name: str) -> Step:
-    """Give the member at ``path`` another name, behind all others of its object."""
+def rename(path: str, name: str) -> ChangeStep:
+    """Return a step that renames the member at ``path`` and moves it to the end of its object."""
     above, _, old = path.rpartition(".")
 
     def step(payload: Payload) -> None:
@@ -140,8 +140,8 @@ def rename(path: str, name: str) -> Step:
     return step
 
 
-def cut(path: str) -> Step:
-    """Take the member at ``path`` out."""
+def cut(path: str) -> ChangeStep:
+    """Return a step that removes the member at ``path``."""
     above, _, name = path.rpartition(".")
 
     def step(payload: Payload) -> None:
@@ -150,20 +150,20 @@ def cut(path: str) -> Step:
     return step
 
 
-def copied(payload: Payload, *steps: Step) -> Payload:
-    """A changed copy of a payload."""
+def copied(payload: Payload, *steps: ChangeStep) -> Payload:
+    """Return a changed copy of a payload."""
     copy = deepcopy(payload)
     for step in steps:
         step(copy)
     return copy
 
 
-# -- which frames ------------------------------------------------------------------------------------------------------
+# -- selecting frames --------------------------------------------------------------------------------------------------
 
 
 @frozen
 class Where:
-    """The payloads that have a value at ``path`` that ``fits``; of those, all, or those in ``part``."""
+    """Selects payloads whose value at ``path`` ``fits``: all of them, or those in the slice ``part``."""
 
     path: str
     fits: Callable[[Any], bool]
@@ -174,19 +174,19 @@ class Where:
 
 
 def every(path: str, *values: Any, kind: type = object) -> Where:
-    """The payloads with something at ``path``: one of ``values``, or of that ``kind`` and neither None nor an empty text."""
+    """Select payloads with one of ``values`` at ``path``, or any value of that ``kind`` except None and ""."""
     if values:
         return Where(path, lambda value: value in values)
     return Where(path, lambda value: value is not MISSING and value not in ("", None) and isinstance(value, kind))
 
 
 def first(path: str, *values: Any, kind: type = object, at: int = 0) -> Where:
-    """The first of those; or the one number ``at``, from 0."""
+    """Select the first payload of ``every``, or the one with the number ``at``, from 0."""
     return evolve(every(path, *values, kind=kind), part=slice(at, at + 1))
 
 
 def last(path: str, *values: Any, kind: type = object) -> Where:
-    """The last of those."""
+    """Select the last payload of ``every``."""
     return evolve(every(path, *values, kind=kind), part=slice(-1, None))
 
 
@@ -194,7 +194,7 @@ def last(path: str, *values: Any, kind: type = object) -> Where:
 
 
 def both(*changes: Change) -> Change:
-    """One change behind the other; nothing where the stream lacks what one of them changes."""
+    """Apply changes one after the other; none if the stream lacks what one of them changes."""
 
     def change(frames: Frames) -> Frames:
         now = frames
@@ -209,12 +209,12 @@ def both(*changes: Change) -> Change:
 
 @frozen
 class Changes:
-    """The changes of a stream in one form of frames."""
+    """The changes of a stream whose frames have one form."""
 
     form: Form
 
     def each(self, where: Where, edit: Edit) -> Change:
-        """Put in the place of each of those payloads what ``edit`` makes of it."""
+        """Return a change that replaces each selected payload by the payloads that ``edit`` returns."""
 
         def change(frames: Frames) -> Frames:
             payloads = [self.form.load(frame) for frame in frames]
@@ -231,7 +231,7 @@ class Changes:
 
         return change
 
-    def edit(self, where: Where, *steps: Step) -> Change:
+    def edit(self, where: Where, *steps: ChangeStep) -> Change:
         def edit(payload: Payload) -> Sequence[Any]:
             for step in steps:
                 step(payload)
@@ -239,8 +239,8 @@ class Changes:
 
         return self.each(where, edit)
 
-    def add(self, where: Where, *steps: Step, behind: bool = True) -> Change:
-        """Put a changed copy behind each of those payloads, or before it."""
+    def add(self, where: Where, *steps: ChangeStep, behind: bool = True) -> Change:
+        """Return a change that inserts a changed copy after each selected payload, or before it."""
 
         def edit(payload: Payload) -> Sequence[Any]:
             copy = copied(payload, *steps)
@@ -251,8 +251,8 @@ class Changes:
     def drop(self, where: Where) -> Change:
         return self.each(where, lambda _payload: ())
 
-    def halve(self, where: Where, path: str, *, then: Sequence[Step] = ()) -> Change:
-        """Cut the text at ``path`` into two payloads, the second of them changed by ``then``."""
+    def halve(self, where: Where, path: str, *, then: Sequence[ChangeStep] = ()) -> Change:
+        """Return a change that splits the text at ``path`` into two payloads, and applies ``then`` to the second."""
 
         def edit(payload: Payload) -> Sequence[Any]:
             text = value_at(payload, path)
@@ -262,15 +262,15 @@ class Changes:
         return self.each(where, edit)
 
     def when(self, where: Where, change: Change) -> Change:
-        """The change, of a stream that has such a payload."""
+        """Return the change, applied only to streams with a selected payload."""
         return lambda frames: change(frames) if self._has(frames, where) else frames
 
     def unless(self, where: Where, change: Change) -> Change:
-        """The change, of a stream that has no such payload."""
+        """Return the change, applied only to streams without a selected payload."""
         return lambda frames: frames if self._has(frames, where) else change(frames)
 
     def share(self, source: Where, path: str, target: Where, to: str) -> Change:
-        """Give the target payloads, at the path ``to``, the value that the first source payload has at ``path``."""
+        """Return a change that copies the value at ``path`` of the first source payload to ``to`` of the target payloads."""
 
         def change(frames: Frames) -> Frames:
             payload = next(self.having(source, frames), None)
@@ -278,8 +278,8 @@ class Changes:
 
         return change
 
-    def move(self, source: Where, *steps: Step, behind: Where | None = None) -> Change:
-        """Put a changed copy of the first source frame behind the first of ``behind``, or behind all frames."""
+    def move(self, source: Where, *steps: ChangeStep, behind: Where | None = None) -> Change:
+        """Return a change that inserts a changed copy of the first source after the first of ``behind``, or at the end."""
 
         def change(frames: Frames) -> Frames:
             payloads = [self.form.load(frame) for frame in frames]
@@ -295,7 +295,7 @@ class Changes:
         return change
 
     def rewrite(self, where: Where, edit: Callable[[bytes], bytes]) -> Change:
-        """Change the bytes of those frames."""
+        """Return a change of the bytes of the selected frames."""
 
         def change(frames: Frames) -> Frames:
             chosen = set(self._places([self.form.load(frame) for frame in frames], where))
@@ -304,14 +304,14 @@ class Changes:
         return change
 
     def having(self, where: Where, frames: Frames) -> Iterator[Payload]:
-        """The payloads that have what ``where`` wants, whichever part of them it takes."""
+        """Return the payloads that match ``where``, ignoring its slice."""
         return (payload for payload in map(self.form.load, frames) if payload is not None and where.has(payload))
 
     def _has(self, frames: Frames, where: Where) -> bool:
         return bool(self._places([self.form.load(frame) for frame in frames], where))
 
     def _places(self, payloads: Sequence[Payload | None], where: Where) -> list[int]:
-        """The numbers of those frames."""
+        """Return the numbers of the selected frames."""
         found = [number for number, payload in enumerate(payloads) if payload is not None and where.has(payload)]
         return found[where.part]
 
@@ -320,7 +320,7 @@ class Changes:
 
 
 def insert(number: int, frame: bytes) -> Change:
-    """Put a frame before that of this number; a negative one counts from behind the last."""
+    """Insert a frame before the one with this number. A negative number counts from the end."""
 
     def change(frames: Frames) -> Frames:
         place = number if number >= 0 else len(frames) + 1 + number
@@ -330,5 +330,5 @@ def insert(number: int, frame: bytes) -> Change:
 
 
 def rewrite(old: bytes, new: bytes) -> Change:
-    """Write other bytes wherever these stand in a frame."""
+    """Replace bytes wherever they occur in a frame."""
     return lambda frames: tuple(frame.replace(old, new) for frame in frames)

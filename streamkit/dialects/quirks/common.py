@@ -14,10 +14,10 @@ from streamkit.dialects.quirks.changes import (
     BYTE_FF,
     Change,
     Changes,
+    ChangeStep,
     EventForm,
     Frames,
     Payload,
-    Step,
     Where,
     both,
     copied,
@@ -32,15 +32,15 @@ from streamkit.dialects.quirks.changes import (
 )
 
 EVENTS: Final = Changes(EventForm())
-#: Any payload: without one the stream is in another form, as Google's array.
+#: Selects any payload. A stream without one has another form, such as Google's array.
 ANY: Final = every("")
-#: A character beyond U+FFFF, as UTF-16 has it.
+#: The two UTF-16 halves of a character above U+FFFF.
 HIGH, LOW = "\ud83d", "\ude00"
 _EVENT_LINE: Final = re.compile(rb"^event: ?[^\r\n]*\r?\n", re.MULTILINE)
 
 
 def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Change]:
-    """Return the quirks of a text that comes in deltas alone: ``where`` is one of them, which has it at the path ``text``."""
+    """Return the quirks of a text in deltas. ``where`` selects a delta, and its text is at the path ``text``."""
 
     def halves(payload: Payload) -> tuple[Payload, ...]:
         return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
@@ -56,7 +56,7 @@ def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Chang
 
 
 def call_quirks(calls: Fragments, name: str, call_id: str) -> Mapping[str, Change]:
-    """Return the quirks of calls that come in fragments; each start has the ``name`` and the ``call_id`` at these paths."""
+    """Return the quirks of calls in fragments. Each start has the ``name`` and the ``call_id`` at these paths."""
     changes, starts = calls.changes, every(name)
     first_fragment = evolve(calls.fragment, part=slice(1))
     return {
@@ -79,9 +79,9 @@ def stop_quirks(
     stopped: str,
     unknown: str = "done_calling",
 ) -> Mapping[str, Change]:
-    """Return the quirks of the stop reason at the path ``reason``, for which ``foreign`` has the words of other dialects.
+    """Return the quirks of the stop reason at the path ``reason``. ``foreign`` maps words to those of other dialects.
 
-    The reason is ``called`` after a ``call`` and ``stopped`` after none; no dialect has a reason ``unknown``.
+    The reason is ``called`` after a ``call``, and otherwise ``stopped``. ``unknown`` is a reason of no dialect.
     """
     after_calls = every(reason, called)
     return {
@@ -93,11 +93,11 @@ def stop_quirks(
 
 
 def end_quirks(
-    changes: Changes, content: Where, *steps: Step, end: Where | None, error: Where | None
+    changes: Changes, content: Where, *steps: ChangeStep, end: Where | None, error: Where | None
 ) -> Mapping[str, Change]:
-    """Those behind the end, where content is said again, changed by the ``steps``.
+    """Return the quirks in which content is repeated after the end, changed by the ``steps``.
 
-    ``end`` is what only a stream that ended well has, and ``error`` one that failed; None: nothing can follow it.
+    Only a successful stream has ``end``, and only a failed one has ``error``. None: nothing can follow it.
     """
     again = changes.move(content, *steps)
     behind_end: Mapping[str, Change] = {} if end is None else {"after_end": changes.when(end, again)}
@@ -106,7 +106,7 @@ def end_quirks(
 
 
 def event_quirks(*, done_mark: bool, end: bytes = b"\n\n") -> Mapping[str, Change]:
-    """Those of server-sent events, each of which ``end`` ends. ``done_mark``: ``[DONE]`` ends the dialect's own streams."""
+    """Return the quirks of server-sent events that end with ``end``. ``done_mark``: ``[DONE]`` ends the dialect's streams."""
     changes: dict[str, Change] = {
         "sse_field_unknown": _unknown_field,
         "comment_as_data": insert(1, b"data: : keep-alive" + end),
@@ -119,7 +119,7 @@ def event_quirks(*, done_mark: bool, end: bytes = b"\n\n") -> Mapping[str, Chang
 
 
 def stray_errors(error: Where) -> Mapping[str, Change]:
-    """An error beside the format of server-sent events."""
+    """Return the quirks in which an error is not a proper server-sent event."""
     return {
         "sse_error_field": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"error: ", 1)),
         "sse_bare_json": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"", 1)),
@@ -127,33 +127,33 @@ def stray_errors(error: Where) -> Mapping[str, Change]:
 
 
 def without_event_lines(frames: Frames) -> Frames:
-    """Leave out the lines that name the events."""
+    """Remove the lines that name the events."""
     return tuple(map(without_event_line, frames))
 
 
 def without_event_line(frame: bytes) -> bytes:
-    """The frame without the line that names its event."""
+    """Return the frame without the line that names its event."""
     return _EVENT_LINE.sub(b"", frame)
 
 
 def surrounded(changes: Changes, first: Where, last: Where, text: str) -> Change:
-    """Put tags of thinking around a text that comes in deltas."""
+    """Return a change that puts tags of reasoning around a text in deltas."""
     opened = changes.edit(first, turn(text, lambda value: f"<think>{value}"))
     return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</think>")))
 
 
 def call_text(name: Any, arguments: Any) -> str:
-    """A call as Hermes and Qwen write it into their text."""
+    """Return a call in the form in which Hermes and Qwen write it into their text."""
     return f"\n<tool_call>{compact({'name': name, 'arguments': arguments})}</tool_call>"
 
 
 def compact(value: Any) -> str:
-    """JSON in the fewest characters."""
+    """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def bare_input(arguments: str) -> str:
-    """The one string of a custom tool's arguments (``{"input": "…"}``); arguments of another form stay."""
+    """Return the single string of a custom tool's arguments (``{"input": "…"}``); other arguments unchanged."""
     document = json.loads(arguments)
     match document:
         case {"input": str(text)} if len(document) == 1:
@@ -162,7 +162,7 @@ def bare_input(arguments: str) -> str:
 
 
 def unterminated(frames: Frames) -> Frames:
-    """Leave out what ends the last event."""
+    """Remove the end of the last event."""
     return (*frames[:-1], *(frame.rstrip(b"\r\n") for frame in frames[-1:]))
 
 

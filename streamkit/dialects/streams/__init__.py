@@ -1,1 +1,1 @@
-"""What decoders and encoders of streams share."""
+"""Code that the stream decoders and encoders of dialects share."""

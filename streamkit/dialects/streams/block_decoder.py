@@ -1,7 +1,7 @@
-"""What decoders of dialects with content blocks share: which block an index means, and what an opaque text stands for.
+"""What decoders of dialects with content blocks share: they find the block of an index, and unseal opaque texts.
 
-An index may be used twice, so blocks and calls are labelled by their order. Another vendor's opaque reasoning comes sealed, as
-a signature or as redacted content (``vocabulary/sealed_reasoning.py``): it goes back to the part that it belongs to.
+An index may be used twice, so blocks and calls are numbered in their order. Opaque reasoning of another vendor arrives
+sealed, as a signature or as redacted content (``vocabulary/sealed_reasoning.py``). It is attached to its original part.
 
 Source: dialects.md §3.1, §6.1; quirks.md §8, R14.
 """
@@ -22,10 +22,10 @@ from streamkit.report import StreamReport
 
 @define
 class DecodedBlock:
-    """A content block that is open, or was the last one at its index."""
+    """A content block that is open, or that was the last one at its index."""
 
     kind: str
-    number: int  #: its place among all blocks of the response: the label of its events
+    number: int  #: its place among all blocks of the response; events have it as their label
     call: int = 0  #: its place among the calls
 
 
@@ -33,29 +33,29 @@ B = TypeVar("B", bound=DecodedBlock)
 
 
 class BlockDecoder(FrameDecoder, Generic[B]):
-    """A decoder whose dialect has content blocks, found by an index."""
+    """A decoder of a dialect whose content blocks are found by an index."""
 
-    #: Whose signatures come as they are.
+    #: The vendor whose signatures are not sealed.
     signer: ClassVar[str]
     #: The kind of a block that is a call.
     call_kind: ClassVar[str]
-    #: What is remembered of a block.
+    #: The class of a remembered block.
     block_type: type[B]
 
     _stopped = False
-    _next = 0  # behind the largest index
+    _next = 0  # one above the largest index
     _seen = 0
     _calls = 0
     _text = 0  # number of the last text block
-    _signature: Opaque | None = None  # of the next call
+    _signature: Opaque | None = None  # signature of the next call
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self.blocks: dict[int, B] = {}  #: that are open, by index
-        self._closed: dict[int, B] = {}  # what was last at an index
+        self.blocks: dict[int, B] = {}  #: the open blocks, by index
+        self._closed: dict[int, B] = {}  # the last closed block of each index
 
     def start_index(self, value: object) -> int:
-        """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
+        """Return the index of a block's start, or the next free index if it has none. Raises IndexTooLarge."""
         if type(value) is int and 0 <= value <= self.limits.index:
             return value
         index = self.index(value)
@@ -65,7 +65,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         return index
 
     def block_index(self, value: object) -> int:
-        """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
+        """Return the index of a delta or stop. Without one: the block opened last, or else the last closed call."""
         if type(value) is int and 0 <= value <= self.limits.index:
             return value
         index = self.index(value)
@@ -77,7 +77,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         return index
 
     def open_block(self, index: int, kind: str) -> B:
-        """A new block, in the place of one that is open at its index. Raises TooManyBlocks."""
+        """Open a new block, after closing one that is open at the same index. Raises TooManyBlocks."""
         self.ensure_started()
         if index >= self._next:
             self._next = index + 1
@@ -94,15 +94,15 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         return block
 
     def close_block(self, index: int) -> None:
-        """Nothing more comes for the block that is open at ``index``."""
+        """Close the block that is open at ``index``."""
         block = self._closed[index] = self.blocks.pop(index)
         if block.kind == self.call_kind:
             self.out.append(ToolCallEnded(block.call))
 
     def stop_message(self) -> None:
-        """The message ended: close the blocks that no stop closed.
+        """End the message: close the blocks that no stop event closed.
 
-        Calls stay open, and are not looked at again where the message ends a second time.
+        Calls stay open. A second end of the message changes nothing.
         """
         first, self._stopped = not self._stopped, True
         for index in list(self.blocks) if first else ():
@@ -111,10 +111,10 @@ class BlockDecoder(FrameDecoder, Generic[B]):
                 self.close_block(index)
 
     def _error(self, document: dict[str, Any]) -> None:
-        self.fail(document.get("error") or document, document)  # next to the error, the request's id
+        self.fail(document.get("error") or document, document)  # the request's id is next to the error
 
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
-        """A call starts, signed by what stood sealed before it."""
+        """Emit the start of a call, with the signature that was sealed before it."""
         delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
         delta.extras, delta.is_ended_by_wire = extras or None, True
         if self._signature is not None:
@@ -122,7 +122,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         self.out.append(delta)
 
     def opaque(self, blob: str, block: B, *, redacted: bool) -> None:
-        """A signature, or redacted reasoning: the signer's, or another vendor's that was sealed."""
+        """Emit a signature or redacted reasoning: of the dialect's vendor, or of another vendor, which was sealed."""
         sealed = unseal(blob)
         if sealed is None:
             kind = ReasoningOpaque if redacted else ReasoningSignature
@@ -131,7 +131,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             self._signature = sealed.opaque
         elif sealed.kind == "opaque":
             self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
-        else:  # of reasoning, of the text in front, or of a part without any text
+        else:  # a signature of reasoning, of the text before, or of a part without text
             number = self._text if sealed.kind == "text" else block.number
             on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))

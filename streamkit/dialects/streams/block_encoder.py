@@ -1,7 +1,7 @@
-"""What encoders of dialects with content blocks share: which block an event belongs to, and what becomes of its text.
+"""What encoders of dialects with content blocks share: they assign events to blocks.
 
-``BlockQueue`` holds the order of blocks; here events find their block. Another vendor's opaque reasoning is written sealed,
-as a signature or as a block of its own (``vocabulary/sealed_reasoning.py``).
+``BlockQueue`` decides the order of blocks. Opaque reasoning of another vendor is written sealed, as a signature or as a
+separate block (``vocabulary/sealed_reasoning.py``).
 
 Source: design.md §5, quirks.md R9, R14.
 """
@@ -15,7 +15,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
@@ -34,20 +34,20 @@ from streamkit.events import (
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
-#: Members that the end of a message may have of its own vendor's; more is no message.
+#: The most members of its own vendor that the end of a message may have. An object with more is no message.
 FEW = 64
 
 
 class BlockEncoder(OneChoiceEncoder):
-    """An encoder whose dialect has content blocks, one open at a time."""
+    """An encoder of a dialect with content blocks, of which one is open at a time."""
 
-    #: The dialect's queue.
+    #: The dialect's class of queue.
     writer: ClassVar[type[BlockQueue]]
-    #: Whose signatures are written as they are.
+    #: The vendor whose signatures are written unsealed.
     signer: ClassVar[str]
-    #: Stop reasons that the dialect has no word of its own for.
+    #: Stop reasons for which the dialect has no exact word.
     inexact_stops: ClassVar[frozenset[str]] = frozenset()
-    #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
+    #: Deltas for ``BlockQueue.delta``, with ``%b`` in place of the text.
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
 
@@ -59,13 +59,13 @@ class BlockEncoder(OneChoiceEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._blocks = self.writer(self)
-        self._calls: dict[int, Block] = {}
-        self._thought: set[int] = set()  # blocks of thinking that were begun
+        self._calls: dict[int, QueuedBlock] = {}
+        self._thought: set[int] = set()  # numbers of the reasoning blocks that were begun
 
-    # What a dialect defines.
+    # Subclasses define these.
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        """What the start event says of a call, as JSON."""
+        """Return the call's part of the start event, as JSON."""
         raise NotImplementedError
 
     def redacted(self, data: str, number: int) -> None:
@@ -75,7 +75,7 @@ class BlockEncoder(OneChoiceEncoder):
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Write the start of the response, where no event said that it started."""
+        """Write the start of the response if no event has started it."""
         if not self._started:
             self.response_started(ResponseStarted())
 
@@ -97,7 +97,7 @@ class BlockEncoder(OneChoiceEncoder):
             self._blocks.arguments(block, text)
 
     def _is_open(self, kind: str, choice: int, block: int) -> bool:
-        """Whether a block is open and nothing waits behind it."""
+        """Whether a block is open and no other block waits."""
         current = self._blocks.current
         is_own = current is not None and current.key == (kind, block) and choice == self._choice
         return is_own and not (self._blocks.queue or self.ended)
@@ -124,11 +124,11 @@ class BlockEncoder(OneChoiceEncoder):
         key = ("thinking", event.block)
         block = self._blocks.find(key)
         signer = "" if event.vendor == self.signer else event.vendor
-        if block is None and event.block not in self._thought:  # omitted thinking: a signature alone
+        if block is None and event.block not in self._thought:  # the text was omitted: a signature alone
             block = self._blocks.add(key, self._blocks.starts["thinking"])
             self._thought.add(event.block)
         if block is None or (block.signature and block.signer != signer):
-            self.lose("reasoning_signature")  # its block had to be closed: a signature proves its own text only
+            self.lose("reasoning_signature")  # the block had to be closed, and a signature proves only its own text
             return
         self._blocks.hold(len(event.blob))
         block.add_signature(event.blob)
@@ -139,19 +139,19 @@ class BlockEncoder(OneChoiceEncoder):
         self.redacted(event.blob if own else seal("opaque", event.vendor, event.blob), event.block)
 
     def takes(self, _redacted: str) -> bool:
-        """Whether redacted reasoning of the signer's can be written as it is."""
+        """Whether redacted reasoning of the dialect's vendor can be written unsealed."""
         return True
 
     def carries(self, _signature: Opaque) -> bool:
-        """Whether the start of a call has its signature itself: most of these dialects sign no calls."""
+        """Whether a call's start contains its signature. Most of these dialects do not sign calls."""
         return False
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        if event.name and not event.cut:  # of no arguments, readers make {} (L3)
+        if event.name and not event.cut:  # readers would take a cut call without arguments for {} (law L3)
             start = self.call_start(event)
-            if event.signature is not None and not self.carries(event.signature):  # it stands before the call, sealed
+            if event.signature is not None and not self.carries(event.signature):  # so it is sealed before the call
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
             block = self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
             block.is_custom = event.kind == "custom"
@@ -159,7 +159,7 @@ class BlockEncoder(OneChoiceEncoder):
     def call_arguments(self, event: ToolCallArguments) -> None:
         block = self._calls.get(event.call)
         if block is None or block.is_custom:
-            return  # nameless: withheld when it ends
+            return  # a nameless call is withheld when it ends
         if block.closed:
             self._blocks.keep_late(block, event.fragment)
         else:
@@ -179,8 +179,8 @@ class BlockEncoder(OneChoiceEncoder):
                 self._blocks.arguments(block, wrapped_input(event.arguments))
             self._blocks.end(block)
 
-    def _tell_late(self, block: Block, call: ToolCallFinished | None) -> None:
-        """Count what came of a call too late; white space behind an object says nothing."""
+    def _tell_late(self, block: QueuedBlock, call: ToolCallFinished | None) -> None:
+        """Report arguments that arrived too late. White space after an object is ignored."""
         late = self._blocks.take_late(block)
         if late.strip():
             call_id, name = (None, None) if call is None else (call.id, call.name)
@@ -192,7 +192,7 @@ class BlockEncoder(OneChoiceEncoder):
         self._stop = event
 
     def stop(self) -> ResponseFinished:
-        """The stop reason to write. Where every call was withheld, the client must not wait for one."""
+        """Return the stop reason to write. If every call was withheld, the client must not wait for one."""
         stop = self._stop or ResponseFinished("stop")
         if stop.reason == "tool_calls" and not self._calls:
             self.lose("stop_reason")

@@ -1,13 +1,13 @@
-"""Content blocks for dialects whose readers want one open at a time: what waits, what may be closed, in which order.
+"""A queue of content blocks for dialects in which one block is open at a time.
 
-Blocks stand in a queue in the order they were first mentioned. The first is open and written as it grows; what belongs to
-the others is held back, and of a call leaves as one delta when its block opens, since all of it leaves then. When another
-block waits, the open one is closed as soon as it may be: text and thinking at once, a call when it has ended or when its text
-is one complete object other than ``{}`` (which may be a prefix). What comes of a call behind that object is late, whether it
-comes with the closing bracket or later: it is kept for the report.
+Blocks keep the order in which they were first mentioned. The first one is open and written as it grows. Content of the others
+is held back until they open; the held arguments of a call are then written as one delta. If another block waits, the open one
+is closed as soon as possible: text and reasoning at once, a call when it has ended or when its arguments are one complete
+object other than ``{}`` (which may be a prefix). Arguments after that object are late, even if they arrive with the closing
+bracket: they are kept for the report.
 
-How a start, a delta and a stop look is the dialect's; so is the index that a block gets when it opens. The encoder's ``begin``
-is called before the first of them; the queue does not keep the encoder alive, or both would wait for the collector.
+The dialect defines the form of starts, deltas and stops, and the index of a block when it opens. The encoder's ``begin`` is
+called before the first block. The queue refers to the encoder weakly: a cycle would wait for the garbage collector.
 
 Source: design.md §5, quirks.md R9 and §8.
 """
@@ -25,34 +25,34 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
-#: Characters of a call's arguments that tell ``{}`` from a larger object.
+#: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
 BEGINNING = 16
-#: What the last fragment of a complete object ends with.
+#: Characters that may end the last fragment of a complete object.
 OBJECT_ENDS = frozenset("} \t\n\r")
-#: Kind, and what tells blocks of a kind apart: the label of the source's block, or the number of the call.
+#: The kind of a block, and its number among those: the label of the source's block, or the number of the call.
 Key: TypeAlias = tuple[str, int]
 
 
-class Block:
-    """A block that is to be written, and what of it waits.
+class QueuedBlock:
+    """A block to write, and the part of it that waits.
 
-    ``start``: what the start event says of it, as JSON. ``needs_end``: a call, or a block of the server's: it is not over
-    because another waits.
+    ``start`` is the block's part of the start event, as JSON. ``needs_end`` is set for a call or a server's block: such a
+    block is not closed only because another one waits.
     """
 
-    # Of the class until they change: a block is made in a third of the time.
-    index = -1  #: on the wire, once opened
-    is_custom = False  #: a call of a custom tool, which is written as one of a function, once it is whole
-    ended = False  #: nothing more will come
+    # These are attributes of the class until they change: this makes a block in a third of the time.
+    index = -1  #: index on the wire, after the block opened
+    is_custom = False  #: a call of a custom tool, which is written as a function call when it is complete
+    ended = False  #: nothing more will arrive for it
     closed = False
-    held: list[bytes] | tuple[()] = ()  #: deltas, as JSON, that wait for the block to open
-    waiting: TextBuffer | None = None  #: a call's arguments that do
-    #: Written whole, right before the stop, where the dialect has signatures.
+    held: list[bytes] | tuple[()] = ()  #: deltas, as JSON, that wait until the block opens
+    waiting: TextBuffer | None = None  #: call arguments that wait until the block opens
+    #: Written as a whole directly before the stop, in dialects with signatures.
     signature: list[str] | tuple[()] = ()
-    signer = ""  #: the vendor of the signature, if it is another's
-    scanner: LazyScanner | None = None  #: of a call's arguments
-    beginning = ""  #: of a call's arguments, to tell ``{}`` from a larger object
-    late: TextBuffer | None = None  #: arguments that can't be written, since the block had to be closed
+    signer = ""  #: the vendor of the signature, if it is another vendor
+    scanner: LazyScanner | None = None  #: scans the arguments of a call
+    beginning = ""  #: the beginning of a call's arguments, to distinguish ``{}`` from a larger object
+    late: TextBuffer | None = None  #: arguments that cannot be written because the block had to be closed
 
     def __init__(self, key: Key, start: bytes, *, needs_end: bool = False) -> None:
         self.key = key
@@ -65,13 +65,13 @@ class Block:
         self.signature.append(part)
 
     def whole_signature(self) -> str:
-        """The signature, sealed where another vendor made it."""
+        """Return the signature, sealed if another vendor made it."""
         signature = "".join(self.signature)
         return seal("reasoning", self.signer, signature) if self.signer else signature
 
     @property
     def may_close(self) -> bool:
-        """Whether the block may be closed because another waits."""
+        """Whether the block may be closed because another block waits."""
         if self.ended or not self.needs_end:
             return True
         if self.scanner is None or not self.scanner.complete_object:
@@ -80,15 +80,15 @@ class Block:
 
 
 class BlockQueue:
-    """The order of blocks; ``write_start``, ``write_delta`` and ``write_stop`` are the dialect's: they ``write``."""
+    """The queue of blocks. Dialects define ``write_start``, ``write_delta`` and ``write_stop``, which call ``write``."""
 
-    #: By kind, what the start says of a block that opens with its first text.
+    #: By kind: the part of the start event of a block that opens with its first text.
     starts: ClassVar[Mapping[str, bytes]]
-    #: A fragment of a call's arguments as ``write_delta`` takes it, with ``%b`` for the text as JSON.
+    #: A fragment of call arguments for ``write_delta``, with ``%b`` in place of the text as JSON.
     arguments_template: ClassVar[bytes] = b""
 
-    current: Block | None = None  #: the block that is open
-    #: The choice and the label of the text of the open block, and of reasoning its kind, where more of it is written at once.
+    current: QueuedBlock | None = None  #: the open block
+    #: If the encoder may write more text of the open block directly: its choice, its label and, for reasoning, its kind.
     goes_on: tuple[Any, ...] | None = None
     _held_chars = 0
     _next_index = 0
@@ -97,51 +97,51 @@ class BlockQueue:
         self._encoder = proxy(encoder)
         self.write = encoder.parts.append
         self.limits = encoder.encoding.limits
-        self.queue: list[Block] = []  #: blocks that wait; short: an empty deque takes 760 bytes
+        self.queue: list[QueuedBlock] = []  #: waiting blocks; a list, because an empty deque takes 760 bytes
 
-    # What a dialect defines.
+    # Subclasses define these.
 
-    def write_start(self, block: Block) -> None:
-        """Write the start of a block; give it its index."""
+    def write_start(self, block: QueuedBlock) -> None:
+        """Write the start of a block, and give it an index."""
         raise NotImplementedError
 
-    def write_delta(self, block: Block, delta: bytes) -> None:
+    def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
         """Write a delta of the open block."""
         raise NotImplementedError
 
-    def write_stop(self, block: Block) -> None:
+    def write_stop(self, block: QueuedBlock) -> None:
         """Write the stop of a block."""
         raise NotImplementedError
 
     def arguments_delta(self, fragment: str) -> bytes:
-        """A fragment of a call's arguments as ``write_delta`` takes it."""
+        """Return a fragment of call arguments in the form that ``write_delta`` takes."""
         return self.arguments_template % orjson.dumps(fragment)
 
-    def write_fragment(self, block: Block, fragment: str) -> None:
+    def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
         """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
-    # What they share.
+    # All dialects share these.
 
-    def give_index(self, block: Block) -> None:
-        """Give a block that starts its index, from 0."""
+    def give_index(self, block: QueuedBlock) -> None:
+        """Give the next index to a block that starts. Indexes begin at 0."""
         block.index = self._next_index
         self._next_index += 1
 
     @property
-    def last(self) -> Block | None:
-        """The block that was mentioned last, and is not closed."""
+    def last(self) -> QueuedBlock | None:
+        """The block that was mentioned last, if it is not closed."""
         return self.queue[-1] if self.queue else self.current
 
-    def find(self, key: Key) -> Block | None:
-        """A block that is open or waits."""
+    def find(self, key: Key) -> QueuedBlock | None:
+        """Return the open or waiting block with this key, or None."""
         if self.current is not None and self.current.key == key:
             return self.current
         return next((block for block in self.queue if block.key == key), None)
 
-    def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> Block:
-        """Mention a new block; it opens as soon as those before it may close."""
-        block = Block(key, start, needs_end=needs_end)
+    def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> QueuedBlock:
+        """Add a new block. It opens as soon as the blocks before it may close."""
+        block = QueuedBlock(key, start, needs_end=needs_end)
         self.goes_on = None
         before = self.current
         if self.queue or (before is not None and before.needs_end):
@@ -157,8 +157,8 @@ class BlockQueue:
         return block
 
     def text(self, key: Key, delta: bytes) -> None:
-        """A delta of text or thinking: of the last block if the label agrees, else of a new one."""
-        block = self.queue[-1] if self.queue else self.current  # as ``last`` and ``delta``, two calls less
+        """Write or hold a delta of text or reasoning: of the last block if the key agrees, else of a new block."""
+        block = self.queue[-1] if self.queue else self.current  # ``last`` and ``delta``, inlined to save two calls
         if block is None or block.key != key or block.ended:
             block = self.add(key, self.starts[key[0]])
         if block is self.current:
@@ -166,9 +166,9 @@ class BlockQueue:
         else:
             self.delta(block, delta)
 
-    def arguments(self, block: Block, fragment: str) -> None:
-        """A fragment of a call's arguments."""
-        if block is not self.current:  # of four interleaved calls three wait; as ``hold``, a call less
+    def arguments(self, block: QueuedBlock, fragment: str) -> None:
+        """Write or hold a fragment of a call's arguments."""
+        if block is not self.current:  # of four interleaved calls three wait; ``hold`` is inlined to save a call
             waiting = block.waiting
             if waiting is None:
                 waiting = block.waiting = TextBuffer()
@@ -177,7 +177,7 @@ class BlockQueue:
                 raise HeldTooLong(self.limits.held_chars)
             waiting.append(fragment)
             return
-        if not self.queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all
+        if not self.queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all fragments
             block.scanner.append(fragment)
             self.write_fragment(block, fragment)
             return
@@ -185,8 +185,8 @@ class BlockQueue:
         if self.queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()
 
-    def _write_arguments(self, block: Block, text: str) -> None:
-        """Arguments of the open block."""
+    def _write_arguments(self, block: QueuedBlock, text: str) -> None:
+        """Write arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
         late = ""
@@ -203,23 +203,23 @@ class BlockQueue:
         if late:
             self.keep_late(block, late)
 
-    def keep_late(self, block: Block, text: str) -> None:
-        """Keep arguments of a call whose block is closed, or is to be."""
+    def keep_late(self, block: QueuedBlock, text: str) -> None:
+        """Keep arguments of a call whose block is closed or about to be closed."""
         self.hold(len(text))
         if block.late is None:
             block.late = TextBuffer()
         block.late.append(text)
 
-    def take_late(self, block: Block) -> str:
-        """The arguments that came too late; empty if none did."""
+    def take_late(self, block: QueuedBlock) -> str:
+        """Return the arguments that arrived too late; empty if there are none."""
         late, block.late = block.late, None
         if late is None:
             return ""
         self._held_chars -= late.chars
         return late.whole()
 
-    def delta(self, block: Block, delta: bytes) -> None:
-        """A delta of a block that is not closed: written, or held until the block opens."""
+    def delta(self, block: QueuedBlock, delta: bytes) -> None:
+        """Write a delta of a block that is not closed, or hold it until the block opens."""
         if block is self.current:
             self.write_delta(block, delta)
             return
@@ -228,13 +228,13 @@ class BlockQueue:
         block.held.append(delta)
 
     def hold(self, size: int) -> None:
-        """Count what is held back. Raises HeldTooLong."""
+        """Count characters that are held back. Raises HeldTooLong."""
         self._held_chars += size
         if self._held_chars > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
 
-    def end(self, block: Block) -> None:
-        """Nothing more comes for the block."""
+    def end(self, block: QueuedBlock) -> None:
+        """Mark a block as ended: nothing more arrives for it."""
         block.ended = True
         if block is self.current:
             self._close()
@@ -242,7 +242,7 @@ class BlockQueue:
                 self._advance()
 
     def finish(self) -> None:
-        """The response is whole: write and close everything."""
+        """Write and close all blocks, because the response is complete."""
         if self.current is not None:
             self.current.ended = True
         if self.queue:
@@ -253,9 +253,9 @@ class BlockQueue:
             self._close()
 
     def flush(self, *, drop: set[Key]) -> None:
-        """The stream failed: write what is held, but for the blocks in ``drop``.
+        """Write what is held after a failed stream, except the blocks in ``drop``.
 
-        The open block is closed only if another must be written behind it: a reader may act on a call that was closed.
+        The open block is closed only if another must be written after it: a reader may act on a call that was closed.
         """
         self.goes_on = None
         waiting = [block for block in self.queue if block.key not in drop]
@@ -273,7 +273,7 @@ class BlockQueue:
             if self.current is not None and self.current.ended and not self.queue:
                 self._close()
 
-    def _open_block(self, block: Block) -> None:
+    def _open_block(self, block: QueuedBlock) -> None:
         self.current = block
         self.write_start(block)
         for delta in block.held:

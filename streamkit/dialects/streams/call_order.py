@@ -1,7 +1,7 @@
-"""Tool calls that are written whole, in the order in which they were mentioned.
+"""Return tool calls that are written as a whole in the order in which they were first mentioned.
 
-A call whose arguments are held until they ended may end before one that began earlier: it waits for that one, so that a client
-sees the calls in the order of the model's answer.
+A call whose arguments are held until it ends may end before a call that began earlier. It waits for the earlier call, so that
+clients see calls in the model's order.
 
 Source: dialects.md §0.4, §4.4.
 """
@@ -14,21 +14,21 @@ from streamkit.events import ToolCallFinished, ToolCallStarted
 
 
 class CallOrder:
-    """The calls of one choice that were started and are not written yet."""
+    """The calls of one choice that have started and are not written yet."""
 
     def __init__(self) -> None:
-        self._started: list[ToolCallStarted] = []  #: short: an empty deque takes 760 bytes
-        self._finished: dict[int, ToolCallFinished] = {}  #: by number, those behind a call that has not finished
+        self._started: list[ToolCallStarted] = []  #: a list, because an empty deque takes 760 bytes
+        self._finished: dict[int, ToolCallFinished] = {}  #: by number: calls that wait for an earlier call to finish
 
     def __bool__(self) -> bool:
         return bool(self._started)
 
     def start(self, event: ToolCallStarted) -> None:
-        """Take the next place for a call."""
+        """Add a call to the order."""
         self._started.append(event)
 
     def finish(self, event: ToolCallFinished) -> Iterator[tuple[ToolCallStarted, ToolCallFinished]]:
-        """The calls to write now that one has finished: none while one in front of it has not."""
+        """Yield the calls that can be written after this one finished: none if an earlier call has not finished."""
         self._finished[event.call] = event
         while self._started and self._started[0].call in self._finished:
             start = self._started.pop(0)

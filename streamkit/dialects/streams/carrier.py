@@ -1,7 +1,7 @@
-"""What one dialect says in a form of its own and another has a form for, too: carried into that, in front of an encoder.
+"""Translate asides of one dialect to the events that express the same in another dialect, before its encoder.
 
-Compactions (``compactions.py``), items of Responses that the client runs (``client_calls.py``), and why Claude refused, in its
-stop details. All come as asides, which within their dialect are written as they came.
+Covers compactions (``compactions.py``), Responses items that the client runs (``client_calls.py``), and the reason of a
+refusal in Claude's stop details. Within the same dialect, these asides are written unchanged.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: The aside that says why Claude refused, and the label of the block that its explanation is: no block of a stream has it.
+#: The aside with the reason of a Claude refusal, and the block label of its explanation, which no real block has.
 STOP_DETAILS: Final = "message_delta.stop_details"
 EXPLANATION: Final = -1
-#: Types of asides before which there is nothing to carry.
+#: Types of asides that start this translation. Nothing has to be done before the first of them.
 FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT})
-#: Reasons that say that nothing is missing.
+#: Stop reasons which mean that the response is complete.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
 
 class Carrier:
-    """The asides of one response, as events for the encoder of a dialect whose own asides are those of ``native``."""
+    """Translates the asides of one response for the encoder of a dialect whose asides are those of the vendor ``native``."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
         self._native = native
         self._speaks = speaks
-        self._code: list[TextDelta] = []  # which is written if nothing else is said
+        self._code: list[TextDelta] = []  # code to write if the response has no other text
         self._room = limits.held_chars
-        self._has_items = FORMS.get(native) == "item"  # the dialect has them itself, and no call is made of one
+        self._has_items = FORMS.get(native) == "item"  # then items are not turned into calls
         self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
@@ -66,24 +66,24 @@ class Carrier:
         return self._compactions.take(aside) if found is None else found
 
     def finish(self, *, spoke: bool = False) -> Sequence[Event]:
-        """Return the events that waited for more, and the code that ran, unless the response ``spoke``."""
+        """Return the events that waited for more, and the executed code unless the response ``spoke``."""
         self._compactions.finish()
         code, self._code = [] if spoke else self._code, []
         return [*code, *self._calls.finish()]
 
     def abandon(self) -> None:
-        """The answer was cut, or failed: what waited is for the report alone."""
+        """Report what waited, because the response was interrupted or failed."""
         self._calls.abandon()
 
     def finished(self, event: ResponseFinished) -> ResponseFinished:
-        """The end of a choice: one with a call that nobody can run is told as cut, if it says that nothing is missing."""
+        """Return the end of a choice. If it claims to be complete but a call was cut, change its reason to "length"."""
         if not self._calls.cut or event.reason not in WHOLE:
             return event
         return evolve(event, reason="length", native="incomplete")
 
 
 def _explained(aside: Aside) -> list[Event]:
-    """Return the text of a refusal, and the rest of its details; nothing if they have no text."""
+    """Return the text of a refusal and the rest of its details; empty if they have no text."""
     details = aside.raw if isinstance(aside.raw, Mapping) else {}
     explanation = details.get("explanation")
     if not isinstance(explanation, str) or not explanation:
@@ -96,7 +96,10 @@ def _explained(aside: Aside) -> list[Event]:
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
-    """Return a whole response for a dialect with the asides of ``native``; a failure if it waits for what that lacks."""
+    """Return a whole response for a dialect with the asides of ``native``.
+
+    The result is a failure if the response waits for something that the dialect lacks.
+    """
     asides = [aside for choice in response.choices for aside in choice.asides]
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
         report.clean = False
@@ -121,9 +124,9 @@ def _carried(choice: Choice, carrier: Carrier) -> Choice:
 
 
 def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
-    """The parts of a choice, those among them that are events of a carrier."""
+    """Return the parts of a choice. Events of a carrier are turned into parts."""
     parts: list[Part] = []
-    index = 0  # above that of each call
+    index = 0  # above the index of every call so far
     for found in taken:
         match found:
             case ToolCall():

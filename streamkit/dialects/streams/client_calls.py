@@ -1,12 +1,12 @@
-"""Items of Responses that the client runs, or approves, in forms of their own: as calls of tools, for other dialects.
+"""Turn Responses items that the client runs or approves into tool calls for clients of other dialects.
 
-A shell, a patch, a computer, a search of tools, the approval of an MCP server's tool: to a program of another dialect such an
-item is a call by the name of what is to be run, with what it is to do as arguments. An approval is a call by a name of its
-own: the tool that is to be approved is the provider's, and a client that has one of that name must not run it. A search of
-tools is the client's where it says so (``execution``).
+A shell, a patch, a computer, a tool search, the approval of an MCP tool: for a program of another dialect such an item is a
+call of a tool with that name, and its arguments are what to do. An approval is a call of ``mcp_approval_request``: the tool
+to approve belongs to the provider, and a client that has a tool of that name must not run it. A tool search belongs to the
+client if its member ``execution`` says so.
 
-In an answer the id of the call says what it was, so that the call and its result become the item and its output again when
-they come back. A shell's item may be one that the provider ran after all, which its output behind it tells, so it waits.
+The id of the call contains the kind of the item, so that a later request turns the call and its result into the item and its
+output again. A shell item may have been run by the provider. Only an output item after it shows this, so it waits.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
@@ -27,7 +27,7 @@ from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.check import check_arguments
 
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
-#: The name of the tool that each is a call of.
+#: For each type of item, the name of the tool in the call.
 NAMES: Final[Mapping[str, str]] = {
     "apply_patch_call": "apply_patch",
     "computer_call": "computer",
@@ -36,7 +36,7 @@ NAMES: Final[Mapping[str, str]] = {
     "shell_call": "shell",
     "tool_search_call": "tool_search",
 }
-#: The members that say what it is to do. One that is there alone, and is an object, is the arguments itself.
+#: The members that become the arguments. If only one of them is present and is an object, it is the whole arguments.
 SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call": ("operation",),
     "computer_call": ("action", "actions", "pending_safety_checks"),
@@ -45,40 +45,40 @@ SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     "shell_call": ("action",),
     "tool_search_call": ("arguments",),
 }
-#: The item that says itself who runs it, and its member for that.
+#: The type of item that has a member which tells who runs it.
 SEARCH: Final = "tool_search_call"
 EXECUTION: Final = "execution"
-#: The aside that lists the items which a whole answer waits for, in forms that are no calls anywhere else.
+#: The type of the aside that lists items which a whole response waits for, and which no other dialect can express.
 WAITS: Final = "waits"
-#: Members that a call says by being one.
+#: Members whose content is already expressed by the call itself.
 IMPLIED: Final = frozenset({"type", "id", "call_id", "status", EXECUTION})
-#: What a provider writes behind one that it ran itself, in a container.
+#: The item that a provider writes after an item of this type if the provider ran it, in a container.
 PROVIDERS: Final = {"shell_call": "shell_call_output"}
 
 
 def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
-    """Return whether the client runs, or approves, an item of this kind."""
+    """Return whether the client runs or approves an item of this kind."""
     return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
 
 
 def waiting_message(kinds: Iterable[str]) -> str:
-    """Return the message for a client of a response that waits for items which its dialect has no form for."""
+    """Return the error message for a response that waits for items which the client's dialect cannot express."""
     return (
         f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"
     )
 
 
 def id_of(item: Mapping[str, Any]) -> str:
-    """The id by which a call and its answer know each other; an approval has but its own."""
+    """Return the id that links a call to its result. An approval has only its ``id``."""
     found = (item.get(name) for name in ("call_id", "id"))
     return next((name for name in found if isinstance(name, str)), "")
 
 
 def arguments_of(kind: str, item: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
-    """The arguments of the call; ``text_of`` gives the JSON text of a member."""
+    """Return the arguments of the call. ``text_of`` returns the JSON text of a member."""
     names = [name for name in SAYING[kind] if has_value(item.get(name))]
     if kind == "computer_call" and "actions" in names and "action" in names:
-        names.remove("action")  # one name for each, as the newer models have it
+        names.remove("action")  # both contain the same; newer models use ``actions``
     texts = {name: text_of(name) for name in names}
     given = item.get("arguments")
     if isinstance(given, str) and "arguments" in texts and check_arguments(given).kind == "complete":
@@ -90,12 +90,12 @@ def arguments_of(kind: str, item: Mapping[str, Any], text_of: Callable[[str], st
 
 
 def made_id(kind: str, item: Mapping[str, Any]) -> str:
-    """The id of the call in an answer, which says what it was."""
+    """Return the call id for a response. It contains the kind of the item."""
     return f"{MADE}_{NAMES[kind]}_{id_of(item) or hashed(orjson.dumps(dict(item)).decode(), 22)}"
 
 
 def kind_of_id(call_id: str) -> tuple[str, str] | None:
-    """What a call was whose id ``made_id`` made: the kind of item, and the id that it had; None for any other."""
+    """Return the kind of item and its original id, from an id of ``made_id``; None for any other id."""
     for kind, name in NAMES.items():
         prefix = f"{MADE}_{name}_"
         if call_id.startswith(prefix):
@@ -104,19 +104,19 @@ def kind_of_id(call_id: str) -> tuple[str, str] | None:
 
 
 class ClientCallReader:
-    """The items of one answer that the client is to run, event by event: calls. What is none of them passes."""
+    """Turns the items that the client must run into calls, one aside at a time. Other asides are not changed."""
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self._limits = limits
         self._report = report
         self._left = limits.held_chars
-        self._open: dict[int, Mapping[str, Any]] = {}  # items as they began, by their label
-        self._held: dict[str, tuple[Mapping[str, Any], int]] = {}  # done, and perhaps the provider's, by their id
-        self._calls: dict[str, int] = {}  # the hash of each call's arguments, by its id
-        self.cut = False  #: one of them is not whole: nobody can run what the model asked for
+        self._open: dict[int, Mapping[str, Any]] = {}  # items that began, by their label
+        self._held: dict[str, tuple[Mapping[str, Any], int]] = {}  # complete, perhaps run by the provider, by id
+        self._calls: dict[str, int] = {}  # the hash of each call's arguments, by call id
+        self.cut = False  #: whether an item is incomplete, so that the client cannot run all that was asked
 
     def take(self, aside: Aside) -> list[Event] | None:
-        """The calls that an aside of Responses' completes; None if it is none of theirs."""
+        """Return the calls that an aside of Responses completes; None if the aside is not about such an item."""
         raw = aside.raw if isinstance(aside.raw, Mapping) else {}
         item = raw.get("item") if aside.type in {ADDED, DONE} else None
         if not isinstance(item, Mapping):
@@ -137,14 +137,14 @@ class ClientCallReader:
         return self._call(item, aside.choice)
 
     def finish(self) -> list[Event]:
-        """Nothing more comes: the calls that waited. What is not done is withheld."""
+        """Return the calls that waited, at the end of the stream. Withhold incomplete items."""
         held, self._held = self._held, {}
         calls = [event for item, choice in held.values() for event in self._call(item, choice)]
         self.abandon()
         return calls
 
     def abandon(self) -> None:
-        """The answer was cut: nothing that waits may be run."""
+        """Withhold everything that waits, because the response was interrupted."""
         waiting = [*self._open.values(), *(item for item, _ in self._held.values())]
         self._open, self._held = {}, {}
         for item in waiting:
@@ -156,7 +156,7 @@ class ClientCallReader:
             self._withhold(item)
             return []
         call_id, text = made_id(kind, item), _arguments(kind, item)
-        if self._calls.get(call_id, hash(text)) != hash(text):  # its result could not be told from the first one's
+        if self._calls.get(call_id, hash(text)) != hash(text):  # two results with one id would be confused
             self._withhold(item)
             return []
         self._report.lose("client_tool", what=kind)
@@ -166,7 +166,7 @@ class ClientCallReader:
             if name not in IMPLIED and name not in SAYING[kind] and has_value(value):
                 self._report.lose("metadata", what=f"{kind}.{name}")
         self._calls[call_id] = hash(text)
-        number = -len(self._calls)  # none of the accumulator's
+        number = -len(self._calls)  # negative, so that it differs from the accumulator's numbers
         verdict = check_arguments(text, depth=self._limits.json_depth)
         return [
             ToolCallStarted(number, call_id, NAMES[kind], choice),

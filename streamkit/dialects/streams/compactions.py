@@ -1,12 +1,12 @@
-"""Compactions, which stand for what was said before: Anthropic's blocks and OpenAI's items, in answers for another dialect.
+"""Compactions, which replace earlier parts of a conversation: Anthropic's blocks and OpenAI's items, for other dialects.
 
-Each is opaque to all but its maker, and must come back to that as it was. Towards Responses, Anthropic's block is an item, its
-``encrypted_content`` the whole block, sealed. Towards Anthropic, OpenAI's item is a block: its clients send such a block back
-as it is, and may leave out what was said before it, as those of OpenAI may; with null for a summary it would say that it
-failed. In every other dialect the summary of an Anthropic block is text, and OpenAI's text, which nobody else reads, stands
-where that of encrypted reasoning does: who knows no compactions goes on sending all of the conversation beside it.
+Each is opaque to everyone but its vendor, and must return to that vendor unchanged. In Responses, Anthropic's block is an
+item with the whole block sealed in ``encrypted_content``. In Anthropic's dialect, OpenAI's item is a block: clients of both
+send compactions back as they are, and may leave out the messages before them. (The summary of that block must not be null,
+because null means that the compaction failed.) In every other dialect, the summary of an Anthropic block is text, and
+OpenAI's opaque text is written as encrypted reasoning: clients without compactions keep sending the whole conversation.
 
-A delta of Anthropic's assigns the whole summary, so all of it is told when the block ends.
+A delta of Anthropic's replaces the whole summary, so the summary is emitted when its block ends.
 
 Source: dialects.md §3.1; anthropic 2.12, ``BetaCompactionBlock`` and ``BetaCompactionContentBlockDelta``; openai 3.54,
 ``ResponseCompactionItem``.
@@ -27,35 +27,35 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 
 COMPACTION: Final = "compaction"
-#: Vendors whose asides may be carried, and what these are: blocks of content, or items. Their dialects add them (``wire.py``).
+#: Vendors whose asides may be translated, and whether compactions are blocks or items. Their ``wire.py`` files add them.
 FORMS: Final[dict[str, Literal["block", "item"]]] = {}
-#: Whose opaque text OpenAI's is, where that of reasoning stands and in what is sealed. A block is sealed as its vendor's.
+#: The vendor name for OpenAI's opaque text where it is written as reasoning or sealed. Blocks are sealed under their vendor.
 OPENAIS: Final = "openai_compaction"
-#: The summary of a block that stands for OpenAI's item: null would say that there is none, and "" is refused.
+#: The summary of a block that represents OpenAI's item: null would mean that there is none, and "" is refused.
 UNREADABLE: Final = "(A summary of the conversation that only OpenAI can read.)"
-#: Members of each frame, and of the block or the delta in it, that are read or that the loss of the form stands for.
+#: Members of each frame, and of the block or delta in it, that are read or that the loss of the whole form covers.
 FRAME: Final = frozenset({"type", "index", "content_block", "delta"})
 SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "tool_changes"})
-#: Of OpenAI's item; its id is none of any other server.
+#: Known members of OpenAI's item. No other server knows its id.
 ITEM: Final = frozenset({"type", "id", "status", "encrypted_content"})
-#: What to send for one, instead.
+#: For error messages: what to send instead of a compaction.
 INSTEAD: Final = "send the messages that it stands for, or their summary as a message"
-#: The event that tells that one is being made.
+#: The event which reports that a compaction is being made.
 PROGRESS: Final = "response.compaction.compacting"
 
 
 class CompactionReader:
-    """The compactions of one answer, frame by frame, for a dialect whose own asides are those of ``native``."""
+    """Translates the compactions of one response for a dialect whose asides are those of the vendor ``native``."""
 
     def __init__(self, native: str, report: StreamReport) -> None:
         self._native = native
         self._form = FORMS.get(native)
         self._report = report
-        self._blocks: dict[int, dict[str, Any]] = {}  # Anthropic's that are open, by their label
-        self._items: set[int] = set()  # OpenAI's
+        self._blocks: dict[int, dict[str, Any]] = {}  # Anthropic's open blocks, by their label
+        self._items: set[int] = set()  # labels of OpenAI's open items
 
     def take(self, aside: Aside) -> list[Event]:
-        """What an aside is for the dialect: itself, if it is not of a compaction."""
+        """Return the events for an aside in the target dialect: the aside itself if it is not about a compaction."""
         raw = aside.raw if isinstance(aside.raw, Mapping) else {}
         form = FORMS.get(aside.vendor)
         if form is None or form == self._form:
@@ -63,7 +63,7 @@ class CompactionReader:
         return self._of_block(aside, raw) if form == "block" else self._of_item(aside, raw)
 
     def finish(self) -> None:
-        """Nothing more comes: count what has no end."""
+        """Count compactions without an end as lost."""
         for _ in (*self._blocks, *self._items):
             self._report.lose(COMPACTION)
 
@@ -93,7 +93,7 @@ class CompactionReader:
 
     def _summary(self, block: dict[str, Any], aside: Aside) -> list[Event]:
         summary = block.get("content")
-        if not isinstance(summary, str) or not summary:  # it failed, and stands for nothing
+        if not isinstance(summary, str) or not summary:  # the compaction failed
             self._report.lose(COMPACTION)
             for name in sorted(block.keys() - SAID) if self._form == "item" else ():
                 self._report.lose("unknown_event", what=f"{COMPACTION}.{name}")
@@ -109,7 +109,7 @@ class CompactionReader:
         ]
 
     def _lose_unread(self, frame: Mapping[str, Any], inner: Any) -> None:
-        """Count the members of a frame, and of the block or delta in it, that nobody knows. All of a block is sealed."""
+        """Count unknown members of a frame, and of the block or delta in it, as lost. A sealed block keeps all its members."""
         inside = inner.keys() - SAID if isinstance(inner, Mapping) and self._form != "item" else set()
         for name in sorted((frame.keys() - FRAME) | inside):
             self._report.lose("unknown_event", what=f"{COMPACTION}.{name}")
@@ -149,17 +149,17 @@ class CompactionReader:
         ]
 
 
-# -- what comes back ---------------------------------------------------------------------------------------------------
+# -- compactions in requests -------------------------------------------------------------------------------------------
 
 
 def openais_in(encrypted: Any) -> str | None:
-    """OpenAI's own text in the ``encrypted_content`` of a block of Anthropic's dialect; None if it is Anthropic's."""
+    """Return OpenAI's text in the ``encrypted_content`` of an Anthropic block; None if the block is Anthropic's."""
     sealed = unseal(encrypted) if isinstance(encrypted, str) else None
     return sealed.blob if sealed is not None and sealed.vendor == OPENAIS else None
 
 
 def block_in(encrypted: Any) -> dict[str, Any] | None:
-    """Anthropic's block in the ``encrypted_content`` of an item of Responses; None if it is OpenAI's."""
+    """Return Anthropic's block in the ``encrypted_content`` of a Responses item; None if the item is OpenAI's."""
     sealed = unseal(encrypted) if isinstance(encrypted, str) else None
     makers = {f"{vendor}_{COMPACTION}" for vendor, form in FORMS.items() if form == "block"}
     if sealed is None or sealed.vendor not in makers:

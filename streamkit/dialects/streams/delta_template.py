@@ -1,10 +1,10 @@
-"""Templates: the bytes around the delta or the text of a payload, so that of payloads like it only this part is parsed.
+"""Templates: the bytes around the delta or text of a payload. In similar payloads, only the text between them is parsed.
 
-Most payloads of a stream differ in their text alone, and the text is a tenth of them. The bytes around it are learned from one
-payload by an exact check: the same bytes around a mark must parse to the same document with the mark in the text's place. JSON
-is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the same document
-with another text. OpenAI's padding (``obfuscation``) may differ, too: it is letters and digits, and no text has its quotes. A
-text may stand in a payload twice.
+Most payloads of a stream differ only in their text, and the text is a tenth of their bytes. The bytes around it are learned
+from one payload by an exact check: the same bytes around a mark must parse to the same document with the mark in place of the
+text. JSON is deterministic, so a payload that begins and ends with these bytes, and has one JSON value between them, is the
+same document with another text. OpenAI's padding (``obfuscation``) may differ, too: it consists of letters and digits, and
+ends at a quote. A text may occur twice in a payload.
 
 Source: design.md §9; RFC 8259 §2.
 """
@@ -19,19 +19,19 @@ import orjson
 
 from streamkit.dialects.members.values import DEPTH
 
-#: In the place of a delta, to see what stands around it.
+#: Replaces a delta, to find the bytes around it.
 MARK: Final = b'{"\\u0000":0}'
 MARKED: Final = {"\0": 0}
-#: A delta that is no longer can't have too many levels: each is two bytes, and some are around it.
+#: A delta of at most this size cannot be nested too deeply: each level is two bytes, and there are levels around it.
 FLAT_BYTES: Final = 2 * (DEPTH - 8)
-#: Where the padding of a payload begins.
+#: The beginning of a payload's padding.
 PAD: Final = b'"obfuscation":"'
 loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 
 
 class DeltaTemplate:
-    """The bytes ``before`` and ``behind`` a delta. ``middle`` has the bytes between two equal deltas, and is empty for one."""
+    """The bytes ``before`` and ``behind`` (after) a delta. ``middle`` has the bytes between two equal deltas, or is empty."""
 
     __slots__ = ("before", "behind", "kind", "middle", "padded")
 
@@ -55,12 +55,12 @@ class DeltaTemplate:
         return texts[: alike.index(False)] if False in alike else texts
 
     def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
-        """The same deltas, up to one of another kind, or one that is too long."""
+        """Return the parsed deltas of the first payloads, up to one of another type, or one that is too long."""
         return _parsed(self.texts(payloads), self.kind)
 
 
 def unpadded(payload: bytes) -> bytes:
-    """A payload without the letters and digits of its padding; all of one that has none."""
+    """Return a payload without the characters of its padding; the whole payload if it has no padding."""
     at = payload.rfind(PAD)
     begin = at + len(PAD)
     end = payload.find(b'"', begin)
@@ -68,17 +68,17 @@ def unpadded(payload: bytes) -> bytes:
 
 
 def once(text: bytes, middle: bytes) -> bytes:
-    """The delta that stands on both sides of ``middle`` in a text; empty if there are two."""
+    """Return the delta that occurs before and after ``middle`` in a text; empty if the two differ."""
     half = text[: (len(text) - len(middle)) // 2]
     return half if text == half + middle + half else b""
 
 
 def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
-    """Several payloads without their padding: in three quarters of the time."""
+    """Return several payloads without their padding. This takes three quarters of the time of single calls."""
     cut = [payload.rpartition(PAD) for payload in payloads]
     ends = [tail.partition(b'"') for _, _, tail in cut]
     letters = b"".join([letters for letters, _, _ in ends])
-    if letters and not letters.isalnum():  # or there is no padding in front of the first quote
+    if letters and not letters.isalnum():  # or some payload has no padding
         return [*map(unpadded, payloads)]
     return [head + pad + quote + rest for (head, pad, _), (_, quote, rest) in zip(cut, ends, strict=True)]
 
@@ -114,11 +114,11 @@ def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int
 
 
 def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[int, int] | None:
-    """Where the value of a member begins and ends: of the first with this name ``after`` a byte, or else of the first."""
+    """Return where a member's value begins and ends: of the first such member ``after`` a byte, or else of the first."""
     member, text = dumps(name) + b":", dumps(value)
     begin = payload.find(member, after)
     begin = (payload.find(member) if begin < 0 else begin) + len(member)
-    if payload.startswith(text, begin):  # as nearly always: written as orjson writes it
+    if payload.startswith(text, begin):  # nearly always: the bytes are as orjson would write them
         end = begin + len(text)
     else:
         begin += payload.startswith(b" ", begin)
@@ -135,7 +135,7 @@ def loaded(text: bytes) -> Any:
 
 
 def _parsed(texts: list[bytes], kind: type) -> list[Any]:
-    """As many of the first texts as are values of a kind that are not too long."""
+    """Parse the first texts. Stop at one that is not of this type or is too long."""
     deltas: list[Any] = []
     if texts and max(map(len, texts)) <= FLAT_BYTES:
         try:

@@ -1,6 +1,6 @@
-"""The driver of the last stage: what broke the reading is told to the client in the words of its dialect.
+"""Drive the last stage, and write a reading error as an error frame of the client's dialect.
 
-``EncodeStage`` is what ``encode`` returns. In a pipe it drives the built-in stages right before it as well.
+``EncodeStage`` is the return value of ``encode``. In a pipe it also drives the built-in stages directly before it.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
-    """A machine whose output can say that the reading failed: an encoder."""
+    """A machine that can write an error frame: an encoder."""
 
     @property
     def ended(self) -> bool:
-        """Whether the terminator, or an error frame, was written."""
+        """Whether the terminator or an error frame was written."""
 
     def fail(self, error: Exception) -> bytes:
-        """What is held, then the dialect's own error frame and no success terminator."""
+        """Return what is held, and then the dialect's error frame without a success terminator."""
 
 
 class EncoderLink(Link):
-    """An encoder that shares its driver with the machines in front of it."""
+    """An encoder that shares its driver with the machines before it."""
 
-    ended: bool  #: as of ``ErrorWriter``
-    parts: list[bytes]  #: what was written since ``written`` was asked last
+    ended: bool  #: see ``ErrorWriter``
+    parts: list[bytes]  #: the bytes written since the last call of ``written``
 
     def written(self) -> bytes:
         """Return the bytes written since the last call."""
         raise NotImplementedError
 
     def fail(self, error: Exception) -> bytes:
-        """As of ``ErrorWriter``."""
+        """See ``ErrorWriter``."""
         raise NotImplementedError
 
 
 class ForeignEncoder(Foreign, EncoderLink):
-    """An encoder that takes batches, as a plug-in's, or reads, as the pass-through."""
+    """An encoder that takes whole batches, such as a plug-in's, or reads, such as the pass-through."""
 
     def __init__(self, machine: ErrorWriter[Any]) -> None:
         super().__init__(machine)
@@ -57,7 +57,7 @@ class ForeignEncoder(Foreign, EncoderLink):
         return self._encoder.ended
 
     def push_rest(self) -> None:
-        """Nothing: ``fail`` writes what is held."""
+        """Do nothing: ``fail`` writes what is held."""
 
     def written(self) -> bytes:
         output = b"".join(self.parts)
@@ -69,7 +69,7 @@ class ForeignEncoder(Foreign, EncoderLink):
 
 
 class EncodeStage(Stage[A_contra, bytes]):
-    """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
+    """The stage of ``encode``. Unlike other stages, it turns a reading error into the dialect's error frame."""
 
     def __init__(
         self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]], *, takes: Flow | None = None
@@ -97,11 +97,11 @@ class EncodeStage(Stage[A_contra, bytes]):
 async def _drive(
     chain: Chain, encoder: EncoderLink, source: AsyncIterable[Any], report: StreamReport
 ) -> AsyncGenerator[bytes, None]:
-    """Run machines, of which the last one is the encoder, over ``source``."""
+    """Run machines over ``source``. The last machine is the encoder."""
     push, waiting, parts = chain.links[0].push_batch, chain.waiting, encoder.parts
     try:
         async for item in source:
-            try:  # as ``Chain.push_batch``, a call less for each read
+            try:  # ``Chain.push_batch``, inlined to save a call for each read
                 push(item)
                 for link in waiting:
                     if link.holds:
@@ -110,7 +110,7 @@ async def _drive(
                 chain.failed(error)
             if parts and (output := encoder.written()):
                 yield output
-                output = b""  # a pipe that waits holds nothing of its last read: a kilobyte
+                output = b""  # do not keep a kilobyte of the last read while the pipe waits
             if chain.fault is not None:
                 raise chain.fault
         chain.push_end()
@@ -118,7 +118,7 @@ async def _drive(
             yield output
         if chain.fault is not None:
             raise chain.fault
-    except StreamError as error:  # the input's fault: told to the client in its own words, and to the report
+    except StreamError as error:  # the input is wrong: written to the client in its dialect, and to the report
         output = _failed(chain, encoder, error)
         if encoder.ended:
             report.interrupted(error)
@@ -126,16 +126,16 @@ async def _drive(
             report.failed(error)
         if output:
             yield output
-    except Exception as error:  # somebody's bug, a transport nobody adapted: the client learns that much, no more
+    except Exception as error:  # a bug, or an unknown transport error: the client only learns that something failed
         report.failed(error)
         output = _failed(chain, encoder, error)
-        report.clean = False  # though the events may have been whole by then
+        report.clean = False  # although the events may have been complete
         if output:
             yield output
         raise
 
 
 def _failed(chain: Chain, encoder: EncoderLink, error: Exception) -> bytes:
-    """What the machines hold, unless one of them failed, which handed that on; then the dialect's error frame."""
+    """Return what the machines hold, unless one of them failed, and then the dialect's error frame."""
     chain.push_rest()
     return encoder.written() + encoder.fail(error)

@@ -1,4 +1,4 @@
-"""What every encoder would otherwise write again: the loop over events, the end without an end, what is withheld."""
+"""What all stream encoders share: the loop over events, interrupted streams, and withheld calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 
-#: The method of each class of event.
+#: The encoder's method for each class of event.
 METHODS: Mapping[type, str] = {
     ResponseStarted: "response_started",
     ChoiceStarted: "choice_started",
@@ -70,39 +70,39 @@ METHODS: Mapping[type, str] = {
 
 
 class EventEncoder(EncoderLink):
-    """Events to ``self.write``, by one method for each class of event."""
+    """Writes events with ``self.write``. There is one method for each class of event."""
 
-    #: Of the class, not of each encoder: an idle pipe is 2 KiB smaller.
+    #: An attribute of the class, not of each encoder: this makes an idle pipe 2 KiB smaller.
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
-    #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
+    #: The vendor whose asides are written unchanged. Other vendors' asides may be translated to the dialect's forms.
     native: ClassVar[str] = ""
-    #: Whose extras and media are written as they came.
+    #: The vendor whose extra members and media are written unchanged.
     vendor: ClassVar[str] = ""
 
-    # Of the class until they change: an encoder is made in two thirds of the time.
+    # These are attributes of the class until they change: this makes an encoder in two thirds of the time.
     _carrier: Carrier | None = None
-    _spoke = False  # text, a refusal or a call came
-    _vendor = ""  # of the response
+    _spoke = False  # whether text, a refusal or a call was written
+    _vendor = ""  # the vendor of the response
     _usage: UsageReported | None = None
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
         self.report = report
-        self.ended = False  # StreamEnded, or an error frame, was written
+        self.ended = False  # whether the terminator or an error frame was written
         self.parts: list[bytes] = []
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._handlers = {kind: getattr(cls, name) for kind, name in METHODS.items()}
 
-    # What a dialect's encoder defines: one method an event.
+    # Subclasses define one method for each event.
 
     def response_started(self, event: ResponseStarted, /) -> None:
         """Write the start of the response."""
         raise NotImplementedError
 
     def choice_started(self, event: ChoiceStarted, /) -> None:
-        """Write the start of a choice: nothing, where the dialect has no word for it."""
+        """Write the start of a choice. Does nothing by default, for dialects without such a start."""
 
     def text(self, event: TextDelta, /) -> None:
         """Write a piece of text."""
@@ -117,11 +117,11 @@ class EventEncoder(EncoderLink):
         raise NotImplementedError
 
     def signature(self, event: ReasoningSignature, /) -> None:  # noqa: ARG002 - for those that override it
-        """A signature: a loss, unless the dialect has a place for it."""
+        """Write a signature. By default it is counted as lost."""
         self.lose("reasoning_signature")
 
     def opaque(self, event: ReasoningOpaque, /) -> None:  # noqa: ARG002 - for those that override it
-        """Reasoning that only its vendor can read: a loss, unless the dialect has a place for it."""
+        """Write reasoning that only its vendor can read. By default it is counted as lost."""
         self.lose("reasoning_opaque")
 
     def call_started(self, event: ToolCallStarted, /) -> None:
@@ -129,26 +129,26 @@ class EventEncoder(EncoderLink):
         raise NotImplementedError
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
-        """Write a fragment of a call's arguments: nothing, where calls are held until they have ended."""
+        """Write a fragment of a call's arguments. Does nothing by default, for dialects that hold a call until it ended."""
 
     def call_finished(self, event: ToolCallFinished, /) -> None:
         """Write the end of a call, or the whole call."""
         raise NotImplementedError
 
     def media_form(self, _media: MediaGenerated, /) -> Sequence[Aside]:
-        """The dialect's own asides that say another vendor's media; none where it has no place for them."""
+        """Return asides of the dialect for media of another vendor; empty if the dialect cannot express them."""
         return ()
 
     def aside(self, event: Aside, /) -> None:
-        """Write what only the encoder's ``vendor`` knows, or count it as lost; without one, that of any vendor."""
+        """Write an aside of the encoder's ``vendor``, or count it as lost. Without a ``vendor``, write any aside."""
         raise NotImplementedError
 
     def finished(self, event: ResponseFinished, /) -> None:
-        """Take note that a choice finished."""
+        """Remember that a choice finished."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write what is held because the stream failed."""
+        """Write what is held after the stream failed."""
 
     def error(self, event: ProviderFailed) -> None:
         """Write the dialect's error frame."""
@@ -159,11 +159,11 @@ class EventEncoder(EncoderLink):
         raise NotImplementedError
 
     def beside(self, event: Aside) -> None:
-        """Write an aside, in the dialect's own form if it has one. Raises StreamError if the response waits for the client."""
+        """Write an aside, in the dialect's form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
             raise StreamError(waiting_message(event.raw))
         vendor = event.vendor
-        if vendor != self.native and vendor in FORMS:  # it may become what it is in the dialect's own forms
+        if vendor != self.native and vendor in FORMS:  # the target dialect may have a form for the same thing
             is_carried = self._carrier is not None or event.type in FIRST
         else:
             is_carried = vendor != self.vendor and (vendor, event.type) in SPOKEN
@@ -177,7 +177,7 @@ class EventEncoder(EncoderLink):
             self.aside(event)
 
     def media(self, event: MediaGenerated) -> None:
-        """Write what the model made, in the dialect's own form."""
+        """Write media that the model made, in the dialect's form."""
         for aside in own_media(event, self.vendor, self.media_form, self.report):
             self.aside(aside)
 
@@ -191,32 +191,37 @@ class EventEncoder(EncoderLink):
                 self.aside(found)
 
     def concluded(self, event: ResponseFinished) -> None:
-        """The end of a choice, and before it what was carried and waited for more."""
+        """Write the end of a choice, after the translated asides that waited for more."""
         if self._carrier is not None:
             self._hand_on(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
 
-    # What they share.
+    # All dialects share these.
+
+    @property
+    def usage(self) -> UsageReported | None:
+        """The latest token counts, for the end; None where none came."""
+        return self._usage
 
     def usage_reported(self, event: UsageReported) -> None:
-        """Keep the token counts, which stand at the end."""
+        """Keep the token counts until the end."""
         self._usage = event
 
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
-        """Members of a response that only its vendor knows: all for a client of that vendor, else none and a loss."""
+        """Return the extra members of the response if its vendor is the encoder's; otherwise count them as lost."""
         self._vendor = event.vendor
         return self.own_extras(event.extras, "response_fields") if event.extras else {}
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
-        """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
+        """Return extra members if the response is from the encoder's vendor; otherwise count them as lost."""
         if extras and self._vendor != self.vendor:
             self.lose(loss)
             return {}
         return extras or {}
 
     def push(self, event: Event, /) -> None:
-        """Write one event. Nothing follows an error frame or a terminator."""
+        """Write one event. Nothing is written after an error frame or a terminator."""
         if self.ended:
             return
         kind = type(event)
@@ -228,28 +233,28 @@ class EventEncoder(EncoderLink):
             self._refuse(event, error)
 
     def _speaks(self, event: Any) -> None:
-        """Note whether an event says something that is not blank."""
+        """Note whether an event contains something that is not blank."""
         text = getattr(event, "text", None)
         self._spoke = text is None or not text.isspace()
 
     def _refuse(self, event: Any, error: KeyError) -> NoReturn:
-        """Raise what a missing key means: an event that nobody writes, or a fault of the method that writes it."""
+        """Raise the right error for a missing key: an unknown event, or a bug in the method that writes the event."""
         if type(event) in self._handlers:
             raise error
         raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
 
     def push_end(self) -> None:
-        if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
+        if not self.ended:  # a stage dropped StreamEnded, so nothing shows that the stream is complete
             self.report.failed(StreamError("a stage dropped the StreamEnded event"))
             self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
 
     def written(self) -> bytes:
-        """What was written since this was asked last."""
+        """Return the bytes written since the last call."""
         output = b"".join(self.parts)
         self.parts.clear()
         return output if output.isascii() else self.joined([output])
 
-    # An encoder that is driven alone, in batches.
+    # For an encoder that is driven alone, in batches.
 
     def feed(self, events: list[Event], /) -> bytes:  # type: ignore[override] # bytes, not items
         try:
@@ -272,20 +277,23 @@ class EventEncoder(EncoderLink):
         return self.written()
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:
-        """Frames passed without this encoder. Overridden where an error frame names its response, its place or its calls."""
+        """Continue after forwarded frames. Overridden if an error frame names its response, its place or its calls."""
 
     def pass_over(self, event: Event) -> None:
-        """An event for the application, of which no dialect speaks."""
+        """Ignore an event for the application that no dialect has."""
 
     def write(self, data: bytes) -> None:
         self.parts.append(data)
 
     def joined(self, parts: list[bytes]) -> bytes:
-        """What one call wrote, for clients that cut lines as Unicode does. Overridden where nobody cuts at lines."""
+        """Return the output of one call, safe for clients that split lines at Unicode separators.
+
+        Overridden for dialects whose clients do not split lines.
+        """
         return escape_separators(b"".join(parts))
 
     def failed(self, event: ProviderFailed) -> None:
-        """The provider failed: what is held, then the error frame. What follows is not written."""
+        """Write what is held and then the error frame, because the provider failed. Nothing is written after that."""
         if not self.ended:
             self._give_up()
             self.flush()
@@ -293,7 +301,7 @@ class EventEncoder(EncoderLink):
             self.error(event)
 
     def _give_up(self) -> None:
-        """What was carried and waits is for the report alone: the answer is not whole."""
+        """Report what the translation of asides holds, because the response is incomplete."""
         if self._carrier is not None:
             self._carrier.abandon()
 
@@ -306,7 +314,7 @@ class EventEncoder(EncoderLink):
         self.end(event)
 
     def end(self, event: StreamEnded) -> None:
-        """Write the success terminator, or the error frame of a stream that was cut."""
+        """Write the success terminator, or the error frame of an interrupted stream."""
         self.ended = True
         if event.clean:
             self.terminate()
@@ -316,7 +324,7 @@ class EventEncoder(EncoderLink):
             self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
 
     def withhold(self, call: ToolCallFinished, kind: str = "call_withheld") -> None:
-        """Count the loss of a call and keep its text in the report."""
+        """Count the loss of a call, and keep its text in the report."""
         self.report.withhold(kind, call.id, call.name, call.arguments)
 
     def lose(self, kind: str) -> None:
@@ -324,9 +332,9 @@ class EventEncoder(EncoderLink):
 
 
 def stop_word(found: tuple[str, bool], stop_sequence: str | None, report: StreamReport) -> str:
-    """A dialect's word for a stop reason; ``found`` has the word, and whether it says less than the reason.
+    """Return a dialect's word for a stop reason. ``found`` has the word, and whether it expresses less than the reason.
 
-    That it does is a counted loss, and so is the stop sequence, for which such a dialect has no place.
+    Count a loss if it does, and a loss for the stop sequence, because such dialects have no place for it.
     """
     word, is_less = found
     if is_less:
@@ -337,10 +345,10 @@ def stop_word(found: tuple[str, bool], stop_sequence: str | None, report: Stream
 
 
 def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> bytes | None:
-    """The arguments of a call for a dialect that carries an object; None for text that must not be written as one.
+    """Return the arguments of a call for a dialect in which they are an object; None if the call must be withheld.
 
-    A complete text stays as it is, an empty one is ``{}``, one that is no object is wrapped under one key. A truncated one is
-    for no client, which would run it (design.md §4, seeds.md S4).
+    Complete text is kept as it is, empty text becomes ``{}``, and text that is not an object is wrapped under one key.
+    Truncated arguments are withheld, because a client would run the call (design.md §4, seeds.md S4).
     """
     if call.kind == "custom" and call.ended:
         report.lose("custom_tool_wrapped")
@@ -353,22 +361,21 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
     if verdict.kind in {"malformed", "not_an_object"}:
         report.lose("arguments_wrapped")
         return wrapped_arguments(call.arguments)
-    # raw line ends can stand between tokens only; clients split lines there
+    # outside of strings, line ends are only white space; clients would split lines at them
     return call.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
 
 
 def failure_from(error: Exception) -> ProviderFailed:
-    """What broke the reading, as a client is told it: no word of the stream, nor of errors that are not ours."""
+    """Return the failure to show to a client. It contains no text of the stream, nor of exceptions from other packages."""
     if isinstance(error, StreamkitError):
         return ProviderFailed(error.type, error.summary, code=BROKEN)
     return ProviderFailed("server", "the stream could not be processed", code="stream_failed")
 
 
 def failure_of(response: Response, report: StreamReport) -> ProviderFailed | None:
-    """Why a response can't be written as an answer; None if it can.
+    """Return the reason why a response must be written as an error; None if it can be written as a response.
 
-    A whole response is an answer or an error, so what the model had said before it failed is a counted loss; the calls are in
-    the report.
+    A whole response is a response or an error. So the text before a failure is counted as lost; its calls are in the report.
     """
     failed = next((choice for choice in response.choices if choice.stop_reason in FAILING), None)
     if response.clean and response.error is None and failed is None:
@@ -386,16 +393,16 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
 
 
-#: Events that say something to the user, or call a tool of the client.
+#: Events that show something to the user, or call a tool of the client.
 SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
 
 
-#: Events that begin a choice if nothing of it came before.
+#: Events that begin a choice if nothing of this choice was seen before.
 BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished}
 
 
 class OneChoiceEncoder(EventEncoder):
-    """An encoder of a dialect with one choice: the first that comes is written, and no method is handed another's events."""
+    """An encoder of a dialect with one choice. The first choice is written; methods never get events of other choices."""
 
     _choice: int | None = None
     _dropped: frozenset[int] = frozenset()
@@ -417,7 +424,7 @@ class OneChoiceEncoder(EventEncoder):
             self._refuse(event, error)
 
     def _begins(self, choice: int) -> bool:
-        """Whether a choice that did not come before is the one that is written; the loss of another is counted once."""
+        """Return whether a new choice is the one to write. The loss of another choice is counted once."""
         if self._choice is None:
             self._choice = choice
             return True
@@ -428,7 +435,7 @@ class OneChoiceEncoder(EventEncoder):
 
 
 def only_choice(response: Response, report: StreamReport) -> Choice:
-    """The choice of a whole response that a dialect with one choice writes; the loss of each other is counted."""
+    """Return the choice of a whole response that a dialect with one choice writes. Other choices are counted as lost."""
     if len(response.choices) > 1:
         report.lose("extra_choice", len(response.choices) - 1)
     return response.choices[0] if response.choices else Choice(stop_reason="stop")
@@ -438,21 +445,21 @@ RAW_ARGUMENTS = "_raw_arguments"
 
 
 def wrapped_arguments(text: str) -> bytes:
-    """Text that is no JSON object, as one object with a single key (seeds.md S4)."""
+    """Return text that is not a JSON object as an object with a single key (seeds.md S4: never write it as arguments)."""
     return orjson.dumps({RAW_ARGUMENTS: text})
 
 
 def wrapped_input(text: str) -> str:
-    """The free text of a custom tool as the arguments of a function (dialects.md §1.8)."""
+    """Return the free text of a custom tool as the arguments of a function (dialects.md §1.8: a function takes an object)."""
     return orjson.dumps({"input": text}).decode()
 
 
 def function_call(call: ToolCallFinished | ToolCall, call_id: str | None, name: str) -> dict[str, Any]:
-    """A call as one of ``tool_calls``, a custom tool's too. Readers parse the arguments, and "" is no JSON (quirks.md 42)."""
+    """Return a call as an item of ``tool_calls``. Empty arguments become {}, since "" is not JSON (quirks.md 42)."""
     text = wrapped_input(call.arguments) if call.kind == "custom" else call.arguments
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text if text.strip() else "{}"}}
 
 
 def encode_time(seconds: float) -> str:
-    """A time as RFC 3339, in UTC."""
+    """Return a time as RFC 3339, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""What every decoder would otherwise write again: the loading of JSON, half characters, the hand-over of a fault."""
+"""What all stream decoders share: parsing JSON, joining split characters, and errors of a stream."""
 
 from __future__ import annotations
 
@@ -61,47 +61,47 @@ from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, plain_text, value_text
 
 DONE = b"[DONE]"
-#: A payload that is no longer can't have too many levels: each is two bytes. Gain: half the time of ``loads``.
+#: A payload of at most this size cannot be nested too deeply: each level is two bytes. Gain: half the time of ``loads``.
 FLAT_BYTES: Final = 2 * DEPTH
 loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
-#: A template is learned from the fourth payload that is fit for it, since a short stream gains nothing by one, and at most one
-#: for each ``LEARN_EVERY`` frames: where none ever matches, all of them cost a twentieth of the time.
+#: A template is learned from the fourth suitable payload, because short streams gain nothing, and at most once in
+#: ``LEARN_EVERY`` frames: in a stream in which no template ever matches, learning costs a twentieth of the time.
 LEARN_AT: Final = 4
 LEARN_EVERY: Final = 16
-#: Texts that alternate are these at most: those of interleaved calls.
+#: The most templates at one time. Several are needed if texts alternate, as in interleaved calls.
 MOST_LIKE: Final = 4
-#: So many payloads are looked at together at first, and after one that was not like the others.
+#: The number of payloads to compare at first, and after a payload that differed from the others.
 WINDOW: Final = 16
-#: Events whose text may be all that a payload says.
+#: Events that may have all the content of a payload in their text.
 TEXT_KINDS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
-#: What a frame behind the terminator may still tell.
+#: Events that a frame after the terminator may still cause.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
 
 class FrameDecoder(Link):
-    """Parses frames for ``decode``, which appends to ``self.out`` what each says; from there it is handed on."""
+    """Parses frames for ``decode``. Subclasses append the events of each frame to ``self.out``, which is then emitted."""
 
-    #: The dialect's name, for messages, and whose words it speaks.
+    #: The dialect's name, for messages, and the vendor whose terms the dialect uses.
     dialect: str
     vendor: str
-    #: The dialect's words for the type of an error, or its code.
+    #: The dialect's words for types or codes of errors.
     error_types: ClassVar[Mapping[str, ErrorType]] = {}
-    #: The types of JSON value that its clients see as an error in a member ``error``.
+    #: The types of JSON value that clients of the dialect recognise as an error in a member ``error``.
     error_forms: ClassVar[tuple[type, ...]] = ()
-    #: The members of the dialect's envelope for errors, if others in it are kept with the error.
+    #: The members of the dialect's error envelope, if other members of the payload must be kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
-    #: What messages call a frame. If it is set, a broken frame before any frame of the dialect means another dialect's stream.
+    #: The word for a frame in messages. If set, a broken frame before any frame of the dialect means another dialect.
     frame_name: ClassVar[str] = ""
-    #: Members of a payload that say nothing and may differ each time (``alike.py``). None: each payload is decoded in full,
-    #: since two that differ in their text alone may mean different things.
+    #: Members of a payload that have no meaning and may differ each time (``alike.py``). None: each payload is decoded in
+    #: full, because two payloads that differ only in their text may have different meanings.
     idle: ClassVar[frozenset[str] | None] = None
-    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: ``decode`` does, or nothing does.
+    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: only ``decode`` may learn them.
     learns_alone: ClassVar[bool] = True
 
-    # What each frame asks for: in slots, since a dictionary of over thirty members is slow to make and to look things up in.
+    # Attributes that every frame needs are slots: a dictionary of over thirty members is slow to make and to search.
     __slots__ = (
         *(
             "_flat",
@@ -117,14 +117,14 @@ class FrameDecoder(Link):
         ),
         *("ended", "event", "limits", "out", "report", "texts"),
     )
-    # What few streams change stands in the class.
-    recognised = False  #: a frame that is the dialect's was seen
-    #: Whether clients run a call of what was read, whatever follows. Where frames pass, its frame and all after it then wait
-    #: for the end.
+    # Attributes that few streams change are attributes of the class.
+    recognised = False  #: whether a frame of the dialect was seen
+    #: Whether clients run a call that was read, whatever follows. If frames are forwarded, the call's frame and all frames
+    #: after it then wait for the end.
     runs_calls = False
     #: Calls whose input is only in the frame after which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
-    in_run = False  #: the payload at hand is one of many
+    in_run = False  #: whether the current payload is one of many
     _alike = 0  # decoded payloads that a template could be learned from, since the last one was learned
     _repaired = 0  # repairs up to the last such payload
     _learn_from = 0  # the number of frames from which a template may be learned
@@ -132,29 +132,30 @@ class FrameDecoder(Link):
     _started = False  # whether the response started
     _counted = False  # whether token counts were reported
     _knows_input = False  # whether these had counts of the input
-    _went_on = False  # frames came behind the terminator
-    unsaid = ""  #: text that the frame at hand added to what waits
-    _unheld: Frame | None = None  # the frame that does not wait again
-    _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
+    _went_on = False  # whether frames followed the terminator
+    unsaid = ""  #: text that the current frame added to what waits
+    _unheld: Frame | None = None  # the frame that must not wait again
+    _values: tuple[Frame, ValueTexts] | None = None  # the positions of values in a frame
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.take is not FrameDecoder.take:  # it looks at frames
+        if cls.take is not FrameDecoder.take:  # this decoder reads frames, not only payloads
             cls.push_payload = None  # type: ignore[assignment] # its parser makes them
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
         self.report = report
         self.out: list[WireEvent] = []
-        self.event = "message"  #: the name of the frame at hand
-        self._frame: Frame | None = None  # ``frame`` makes it when it is first read
-        self._payload, self._offset, self._last_id = b"", 0, ""  # what it is made of
-        #: What comes is behind the terminator, where the decoder asks ``take_other`` about all of it.
+        self.event = "message"  #: the name of the current frame's event
+        self._frame: Frame | None = None  # made when ``frame`` is first read
+        self._payload, self._offset, self._last_id = b"", 0, ""  # from which ``frame`` makes it
+        #: Whether the terminator was read. Then each frame goes to ``take_other``, in decoders that look at such frames.
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
-        self.texts = Texts()  # that were said, where the dialect may say them again
-        #: Templates of payloads that differ in their text alone: the event's name, the bytes before and after the text, their
-        #: number, the bytes between two such texts, the method that takes the text, and the last argument of that method.
+        self.texts = Texts()  # earlier texts, in dialects that may repeat them
+        #: Templates of payloads that differ only in their text: the event's name, the bytes before and after the text, the
+        #: number of these bytes, the bytes between two such texts, the method that takes the text, and the last argument of
+        #: that method.
         self._templates: Sequence[tuple[str, bytes, bytes, int, bytes, Callable[[Any, str, Any], None], Any]] = ()
         self._is_padded = False  # whether the learned payloads have padding after the text
         self._learns = self.learns_alone and self.idle is not None
@@ -162,15 +163,15 @@ class FrameDecoder(Link):
 
     @classmethod
     def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-        """The wire events of a whole body, by a decoder that takes one for its only frame.
+        """Return the wire events of a whole body, which the decoder reads as its only frame.
 
-        Raises NotThisDialect, and what broke the reading.
+        Raises NotThisDialect if the body has no JSON object, and any error of the reading.
         """
         decoder = cls(limits, report)
         return decoder.read_whole([Frame(_only_object(decoder, body.removeprefix(BOM)))])
 
     def read_whole(self, frames: list[Frame]) -> list[WireEvent]:
-        """The wire events of all frames that there are. Raises what broke the reading."""
+        """Return the wire events of all frames of a stream. Raises any error of the reading."""
         events = self.feed(frames)
         if self.fault is None:
             events += self.finish()
@@ -180,12 +181,12 @@ class FrameDecoder(Link):
 
     @property
     def begun(self) -> Collection[str]:
-        """The ids of the calls so far that clients would run, however the stream ends. Overridden where they do."""
+        """The ids of calls that clients would run however the stream ends. Overridden in dialects with such clients."""
         return ()
 
     @property
     def held_from(self) -> int | None:
-        """The byte from which on frames wait for the second half of a character; None if none waits."""
+        """The offset of the first frame that waits for the second half of a character; None if none waits."""
         return None if self._held is None else self._held.frames[0].offset
 
     def push(self, frame: Frame, /) -> None:
@@ -195,7 +196,7 @@ class FrameDecoder(Link):
             self._read_frame(self.take if self._held is None else self._take_halves, frame)
 
     def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
-        """Read the payload of a whole frame: only its text if a template matches, else all. ``frame`` makes the frame."""
+        """Read the payload of a complete frame. If a template matches, only its text is parsed. ``frame`` makes the frame."""
         if self._templates:
             body = unpadded(data) if self._is_padded else data
             size = len(body)
@@ -211,7 +212,7 @@ class FrameDecoder(Link):
                         return
                     break
             if self._learns:
-                self._templates = ()  # the next text may mean something else
+                self._templates = ()  # the next text may have another meaning
         self._frame = None
         self._payload = data
         self._offset = offset
@@ -235,7 +236,7 @@ class FrameDecoder(Link):
         except HalfCharacter as half:
             self._wait_with(half.held)
         out = self.out
-        if len(out) == 1:  # as ``_emit_out``, a call less
+        if len(out) == 1:  # ``_emit_out``, inlined to save a call
             said = out.pop()
             self.emit(said)
             if self._learns and type(said) in TEXT_KINDS:
@@ -257,7 +258,7 @@ class FrameDecoder(Link):
             self.learn_text(document, FrameDecoder._more_alone, (note, said), places[0])
 
     def _more_alone(self, text: str, given: tuple[Callable[[str], object], Said]) -> None:
-        """Emit the text of a payload like one that contained a text and nothing else."""
+        """Emit the text of a payload that matches a template."""
         note, said = given
         note(text)
         if type(said) is TextDelta:
@@ -273,13 +274,13 @@ class FrameDecoder(Link):
         self._set_most()
 
     def _set_most(self) -> None:
-        """Set the sizes up to which a payload is parsed at once: ``_most`` with few brackets, ``_flat`` always; -1: never."""
+        """Set the sizes up to which a payload is parsed at once (-1: never): ``_most`` with few brackets, ``_flat`` always."""
         self._most = -1 if self.ended or self._held is not None else self.limits.event_values
         self._flat = min(self._most, FLAT_BYTES)
 
     @property
     def frame(self) -> Frame:
-        """The frame at hand."""
+        """The current frame."""
         frame = self._frame
         if frame is None:
             frame = self._frame = Frame(self._payload, self._offset, self.event, self._last_id)
@@ -290,10 +291,10 @@ class FrameDecoder(Link):
         self._frame, self.event = frame, frame.event
 
     def push_run(self, run: FrameRun, /) -> None:
-        """Read many frames. Payloads that differ in their delta or their text alone are read together, as one event."""
+        """Read many frames. Payloads that differ only in their delta or text are read together, as one event."""
         at, payloads, window = 0, run.payloads, WINDOW
         alike = self.reader(run.event) if self.several is not None else None
-        missed = wait = 0  # attempts to find like payloads in vain, and the payloads until the next
+        missed = wait = 0  # failed attempts to find similar payloads, and the number of payloads until the next attempt
         self.in_run = self.several is not None
         while at < len(payloads):
             read = 0
@@ -303,7 +304,7 @@ class FrameDecoder(Link):
                 read = alike.read(some, self.out)
                 missed = 0 if read else missed + 1
                 wait = 0 if read else 2**missed
-                if read < len(some):  # the next one may change what those like the last one mean
+                if read < len(some):  # the payload after this one may change the meaning of the following ones
                     alike = None
             if read:
                 window = 4 * window if read == len(some) else WINDOW
@@ -322,14 +323,14 @@ class FrameDecoder(Link):
         self.in_run = False
 
     def reader(self, event: str) -> ManyReader | None:  # noqa: ARG002 - for those that override it
-        """Return a reader of payloads that differ in their text alone from one of an earlier read; None if none is known.
+        """Return a reader of payloads that differ only in their text from one of an earlier read; None if there is none.
 
         ``event`` is the name of their event.
         """
         return None
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:
-        """Read a frame. Return a reader of payloads that differ from it in their text alone; None if it contained more.
+        """Read a frame. Return a reader of payloads that differ from it only in their text; None if it contained more.
 
         The payload ``following`` the frame shows which members vary.
         """
@@ -345,14 +346,15 @@ class FrameDecoder(Link):
         return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """Return a function for the texts of payloads like the one that became ``event`` (None: that gave no event yet).
+        """Return a function for the texts of payloads similar to the one that became ``event`` (None: it gave no event yet).
 
-        It gets each text, and refuses it by returning False. If None is returned instead, each payload must be decoded.
+        The function gets each text, and refuses it by returning False. If None is returned instead, each payload must be
+        decoded.
         """
         return len
 
     def may_learn(self) -> bool:
-        """Return whether to learn from the current payload: from the fourth of its kind, and once in so many frames."""
+        """Return whether to learn from the current payload: the fourth of its kind, and once in ``LEARN_EVERY`` frames."""
         self._alike += 1
         if self._alike < LEARN_AT or self.report.frames < self._learn_from:
             return False
@@ -363,21 +365,20 @@ class FrameDecoder(Link):
     def learn_text(
         self, document: dict[str, Any], more: Callable[[Any, str, Any], None], given: Any, *paths: Sequence[str | int]
     ) -> None:
-        """Learn the bytes around the text at a path of the current payload, whose document is not read any more.
+        """Learn the bytes around the text at a path of the current payload. Its document must not be read after this.
 
-        The same text may stand at two paths. ``more`` is a method: it gets the text of a payload that differs in its text
-        alone, and what is ``given`` here.
+        The same text may be at two paths. ``more`` is a method that gets the text of a later payload, and ``given``.
         """
         data = self._payload if self._frame is None else self._frame.data
         found = learned(data, document, *paths) if len(data) <= self.limits.event_values else None
         if found is not None:
             around = len(found.before) + len(found.behind)
             kept = self._templates[: MOST_LIKE - 1] if found.padded is self._is_padded else ()
-            self._is_padded = found.padded  # of all that are kept
+            self._is_padded = found.padded  # of all templates that are kept
             self._templates = ((self.event, found.before, found.behind, around, found.middle, more, given), *kept)
 
     def _read_frame(self, read: Callable[[Frame], None], frame: Frame) -> list[WireEvent]:
-        """Read a frame, and hand on what it says; gives the first two events."""
+        """Read a frame and emit its events. Return the first two of them."""
         self._frame, self.event = frame, frame.event
         if self._learns:
             self._templates = ()
@@ -391,7 +392,7 @@ class FrameDecoder(Link):
         return said
 
     def _emit_out(self) -> None:
-        """Hand on what was read."""
+        """Emit the events in ``self.out``."""
         out = self.out
         if len(out) == 1:
             self.emit(out.pop())
@@ -422,7 +423,7 @@ class FrameDecoder(Link):
         return fault
 
     def _take_halves(self, frame: Frame) -> None:
-        """Read a frame where an earlier one waits for the second half of a character (``split_characters.py``)."""
+        """Read a frame while an earlier one waits for the second half of a character (``split_characters.py``)."""
         frames = deque([frame])
         while frames:
             frame = frames.popleft()
@@ -437,7 +438,7 @@ class FrameDecoder(Link):
                 self._met(released[0])
 
     def _met(self, first: Frame) -> None:
-        """What was held goes on: count the characters that were put together in its ``first`` frame, which waits no more."""
+        """Stop waiting: count the characters that were joined in the ``first`` of the held frames."""
         held, self.frame, self._unheld = self._held, first, first
         self._wait_with(None)
         if self.several is not None:
@@ -446,7 +447,7 @@ class FrameDecoder(Link):
             self.report.repair("character_cut")
 
     def _release(self) -> None:
-        """Nothing more comes: read what was held."""
+        """Read the held frames, because no more frames follow."""
         while self._held is not None and self.fault is None:
             frames = self._held.give_up()
             self._met(frames[0])
@@ -463,7 +464,7 @@ class FrameDecoder(Link):
         self._close()
 
     def _close(self) -> None:
-        """Hand on what the end says."""
+        """Emit the events of the end of the stream."""
         self.close()
         if self._went_on:
             self.out[:] = [event for event in self.out if type(event) in BEHIND_END]
@@ -471,7 +472,7 @@ class FrameDecoder(Link):
             self._emit_out()
 
     def _other_dialect(self) -> NotThisDialect | None:
-        """Frames came and none was the dialect's: the input is another one."""
+        """Return the error that the input is another dialect's, if frames were read and none was of this dialect."""
         if self._foreign is None or self.recognised:
             return None
         return NotThisDialect(
@@ -484,11 +485,11 @@ class FrameDecoder(Link):
         self._close()
 
     def rest(self) -> list[WireEvent]:
-        """What is held, where nothing more comes."""
+        """Return the events of held frames, because no more frames follow."""
         return [*self._batch(self._release), *self._batch(self._close)]
 
     def take(self, frame: Frame) -> None:
-        """One frame. Nearly always it is a small object, which needs none of the questions of ``load``."""
+        """Read one frame. Nearly always it is a small object, which needs none of the checks of ``load``."""
         data = frame.data
         size = len(data)
         if (
@@ -508,7 +509,7 @@ class FrameDecoder(Link):
             self.take_other(frame)
 
     def take_other(self, frame: Frame) -> None:
-        """Any frame: a payload, the mark ``[DONE]``, or nothing (a blank payload, a comment written as data)."""
+        """Read any frame: a payload, ``[DONE]``, or nothing (a blank payload, or a comment that was written as data)."""
         data = frame.data
         if not data or data.isspace():
             return
@@ -522,18 +523,18 @@ class FrameDecoder(Link):
             self.decode(document)
 
     def done(self) -> None:
-        """The mark ``[DONE]`` came."""
+        """Read ``[DONE]``. By default it counts as another dialect's terminator."""
         self.report.repair("foreign_terminator")
 
     def decode(self, document: dict[str, Any]) -> None:
-        """One payload: append to ``self.out`` what it says."""
+        """Append the events of one payload to ``self.out``."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """The input ended."""
+        """Append the events that the end of the input causes."""
 
     def start(self, event: ResponseStarted, role: str = "assistant") -> None:
-        """The response starts, and with it its only choice."""
+        """Emit the start of the response and of its only choice."""
         self._started = True
         self.out += (event, ChoiceStarted(0, role))
 
@@ -542,9 +543,9 @@ class FrameDecoder(Link):
             self.start(ResponseStarted(vendor=self.vendor))
 
     def restarted(self, first: str | None, second: object) -> None:
-        """A second start of the response: the same one again is passed over. Raises SecondResponse for another.
+        """Handle a second start of the response: drop a repetition of the first. Raises SecondResponse for another response.
 
-        Its text would be taken for more of the first (vercel/ai#18331).
+        The text of another response would be taken for more text of the first (vercel/ai#18331).
         """
         other = text_of(second)
         if first is not None and other is not None and first != other:
@@ -552,34 +553,34 @@ class FrameDecoder(Link):
         self.report.repair("response_restarted")
 
     def behind_end(self, read: Callable[[Any], None], value: Any, *, counted: bool = False) -> None:
-        """Read and count what came behind the terminator. Only failures are told, and token counts if none came before.
+        """Read and count a payload after the terminator. Keep only failures, and token counts if there were none before.
 
-        ``counted``: it came before, as a frame that had to wait or as one of a list.
+        ``counted`` means that the repair was counted already, for a frame that had to wait or an item of a list.
         """
         if not counted:
             self.report.repair("after_end")
         if not self._went_on:
-            self.close()  # what waits came before the end
+            self.close()  # what waits was sent before the end
             self._went_on = True
         before = len(self.out)
-        kept = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
-        with suppress(SecondResponse):  # it is passed over with the rest
+        kept = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # later counts belong to another response
+        with suppress(SecondResponse):  # it is dropped with the rest
             read(value)
         self.out[before:] = [event for event in self.out[before:] if type(event) in kept]
 
     def tell_counts(self, usage: UsageReported) -> None:
-        """Tell the token counts of the answer."""
+        """Emit the token counts of the response."""
         self._counted = True
         if self.counts_anew(usage):
             self.out.append(usage)
 
     def counts_anew(self, usage: UsageReported) -> bool:
-        """Whether counts say anything: nothing but zeros, behind an input that is known, are no news."""
+        """Return whether counts are useful. Zeros after a known input are not."""
         known, self._knows_input = self._knows_input, self._knows_input or bool(usage.input_total)
         return not known or bool(usage.input_total or usage.output_total or usage.total)
 
     def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
-        """A payload without a ``type``, with the one of ``kinds`` that its ``event:`` line says; None if that says none."""
+        """Return a payload without ``type`` with the type in its ``event:`` line; None if that is not one of ``kinds``."""
         event = self.frame.event
         if has_value(document.get("type")) or event not in kinds:
             return None
@@ -587,14 +588,14 @@ class FrameDecoder(Link):
         return {**document, "type": event}
 
     def foreign_frame(self) -> None:
-        """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
+        """Note a frame that is not of this dialect. If all frames are such, the input is another dialect's."""
         if self._foreign is None:
             self._foreign = self.frame
 
     def unknown_frame(self, name: str, document: dict[str, Any]) -> None:
-        """Read a payload that is none of the dialect's: an error in another envelope, or something unknown.
+        """Read a payload that is not of this dialect: an error in another envelope, or something unknown.
 
-        What is unknown and comes after the start of the response is kept.
+        An unknown payload after the start of the response is kept as an aside.
         """
         if self.read_error(document, alone=True):
             return
@@ -603,9 +604,9 @@ class FrameDecoder(Link):
             self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
-        """Report the error of a payload in any form but the dialect's own; return whether there is one.
+        """Report the error of a payload in any form but the dialect's own. Return whether there is one.
 
-        ``alone``: the payload is none of the dialect's, so that it may be an error without an envelope.
+        ``alone`` means that the payload is not of this dialect, so it may be an error without an envelope.
         """
         error = error_in(document)
         if error is None and alone:
@@ -625,27 +626,27 @@ class FrameDecoder(Link):
         return True
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
-        """Return whether a payload that is none of the dialect's is an error without an envelope."""
+        """Return whether a payload that is not of this dialect is an error without an envelope."""
         return is_bare_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Return whether the ``error`` of a payload is in a form of the dialect, which its clients see."""
+        """Return whether the ``error`` of a payload has a form of this dialect, which its clients recognise."""
         return isinstance(error, self.error_forms) and error is document.get("error")
 
     def fail(self, error: Any, document: dict[str, Any] | None = None) -> None:
-        """Report an error of the provider, after all that waits. ``document``: the payload that is nothing but the error."""
+        """Report an error of the provider, after everything that waits. ``document`` is a payload that is only the error."""
         self.settle_starts()
         failed = provider_failed(error, self.vendor, self.error_types)
         if self.envelope and document is not None and isinstance(error, dict) and document.get("error") is error:
             failed.raw = document if document.keys() - self.envelope else error
         self.out.append(failed)
-        self.several = None  # deltas behind it are counted, each as a repair: none is joined
+        self.several = None  # deltas after it are counted as repairs one by one, so they must not be joined
 
     def settle_starts(self) -> None:
-        """Emit what waits for more of its block, since nothing more comes."""
+        """Emit the starts of blocks that wait for more, because nothing more follows."""
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
-        """The frame's JSON object; None for the torso of one that the end of input cut off.
+        """Return the frame's JSON object; None if the end of input truncated it.
 
         Raises BrokenFrame and TooManyEventValues.
         """
@@ -662,16 +663,16 @@ class FrameDecoder(Link):
             if not frame.terminated:
                 self.unterminated()
             return document
-        if (
-            not frame.terminated and type(document) is not list
-        ):  # whose closing bracket shows that nothing of it is missing
+        if not frame.terminated and type(document) is not list:  # a list's closing bracket proves that it is complete
             self.out.append(LastFrameBroken(frame.data))
             return None
         return self._no_object(frame, document)
 
     def _no_object(self, frame: Frame, value: Any) -> dict[str, Any] | None:
-        """A payload that is another JSON value: objects in a list are read as if each had come alone, errors above all; what
-        stands as an error is one; the rest (``null``, ``[]``, ``"ping"``) says nothing.
+        """Handle a payload that is not an object.
+
+        Objects in a list are read as if each were a frame. The value of an event ``error`` is an error. Other values
+        (``null``, ``[]``, ``"ping"``) mean nothing.
         """
         if type(value) is list and any(type(item) is dict for item in value):
             self.report.repair("payload_in_list")
@@ -690,11 +691,11 @@ class FrameDecoder(Link):
         return None
 
     def unterminated(self) -> None:
-        """The input ended right behind a whole payload."""
+        """Count a complete payload whose frame was not terminated when the input ended."""
         self.report.repair("last_event_unterminated")
 
     def _load_slowly(self, frame: Frame) -> Any:
-        """What orjson refuses and the field sends: bytes that are not UTF-8, 1E400, half a surrogate pair."""
+        """Parse what orjson refuses but servers send: bytes that are not UTF-8, 1E400, half a surrogate pair."""
         is_utf8 = True
         try:
             text = frame.data.decode("utf-8")
@@ -712,13 +713,13 @@ class FrameDecoder(Link):
             if is_utf8 and frame is not self._unheld and (held := held_by(frame)) is not None:
                 raise HalfCharacter(held)
             self.report.repair("lone_surrogate")
-        elif is_utf8:  # bytes that are not UTF-8 are counted
+        elif is_utf8:  # invalid bytes were counted above
             self.report.repair("number_out_of_range")
         return whole
 
-    # Values of the wire by the type they should have: null and absent are nothing, any other type is set aside.
+    # These read values of the expected type. Null and absent values are ignored; values of another type are kept as asides.
 
-    # Where the meaning is plain, an object is a list of it, a list of one object that object, and text a part with it.
+    # If the meaning is clear, an object is read as a list of it, a list of one object as that object, and text as a part.
 
     def fields(self, value: Any) -> dict[str, Any]:
         if type(value) is dict:
@@ -730,7 +731,7 @@ class FrameDecoder(Link):
         return {}
 
     def alone(self, value: Any) -> Any:
-        """The object that is alone in a list; any other value as it is."""
+        """Return the only object of a list; any other value unchanged."""
         if type(value) is list and len(value) == 1 and type(value[0]) is dict:
             self.report.repair("list_unasked")
             return value[0]
@@ -746,11 +747,11 @@ class FrameDecoder(Link):
         return []
 
     def contents(self, value: Any) -> list[Any]:
-        """The parts of a content, each for ``part_of``; text in its place is one."""
+        """Return the parts of a content, for ``part_of``. A text is a list of one part."""
         return [value] if type(value) is str and value else self.items(value)
 
     def part_of(self, value: Any, kind: str | None = "text") -> dict[str, Any]:
-        """One part of a content, which may be its text alone: then of the type ``kind``, if the dialect's parts have one."""
+        """Return one part of a content. A text becomes a part of the type ``kind``, or without a type if ``kind`` is None."""
         if type(value) is not str:
             return self.fields(value)
         self.report.repair("object_missing")
@@ -769,7 +770,7 @@ class FrameDecoder(Link):
         return ""
 
     def truth(self, value: Any) -> bool:
-        """A truth value, which may come as its name or as 0 or 1; of everything else False: what is not said is not so."""
+        """Return a truth value, which may be written as its name or as 0 or 1. Anything else is False."""
         if type(value) is bool:
             return value
         if value is None:
@@ -782,8 +783,10 @@ class FrameDecoder(Link):
         return is_true
 
     def listed(self, value: Any) -> list[tuple[tuple[int | str, ...], Any]]:
-        """The items of a list, each with the step that leads to it. Where an object stands instead it is the only item, or has
-        them by number (``{"0": …}``, as PHP writes a list with gaps).
+        """Return the items of a list, each with the path step to it.
+
+        An object in place of the list is its only item, or contains its items by number (``{"0": …}``, as PHP writes a list
+        with gaps).
         """
         if type(value) is not dict:
             return [((position,), item) for position, item in enumerate(self.items(value))]
@@ -795,7 +798,7 @@ class FrameDecoder(Link):
         return [((), value)]
 
     def stop_reason(self, native: str, own: Mapping[str, StopReason]) -> StopReason:
-        """What a stop reason means: by the dialect's ``own`` words, else by the others'; ``other`` if nobody has it."""
+        """Return the meaning of a stop reason: by the dialect's ``own`` words, or else by other dialects'; or ``other``."""
         reason = own.get(native)
         if reason is None and (reason := meaning(native)) is not None:
             self.report.repair("stop_reason_foreign")
@@ -804,54 +807,54 @@ class FrameDecoder(Link):
     def read_and_keep(
         self, read: Callable[[Any], None], document: dict[str, Any], members: Members, where: str
     ) -> None:
-        """Read a payload and keep what nobody reads of it, unless it was kept as a whole."""
+        """Read a payload. Keep its unread members as asides, unless the whole payload was kept."""
         before = len(self.out)
         read(document)
         if not any(type(event) is Aside and event.raw is document for event in self.out[before:]):
             self.keep_unread(document, members, where=where)
 
     def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
-        """Keep what nobody reads of an object: for the same dialect, and as a counted loss for all others."""
+        """Keep the unread members of an object as asides. The same dialect writes them again, others count a loss."""
         for path, value in members.unread(document):
             self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
 
     def keep_others(
         self, fields: Mapping[str, Any], known: Collection[str], where: str, choice: int = 0, block: int = 0
     ) -> None:
-        """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
+        """Keep members that are not ``known`` as asides. The dialect's encoder writes them again at ``where``."""
         for name, value in others_of(fields, frozenset(known)).items():
             self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
     def keep_other_role(self, message: Any, choice: int = 0) -> None:
-        """Keep a message of another role than the model's: it is none of the response's text."""
+        """Keep a message of another role than the model's as an aside. It is not part of the response's text."""
         self.out.append(Aside(self.vendor, "unknown_event", "message", message, choice))
 
     def keep_invalid(self, value: Any) -> None:
-        """Keep what has a type that the dialect does not know."""
+        """Keep a value of an unexpected type as an aside."""
         self.report.repair("field_invalid")
         self.out.append(Aside(self.vendor, "unknown_event", "field", value))
 
     def text_at(self, *path: str | int) -> str:
-        """Return the JSON text of the frame's value at ``path``, escapes as characters; the frame is walked once for all."""
+        """Return the JSON text of the frame's value at ``path``, with escapes as characters. The frame is scanned once."""
         if self._values is None or self._values[0] is not self.frame:
             self._values = self.frame, ValueTexts(self.frame.data)
         return plain_text(self._values[1].text(*path))
 
     def texts_at(self, count: int, *path: str | int) -> list[bytes]:
-        """The JSON text of each of the ``count`` items that ``items`` found at ``path``; the frame is walked once."""
+        """Return the JSON text of each of ``count`` items that ``items`` found at ``path``. The frame is scanned once."""
         text = lenient_text(self.frame.data, *path)
         if text[:1] == "[":
             return item_texts(text)
         return [self.text_at(*path, number).encode() for number in range(count)]
 
     def new_text(self, text: str, repeated: bool) -> str:
-        """A text without what repeats the start of its block; count whether it did."""
+        """Return a text from which the repeated start of its block was removed. Count the repair if it was ``repeated``."""
         if repeated:
             self.report.repair("text_repeated")
         return text
 
     def index(self, value: object) -> int | None:
-        """An index of the wire; None where there is none. Raises IndexTooLarge."""
+        """Return an index of the wire; None if there is none. Raises IndexTooLarge."""
         if type(value) is int and 0 <= value <= self.limits.index:
             return value
         if value is None:
@@ -864,7 +867,7 @@ class FrameDecoder(Link):
 
 
 def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
-    """The object of a body, which may be alone in a list; of several the error. Raises NotThisDialect for another body."""
+    """Return the object of a body, or of a list in it; of several, the error. Raises NotThisDialect without an object."""
     start = body.lstrip()[:1]
     if start == b"[":
         try:
@@ -881,7 +884,7 @@ def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
 
 
 def _check_depth(frame: Frame) -> None:
-    """Refuse a payload that could not be written again: orjson reads 1,024 levels and writes 254."""
+    """Refuse a payload that could not be written again: orjson reads 1,024 levels but writes 254."""
     scanner = JSONScanner(depth=DEPTH)
     if scanner.feed(frame.text) == "malformed":
         raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
@@ -892,12 +895,12 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _whole_number(digits: str) -> int | float:
-    """As orjson: past 64 bits a float. Argument text never comes this way."""
+    """Parse an integer as orjson does: above 64 bits it becomes a float. Argument text is never parsed with this."""
     return int(digits) if len(digits) < 19 else float(digits)
 
 
 def _without_surrogates(document: Any) -> Any:
-    """The same value, or a copy in which halves of surrogate pairs are U+FFFD (UTF-8 can't hold them)."""
+    """Return the value, or a copy with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     text = json.dumps(document, ensure_ascii=False)
     try:
         text.encode()

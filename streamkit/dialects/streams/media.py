@@ -1,4 +1,4 @@
-"""Media that a model made, as the asides that say them in a dialect: its own as they came, another's in its form.
+"""Media that a model made, as asides of the target dialect: its own unchanged, other vendors' in its form.
 
 Source: dialects.md §7.4.
 """
@@ -15,12 +15,12 @@ from streamkit.conversation.messages import Choice, Media, Part
 from streamkit.events import Aside, MediaGenerated
 from streamkit.report import StreamReport
 
-#: What says media in a dialect; nothing for media that it has no place for.
+#: Returns the asides for media in a dialect; empty if the dialect cannot express the media.
 MediaForm: TypeAlias = Callable[[MediaGenerated], Sequence[Aside]]
 
 
 def own_media(media: MediaGenerated, vendor: str, form: MediaForm, report: StreamReport) -> Sequence[Aside]:
-    """The asides of ``vendor`` that say what a model made; none, and a counted loss, where its dialect has no place for it."""
+    """Return the asides of ``vendor`` for media that a model made. If the dialect has no form, count a loss, return none."""
     if media.native is not None and media.native.vendor == vendor:
         return [media.native]
     asides = form(media)
@@ -33,7 +33,7 @@ def own_media(media: MediaGenerated, vendor: str, form: MediaForm, report: Strea
 
 
 def with_own_media(choice: Choice, vendor: str, form: MediaForm, report: StreamReport) -> Choice:
-    """A choice of a whole response with asides of ``vendor`` in the place of its media."""
+    """Return a choice of a whole response with asides of ``vendor`` in place of its media."""
     if not any(isinstance(part, Media) for part in choice.parts):
         return choice
     parts: list[Part] = []

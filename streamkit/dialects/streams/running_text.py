@@ -1,15 +1,15 @@
-"""Texts that were said, as far as a later whole text must be compared with them.
+"""The texts of a stream so far, kept as far as a later whole text must be compared with them.
 
-A provider that ends with the whole answer says everything again: what it says is already with the client, and only what is
-missing of it may be added (``RunningText.rest_of``). What contradicts can't be taken back, and is withheld.
+A provider that ends with the whole text repeats what the client already has. Only the missing rest may be added
+(``RunningText.rest_of``). A text that contradicts the first cannot be taken back, and is withheld.
 
-A text may be endless, so that only the beginning of a stream's first texts is kept, and compared as it is. Of a longer one,
-and of one more text, the length and two checksums tell whether a whole one begins with it. Two different texts of one length
-have the same checksums once in 2^60; then what contradicts is taken for what was said. Fragments are joined a few dozen at a
-time, which costs less than one by one; most texts are never compared, so that no checksum of a kept one is ever made.
+A text may be endless. So only texts up to ``KEPT_CHARS`` are kept, and only the first ``KEPT_TEXTS`` of a stream. Of other
+texts, the length and two checksums show whether a whole text begins with them. Two different texts of one length have the
+same checksums once in 2^60 cases; then a contradiction is not noticed. A few dozen fragments are joined at a time, which
+costs less than one by one. Most texts are never compared, so checksums of a kept text are never computed.
 
-Only what a provider marks as a whole is compared. A delta that repeats all that came before it is text: some models say
-"haha", and a line end is often a delta of its own.
+Only a text that a provider marks as whole is compared. A delta that repeats everything before it is ordinary text: some
+models say "haha", and a line end is often a delta of its own.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from collections.abc import Hashable
 from typing import Final
 from zlib import adler32, crc32
 
-#: Fragments that are folded together; a longer one at once, so that no more than these are kept.
+#: The number of fragments that are joined at a time. A fragment above ``LONG_CHARS`` is joined at once, to limit memory.
 FOLD_EVERY: Final = 64
 LONG_CHARS: Final = 1024
-#: What is kept of the beginning, to see early that another text is another.
+#: The length of the beginning that is kept, to notice early that another text differs.
 HEAD_CHARS: Final = 64
-#: A text that is no longer is kept, and so many texts of a stream: half a megabyte at most, and nearly every answer whole.
+#: The longest text that is kept, and the most kept texts of a stream: half a megabyte at most, and nearly every response.
 KEPT_CHARS: Final = 16 * 1024
 KEPT_TEXTS: Final = 16
 
 
 class RunningText:
-    """A text that grows: how long it is, how it begins, and itself or its checksums.
+    """A growing text: its length, its beginning, and either the whole text or its checksums.
 
-    ``kept_chars``: a text that is no longer is kept.
+    Texts longer than ``kept_chars`` are replaced by checksums.
     """
 
     __slots__ = ("_adler", "_chars", "_crc", "_head", "_kept", "_kept_chars", "recent")
@@ -41,9 +41,9 @@ class RunningText:
         self._crc = 0
         self._adler = 1
         self._head = ""
-        self._kept: list[str] | None = []  # all of it but what is recent; None once the checksums stand for it
+        self._kept: list[str] | None = []  # the text except ``recent``; None after checksums replaced it
         self._kept_chars = kept_chars
-        self.recent: list[str] = []  #: fragments that are not in the text or its checksums yet
+        self.recent: list[str] = []  #: fragments that are not yet in the text or its checksums
 
     def append(self, text: str) -> None:
         recent = self.recent
@@ -59,13 +59,13 @@ class RunningText:
 
     @property
     def head(self) -> str:
-        """How it begins."""
+        """The beginning of the text."""
         if self.recent:
             self.fold()
         return self._head
 
     def rest_of(self, whole: str) -> str | None:
-        """What ``whole`` has behind this text; None if it does not begin with it."""
+        """Return the part of ``whole`` after this text; None if ``whole`` does not begin with this text."""
         chars = self.chars
         if chars > len(whole) or not whole.startswith(self._head):
             return None
@@ -77,7 +77,7 @@ class RunningText:
         return whole[chars:] if crc32(raw) == self._crc and adler32(raw) == self._adler else None
 
     def fold(self) -> None:
-        """Take what is recent into the text that is kept, or into the checksums."""
+        """Move recent fragments into the kept text or the checksums."""
         text = "".join(self.recent)
         self.recent.clear()
         if not text:
@@ -95,7 +95,7 @@ class RunningText:
 
 
 class Texts:
-    """The texts of a stream, by whatever a dialect tells them apart with."""
+    """The texts of a stream, by the labels that a dialect distinguishes them with."""
 
     __slots__ = ("_by_label",)
 
@@ -103,7 +103,7 @@ class Texts:
         self._by_label: dict[Hashable, RunningText] = {}
 
     def of(self, label: Hashable) -> RunningText:
-        """The text with this label; an empty one if there is none."""
+        """Return the text with this label; a new one if there is none."""
         text = self._by_label.get(label)
         if text is None:
             kept_chars = KEPT_CHARS if len(self._by_label) < KEPT_TEXTS else 0
@@ -111,23 +111,23 @@ class Texts:
         return text
 
     def begun(self, label: Hashable) -> RunningText | None:
-        """The text with this label, if anything of it was said."""
+        """Return the text with this label if it is not empty; otherwise None."""
         text = self._by_label.get(label)
         return text if text is not None and text.chars else None
 
 
 class StartText:
-    """The text that a block started with: its deltas say it once more, or go on from there, and only they tell which."""
+    """The text with which a block started. The deltas after it may repeat it or continue it, and only they show which."""
 
     __slots__ = ("_held", "_repeated", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._held: list[str] = []
-        self._repeated = 0  # so many characters of it came again
+        self._repeated = 0  # the number of its characters that were repeated
 
     def follow(self, text: str) -> tuple[str, bool] | None:
-        """What to say once a delta brought ``text``, and whether the start was repeated; None while that is open."""
+        """Return the text to emit after the delta ``text``, and whether the start was repeated; None while that is open."""
         size = min(len(text), len(self._text) - self._repeated)
         repeats = self._text.startswith(text[:size], self._repeated)
         self._held.append(text)
@@ -137,7 +137,7 @@ class StartText:
         return "".join(self._held if repeats else [self._text, *self._held]), repeats
 
     def settle(self) -> tuple[str, bool]:
-        """The same where nothing more comes."""
+        """Return the same at the end of the block."""
         return self._text, bool(self._held)
 
 

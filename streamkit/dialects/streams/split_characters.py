@@ -1,13 +1,13 @@
-r"""Characters that were cut into two deltas are put together before anybody reads them.
+r"""Join characters that were split between two deltas, before the deltas are decoded.
 
-Servers that cut text by its UTF-16 units write an emoji as ``"\ud83d"`` at the end of one delta and ``"\ude00"`` at the
-beginning of the next. Neither half is a character, UTF-8 can't hold it, and a decoder can only make U+FFFD of it. So a frame
-in which a string ends with a first half is held until a frame has a string in the same *place*: the second half moves into
-the held frame, and both are read as if they had been sent so.
+Servers that split text by UTF-16 units write an emoji as ``"\ud83d"`` at the end of one delta and ``"\ude00"`` at the
+beginning of the next. Neither half is a character, UTF-8 cannot encode it, and a decoder can only turn it into U+FFFD. So a
+frame with a string that ends with a first half is held until a frame has a string in the same *place*. The second half is
+moved into the held frame, and then both frames are read.
 
-A place is the path to a string, with what says on the way whose it is (the index of a choice, a block, a call). A frame that
-speaks in such a place of somebody else, a ping, and a chunk of usage may stand between; any other, the end of the input or
-too many frames say that the second half does not come, and the first is U+FFFD.
+A place is the path to a string, together with labels on the way (the index of a choice, a block, a call). Some frames may
+come between the halves: one with a string at the same path under other labels, a ping, and a chunk of usage. Any other frame,
+the end of the input, or too many frames mean that there is no second half; then the first half becomes U+FFFD.
 
 Source: RFC 8259 §8.2; ECMA-262 ``JSON.stringify``, which writes lone halves so.
 """
@@ -24,10 +24,10 @@ from attrs import define, evolve, field
 from streamkit.framing.frame import Frame
 
 Place: TypeAlias = tuple[Any, ...]
-#: Frames that may wait for the second half, and their bytes: it comes with the next delta of its place.
+#: The most frames, and bytes, that may wait for a second half. It is normally in the next delta of the same place.
 HELD_FRAMES: Final = 8
 HELD_BYTES: Final = 64 * 1024
-#: Members that say whose a string is.
+#: Members that distinguish strings at the same path.
 LABELS: Final = (
     "index",
     "output_index",
@@ -39,13 +39,13 @@ LABELS: Final = (
     "thought",
 )
 ESCAPE_BYTES: Final = 6
-#: Members whose value, where it is an object, is whole: nothing of it goes on in another frame.
+#: Members whose value, if it is an object, is never continued in another frame.
 WHOLE: Final = frozenset({"arguments", "args", "input"})
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 class HalfCharacter(Exception):
-    """A frame ends in the middle of a character."""
+    """Raised for a frame that ends in the middle of a character."""
 
     def __init__(self, held: Held) -> None:
         super().__init__()
@@ -54,27 +54,27 @@ class HalfCharacter(Exception):
 
 @define
 class Held:
-    """A frame whose strings end with first halves, and the frames behind it that wait with it."""
+    """A frame with strings that end with first halves, and the frames after it that wait with it."""
 
     frames: list[Frame]
-    #: Where in the first frame each half stands that waits for another.
+    #: The byte of each first half in the first frame.
     waiting: dict[Place, int]
-    #: What is to be written in the first frame and in the last: byte, length of what is replaced, replacement.
+    #: Changes of the first frame: byte, number of bytes to replace, replacement.
     edits: list[tuple[int, int, bytes]] = field(factory=list)
-    joined: int = 0  #: halves that found each other
+    joined: int = 0  #: number of joined characters
 
     def take(self, frame: Frame) -> list[Frame] | None:
-        """The frames that are now to be read; None as long as something is to come."""
+        """Add a frame. Return all frames if they can be read now; None if more must follow."""
         own: list[tuple[int, int, bytes]] = []
         found = _read(frame)
-        is_beside = found is None and frame.data.lstrip()[:1] in (b"", b":")  # nothing, or a comment
+        is_beside = found is None and frame.data.lstrip()[:1] in (b"", b":")  # empty, or a comment
         if found is not None:
             document, strings = found
             is_beside = self._is_beside(document, strings)
             for place in [place for place in self.waiting if place in strings]:
                 if text := json.loads(frame.data[strings[place]]):
                     at, start = self.waiting.pop(place), strings[place].start + 1
-                    if "\udc00" <= text[0] <= "\udfff":  # it begins with the half that was waited for
+                    if "\udc00" <= text[0] <= "\udfff":  # it begins with the second half
                         self.edits.append((at + ESCAPE_BYTES, 0, frame.data[start : start + ESCAPE_BYTES]))
                         own.append((start, ESCAPE_BYTES, b""))
                         self.joined += 1
@@ -84,11 +84,11 @@ class Held:
         return self.give_up() if ends else None
 
     def give_up(self) -> list[Frame]:
-        """The frames as they are now: what still waits stays half."""
+        """Return the frames as they are now. Halves without a second half stay."""
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
 
     def _is_beside(self, document: Any, strings: dict[Place, slice]) -> bool:
-        """Whether a frame says nothing that decides what comes in a place that waits."""
+        """Return whether a second half may follow this frame: a ping, one without choices, or one with the same path."""
         if document.get("type") == "ping" or document.get("choices") == []:
             return True
         shapes = {_shape(place) for place in self.waiting}
@@ -96,8 +96,8 @@ class Held:
 
 
 def held_by(frame: Frame) -> Held | None:
-    """What is to be held of a frame; None if none of its strings ends with a first half, or if there is no telling."""
-    found = _read(frame) if frame.terminated else None  # nothing follows one that is not
+    """Return a frame to hold; None if none of its strings ends with a first half, or if this cannot be decided."""
+    found = _read(frame) if frame.terminated else None  # nothing follows an unterminated frame
     if found is None:
         return None
     waiting = {
@@ -109,14 +109,14 @@ def held_by(frame: Frame) -> Held | None:
 
 
 def _read(frame: Frame) -> tuple[dict[str, Any], dict[Place, slice]] | None:
-    """The JSON object of a frame, and where its strings stand; None if it is none."""
+    """Return the JSON object of a frame and the positions of its strings; None if it is not an object."""
     try:
         document = json.loads(frame.data)
         places = list(_places(document, ())) if type(document) is dict else []
     except (ValueError, RecursionError):
         return None
     tokens = list(_STRING.finditer(frame.data))
-    if not places or len(places) != len(tokens):  # of a name that came twice, one value is not in the document
+    if not places or len(places) != len(tokens):  # one value of a repeated name is not in the document
         return None
     return document, {
         place: slice(*token.span()) for place, token in zip(places, tokens, strict=True) if place is not None
@@ -124,7 +124,7 @@ def _read(frame: Frame) -> tuple[dict[str, Any], dict[Place, slice]] | None:
 
 
 def _places(value: Any, place: Place | None) -> Iterator[Place | None]:
-    """The place of each string in the order of their bytes; None for the name of a member, and inside of a whole value."""
+    """Yield the place of each string in byte order; None for the name of a member, and inside of a value that is whole."""
     if type(value) is str:
         yield place
     elif type(value) is dict:
@@ -142,7 +142,7 @@ def _places(value: Any, place: Place | None) -> Iterator[Place | None]:
 
 
 def _shape(place: Place) -> Place:
-    """The names on the way to a place."""
+    """Return the member names on the path to a place."""
     return tuple(step for step in place if type(step) is str)
 
 

@@ -1,7 +1,7 @@
-"""Text for dialects without a place for the words of a sound, or for code that the provider ran.
+"""Turn the transcript of audio, or executed code, into text for dialects without a form for them.
 
-The transcript of a sound is what the model said, so it is text at once. Code that the provider ran, and its output, are text
-only where a response would say nothing else: it must not arrive empty and clean.
+The transcript of audio is what the model said, so it is emitted as text at once. Code that the provider ran, and its output,
+are text only in a response without other content: a response must not arrive empty and clean.
 
 Source: dialects.md §7.4.
 """
@@ -13,21 +13,21 @@ from typing import Any, Final
 from streamkit.dialects.members.values import details_of, objects_in, text_of
 from streamkit.events import Aside
 
-#: The event of Responses with words of a sound.
+#: The event of Responses with a part of an audio transcript.
 TRANSCRIPT: Final = "response.audio.transcript.delta"
-#: Vendors and types of asides that may say such a thing, where nothing else is carried.
+#: Vendor and type of asides that may contain a transcript or code, in streams whose other asides are not translated.
 SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-interactions", "step.start")})
 
 
 def transcript_of(aside: Aside) -> str:
-    """Return the words of a sound of Chat's or Responses'; blank for anything else."""
+    """Return the transcript in an audio aside of Chat or Responses; empty for any other aside."""
     raw = aside.raw if aside.kind == "audio" and isinstance(aside.raw, dict) else {}
     words = raw.get("delta" if aside.type == TRANSCRIPT else "transcript")
     return words if isinstance(words, str) else ""
 
 
 def code_of(aside: Aside) -> str:
-    """Return the code that the provider ran, or its output, fenced; blank for anything else."""
+    """Return code that the provider ran, or its output, as a fenced block; empty for any other aside."""
     raw: dict[str, Any] = aside.raw if isinstance(aside.raw, dict) else {}
     code, result = details_of(raw, "executableCode"), details_of(raw, "codeExecutionResult")
     block, item, step = (details_of(raw, name) for name in ("content_block", "item", "step"))

@@ -1,7 +1,7 @@
-"""The part of a decoder whose streams bring a call's result, if the server ran it: the call and all behind it wait.
+"""A decoder for dialects whose streams contain a call's result if the server ran the call.
 
-Only the end of the stream says of the other calls that they are the client's. So a call waits for its result or for the end,
-and what is said behind it waits with it, in the order of the stream, up to ``held_chars`` bytes of frames.
+Only the end of the stream shows that a call without a result is the client's. So a call waits for its result or for the end.
+Later events wait after it, in the order of the stream, up to ``held_chars`` bytes of frames.
 
 Source: ui-protocols.md §1.3, §2.4; limits.md §1.
 """
@@ -31,43 +31,43 @@ class WaitingCall:
     id: str
     name: str
     arguments: TextBuffer = field(factory=TextBuffer, kw_only=True)
-    #: The call with its result, where the server ran it itself.
+    #: The call with its result, if the server ran the call.
     answered: Aside | None = field(default=None, kw_only=True)
 
 
 C = TypeVar("C", bound=WaitingCall)
 
 
-#: What waits where no call came yet: a deque of its own would take 760 bytes.
+#: The queue before the first call. An empty deque for each decoder would take 760 bytes.
 EMPTY: Final[deque[Any]] = deque()
 
 
 class WaitingCallDecoder(FrameDecoder, Generic[C]):
-    """A decoder of such a dialect."""
+    """Decodes a dialect whose streams contain results of calls."""
 
-    handed_on = 0  #: calls, to the client
-    waiting_bytes = 0  #: of frames
+    handed_on = 0  #: number of calls that were emitted for the client
+    waiting_bytes = 0  #: bytes of the frames that wait
     _argument_chars = 0  # of all calls
-    _first_behind = 0  # of the events of a frame, the first behind the call that it begins
+    _first_behind = 0  # position in ``out`` of the first event after the call that the current frame begins
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._waiting: deque[C | WireEvent] = EMPTY
-        self._grown: C  # the call that had a fragment last
+        self._grown: C  # the call that had the last fragment
 
     def hand_on(self, call: C) -> None:
-        """Tell a call that the client is to run."""
+        """Emit a call that the client must run."""
         raise NotImplementedError
 
     def begin_waiting(self, call: C) -> None:
-        """A call begins, whose result may come."""
+        """Begin a call that may get a result."""
         if self._waiting:
             self._waiting.append(call)
         else:
             self._first_behind, self._waiting = len(self.out), deque([call])
 
     def append_arguments(self, call: C, fragment: str, *, late: bool) -> None:
-        """Add a fragment, or keep one that came too ``late``. Raises ArgumentsTooLong and StreamArgumentsTooLong."""
+        """Add a fragment, or report one that is too ``late``. Raises ArgumentsTooLong and StreamArgumentsTooLong."""
         limits = self.limits
         if call.arguments.chars + len(fragment) > limits.arguments_chars:
             raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
@@ -85,7 +85,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         return partial(self._append_many, self._grown) if event is None else super().noting(event)
 
     def _append_many(self, call: C, text: str) -> bool:
-        """Add many fragments to a call, unless one of them may be too long."""
+        """Add many fragments to a call. Return False if that may exceed a limit."""
         limits = self.limits
         if call.arguments.chars + len(text) > limits.arguments_chars:
             return False
@@ -95,18 +95,18 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         return True
 
     def before_frame(self) -> int | None:
-        """What ``after_frame`` takes; to be asked before a frame is read."""
+        """Return the argument for ``after_frame``. Call this before a frame is read."""
         return len(self.out) if self._waiting else None
 
     def after_frame(self, before: int | None) -> None:
-        """Let what the frame said wait behind the calls in front of it, and hand on what waits no more. Raises HeldTooLong."""
+        """Queue the events of the frame after the waiting calls, and emit those that need not wait. Raises HeldTooLong."""
         if not self._waiting:
             return
         begin, self._first_behind = self._first_behind if before is None else before, 0
         if len(self.out) > begin:
             self._waiting += self.out[begin:]
             del self.out[begin:]
-            self.unsaid = ""  # it is not all that waits of the frame
+            self.unsaid = ""  # the frame has other events that wait
             self.waiting_bytes += len(self.frame.data)
         while self._waiting:
             first = self._waiting[0]
@@ -121,7 +121,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
             raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
 
     def release(self) -> None:
-        """Hand on all that waits, the calls without a result as the client's: nothing more comes."""
+        """Emit everything that waits, because the stream ended. Calls without a result are the client's."""
         while self._waiting:
             first = self._waiting.popleft()
             if not isinstance(first, WaitingCall):

@@ -1,8 +1,8 @@
-"""An encoder for dialects that say text in pieces and each call as a whole, with an object for its arguments.
+"""An encoder for dialects that stream text in pieces and write each call as a whole, with an object as arguments.
 
-A call is held until it has its verdict, because its arguments must be an object: a complete text is embedded as it is (its
-numbers and key order are the model's), an empty one is ``{}``, one that is no object is wrapped under one key, and a
-truncated one is withheld: a client would execute it (design.md §4, seeds.md S4).
+A call is held until it has its verdict, because its arguments must be an object. Complete text is embedded unchanged (numbers
+and key order are the model's), empty text becomes ``{}``, and text that is not an object is wrapped under one key. A
+truncated call is withheld, because a client would run it (design.md §4, seeds.md S4).
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from streamkit.text.one_string import OneString
 
 
 class WholeCallEncoder(OneChoiceEncoder):
-    """Writes one choice by ``write_text`` and ``write_call``. What else an answer says is a counted loss, until overridden."""
+    """Writes one choice with ``write_text`` and ``write_call``. Other content is counted as lost, unless overridden."""
 
     stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
     _refused = False
-    _behind_call = False  # the next text stands behind a call
+    _behind_call = False  # whether the next text follows a call
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._blocks: dict[type, int] = {}
-        self.thought = OneString()  #: the reasoning, where a dialect has one string for it
+        self.thought = OneString()  #: the reasoning, for dialects that have one string for it
         self._reasoned: set[int] = set()
         self._calls = CallOrder()
 
-    # What a dialect's encoder defines, beside ``terminate`` and ``error``.
+    # Subclasses define these, and ``terminate`` and ``error``.
 
     def write_text(self, text: str, /) -> None:
         """Write a piece of text."""
         raise NotImplementedError
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes, /) -> None:
-        """Write a whole call; ``arguments`` is one JSON object."""
+        """Write a whole call. ``arguments`` is one JSON object."""
         raise NotImplementedError
 
-    # What it may override.
+    # Subclasses may override these.
 
     def response_started(self, event: ResponseStarted) -> None:
         if event.extras:
@@ -65,18 +65,18 @@ class WholeCallEncoder(OneChoiceEncoder):
         self.write_text(event.text)
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        if event.block not in self._reasoned:  # once a block, not once a delta
+        if event.block not in self._reasoned:  # once for each block, not for each delta
             self._reasoned.add(event.block)
             self.lose("reasoning")
 
     def place(self, event: TextDelta | ReasoningDelta) -> None:
-        """Count what is lost of the place of a text: the boundary between two blocks of a kind, and a call in front of it."""
+        """Count a loss if a text begins another block of its kind, or follows a call that is held."""
         if self._blocks.setdefault(type(event), event.block) != event.block:
             self._blocks[type(event)] = event.block
             if isinstance(event, ReasoningDelta):
                 self.thought.begin()
             self.lose("block_boundary")
-        if self._calls and self._behind_call:  # this text is written in front of a call that is held
+        if self._calls and self._behind_call:  # this text is written before a call that is held
             self._behind_call = False
             self.lose("block_order")
 
@@ -89,7 +89,7 @@ class WholeCallEncoder(OneChoiceEncoder):
             self.lose("metadata")
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write it once the calls mentioned before it are written."""
+        """Write the call after the calls mentioned before it are written."""
         for start, call in self._calls.finish(event):
             arguments = object_arguments(call, self.encoding.limits, self.report)
             if arguments is None or not call.name:

@@ -1,1 +1,1 @@
-"""The words that dialects have for one thing: stop reasons, errors, efforts, counts, sealed reasoning."""
+"""The different words of dialects for the same things: stop reasons, errors, efforts, counts, sealed reasoning."""

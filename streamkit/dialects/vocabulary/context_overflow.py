@@ -1,10 +1,10 @@
-"""A conversation that is longer than the model's context window: how every provider says so, and what clients look for.
+"""Recognise errors of conversations that are longer than the model's context window, and mark them for clients.
 
-Coding agents shorten the history and ask again, and find out by the provider's own words: Claude Code by ``prompt is too
-long`` in the message, Codex and others by the code ``context_length_exceeded``. Other words end the session. What is meant is
-the number of tokens, not a body with too many bytes (413) or a rate limit in tokens per minute.
+Coding agents shorten the history and retry after this error. They recognise it by the provider's words: Claude Code by
+``prompt is too long`` in the message, Codex and others by the code ``context_length_exceeded``. With other words the session
+ends. Only the number of tokens counts here, not a body with too many bytes (413) or a rate limit in tokens per minute.
 
-Source: dialects.md §7.5; the messages of the servers named beside the patterns.
+Source: dialects.md §7.5; the messages of the servers that are named next to the patterns.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from streamkit.events import ErrorType, ProviderFailed
 
-#: OpenAI's code, which its own clients decide by.
+#: OpenAI's code, by which its clients recognise the error.
 CODE: Final = "context_length_exceeded"
-#: Codes and types that mean it: of OpenAI, of llama.cpp, of GitHub's models, of Alibaba and Z.AI.
+#: Codes and types of this error: of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
 CODES: Final = frozenset(
     {
         CODE,
@@ -27,7 +27,7 @@ CODES: Final = frozenset(
         "model_context_window_exceeded",
     }
 )
-#: Of a message this much is looked at: the sentence stands at its beginning.
+#: Only this much of a message is searched, because the sentence is at its beginning.
 LOOKED_AT_CHARS: Final = 1000
 _SAID: Final = re.compile(
     r"prompt is too long|prompt too long|input is too long for"  # Anthropic; Ollama; Bedrock
@@ -38,12 +38,12 @@ _SAID: Final = re.compile(
     r"|(?:input|prompt) (?:length|token count) .{0,60}(?:exceeds?|longer than) .{0,40}(?:limit|input|allowed|context)",
     re.IGNORECASE | re.DOTALL,
 )
-#: Kinds of error that a server may give it; a rate limit in such words is one.
+#: Types of error that this error may have. A rate limit with the same words is a rate limit.
 _MAY_BE: Final[frozenset[ErrorType]] = frozenset({"invalid_request", "too_large", "server"})
 
 
 def is_overflow(failed: ProviderFailed) -> bool:
-    """Whether a request failed because it has more tokens than the model takes."""
+    """Whether a request failed because it has more tokens than the model accepts."""
     if failed.type not in _MAY_BE:
         return False
     if failed.code in CODES or failed.native_type in CODES:
@@ -52,8 +52,9 @@ def is_overflow(failed: ProviderFailed) -> bool:
 
 
 def with_code(failed: ProviderFailed, error: Mapping[str, Any]) -> dict[str, Any]:
-    """An OpenAI error object as its server wrote it, with a code that clients know where the window was too small.
+    """Return OpenAI's error object, with the code that clients know if the context window was too small.
 
-    Servers that speak the dialect say it in the message alone: vLLM's code is the status, Alibaba's any wrong parameter's.
+    Other servers of this dialect say it only in the message: vLLM's code is the HTTP status, Alibaba's the one of any wrong
+    parameter.
     """
     return {**error} if failed.code in CODES or not is_overflow(failed) else {**error, "code": CODE}

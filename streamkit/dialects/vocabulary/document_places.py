@@ -1,4 +1,4 @@
-"""Places of documents that a text cites, in the members that dialects have for them.
+"""The places in documents that a text cites, in the members of each dialect.
 
 Source: dialects.md §3.1, §6.1.
 """
@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 
 from streamkit.conversation.messages import DocumentPlace
 
-#: What places count, and the members of the document's number, the start and the end.
+#: The unit of a place, and the members with the document's number, the start and the end.
 DocumentForm: TypeAlias = tuple[Literal["char", "page", "block", "search"], str, str, str]
 
 
 def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
-    """Return the place in these members; None where they name no document."""
+    """Return the place in these members; None if they name no document."""
     kind, *names = form
     index, start, end = (value if type(value := raw.get(name)) is int else None for name in names)
     if index is None:

@@ -1,13 +1,13 @@
-"""Errors as the field writes them: where in a payload an error is, and what the error says.
+"""Find errors in payloads, and read them.
 
-The one reader of errors for decoders, whole responses and HTTP bodies. Two rules find an error:
+Decoders, whole responses and HTTP bodies all use this module. Two rules find an error:
 
-* A payload of a dialect has an error where ``FORMS`` says, whatever else the payload has: next to a finish reason ``stop`` an
-  error is an error.
-* A payload of no dialect is an error where it says so itself (``is_bare_error``): it has a message, and a code or a word that
-  means an error. A message alone means none.
+* A payload of a dialect contains an error if ``FORMS`` finds one, whatever else the payload has: an error next to a finish
+  reason ``stop`` is an error.
+* A payload of no dialect is an error if it has the marks of one (``is_bare_error``): a message, and a code or a word that
+  means an error. A message alone is not enough.
 
-Members that are empty, and codes that mean success, are no errors: ``"error": null``, ``"errors": []``, ``"status_code": 0``.
+Empty members and codes that mean success are not errors: ``"error": null``, ``"errors": []``, ``"status_code": 0``.
 
 Source: dialects.md §1.4, §7.5.
 """
@@ -33,17 +33,17 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     408: "timeout",
     413: "too_large",
     422: "invalid_request",
-    424: "server",  # Bedrock: the model's failure
+    424: "server",  # Bedrock: the model failed
     425: "unavailable",
     429: "rate_limit",
     500: "server",
     503: "unavailable",
     504: "timeout",
-    522: "timeout",  # Cloudflare, of the server behind it, as the next
+    522: "timeout",  # Cloudflare, about the server behind it; so is the next
     524: "timeout",
     529: "unavailable",
 }
-#: Codes of failures between a gateway and a provider, and their HTTP statuses (RFC 9110 §15.6.3, §15.6.5).
+#: Codes of failures between a gateway and a provider. Their HTTP statuses are in RFC 9110 §15.6.3 and §15.6.5.
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
@@ -69,7 +69,7 @@ def _inside(value: Any) -> Any:
 
 
 def _of_choices(choices: Any) -> Any:
-    """Return the error of a choice, of its delta or of its message."""
+    """Return the error in a choice, in its delta or in its message."""
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             for holder in (choice, choice.get("delta"), choice.get("message")):
@@ -82,7 +82,7 @@ def _unless_success(value: Any) -> Any:
     return value if isinstance(value, dict) and not is_success(value.get("status_code")) else None
 
 
-#: By the member of a payload, the error in its value: what ``says_error`` must hold of.
+#: For members of a payload: a function that returns the error in the member's value, for ``says_error`` to check.
 FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "error": _itself,
     "errors": _itself,  # Cloudflare, GraphQL
@@ -94,9 +94,9 @@ FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "failure": _itself,
     "choices": _of_choices,  # OpenRouter
     "x_groq": _inside,
-    "base_resp": _unless_success,  # MiniMax, who has it in each good chunk, too
+    "base_resp": _unless_success,  # MiniMax has it in each successful chunk, too
 }
-#: Members of a payload that is an error as a whole: codes of which 0 means success (Baidu), else texts.
+#: Members of a payload that is an error as a whole: codes, of which 0 means success (Baidu), and texts.
 CODES: Final = ("error_code", "errorCode", "errcode", "errCode", "err_code")
 TEXTS: Final = (
     "error_message",
@@ -108,21 +108,21 @@ TEXTS: Final = (
     "err_msg",
     "originalMessage",
 )
-#: One of these is in each payload in which ``error_in`` finds an error.
+#: Each payload in which ``error_in`` finds an error has one of these members.
 ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
-#: Codes and messages that mean success, in small letters.
+#: Codes and messages that mean success, in lower case.
 SUCCESS: Final = frozenset({"200", "ok", "success", "succeeded", "false", "null", "none"})
 
 
 def error_in(payload: dict[str, Any]) -> Any:
-    """Return the error of a payload that may say other things, too, without these; None if there is none."""
+    """Return the error of a payload, without the members that are not about the error; None if there is no error."""
     present = ERROR_MEMBERS.intersection(payload)
     if not present or not ("success" in present or any(map(payload.get, present))):
         return None
     for name, find in FORMS.items():
         if name in payload and says_error(error := find(payload[name])):
             if type(error) in {bool, int, str} and error_message(payload, ("message", "msg")) is not None:
-                break  # `{"error": true, "message": …}`, `{"error": "Bad Request", "message": …}`: the payload says it
+                break  # `{"error": "Bad Request", "message": …}`: the payload itself is the error
             return error
     else:
         if not _fails(payload):
@@ -131,12 +131,12 @@ def error_in(payload: dict[str, Any]) -> Any:
 
 
 def members_of_error(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of a payload that say its error, without what else it says."""
+    """Return the members of a payload that are about its error."""
     return {name: value for name, value in payload.items() if name in _OF_ERRORS}
 
 
 def _fails(payload: dict[str, Any]) -> bool:
-    """Return whether a payload says by members of its own that it is an error."""
+    """Return whether top-level members mark a payload as an error."""
     codes = [payload[name] for name in CODES if payload.get(name) is not None]
     if codes:
         return not all(map(is_success, codes))
@@ -146,7 +146,7 @@ def _fails(payload: dict[str, Any]) -> bool:
 
 
 def says_error(value: Any) -> bool:
-    """Return whether the value of a member for errors is an error: null, false, 0, blank and empty values are none."""
+    """Return whether the value of an error member is an error. Null, false, 0, blank and empty values are not."""
     if isinstance(value, list):
         return any(map(says_error, value))
     if isinstance(value, dict):
@@ -158,7 +158,7 @@ def says_error(value: Any) -> bool:
 
 
 def is_success(code: Any) -> bool:
-    """Return whether a code or a message is no error: it is absent, 0, of HTTP's successes, or a word for success."""
+    """Return whether a code or message means no error: absent, 0, an HTTP success, or a word for success."""
     if isinstance(code, str):
         text = code.strip().lower()
         return text in SUCCESS or not text.strip("0")
@@ -167,7 +167,7 @@ def is_success(code: Any) -> bool:
     return not code
 
 
-#: What ends the type or the name of an error.
+#: The end of the type or name of an error.
 _ERROR_WORD: Final = re.compile(
     r"(?:error|exception|fault|exceeded|denied|unavailable|overloaded|timeout|quota)$", re.IGNORECASE
 )
@@ -176,9 +176,10 @@ _ERROR_WORD: Final = re.compile(
 def is_bare_error(payload: dict[str, Any]) -> bool:
     """Return whether an object of no dialect is an error without an envelope.
 
-    It says ``object: error`` or ``type: error``; or it has a message, and a status of HTTP or a type that ends as one of an
-    error does. An object without a type may instead have another name for it, ``status: error``, a code that is no success (a
-    word, or a number that is negative or 400 at least), or, without choices, FastAPI's ``detail``.
+    It is one if it has ``object: error`` or ``type: error``, or if it has a message and either an HTTP status or a type that
+    ends like an error's. Without a type, one of these next to the message is enough: another name of the error, ``status:
+    error``, or a code that is not success (a word, or a number that is negative or at least 400). Without choices, FastAPI's
+    ``detail`` is enough.
     """
     if "error" in (payload.get("object"), payload.get("type")):
         return True
@@ -198,12 +199,12 @@ def is_bare_error(payload: dict[str, Any]) -> bool:
     return not is_success(code) and isinstance(code, str | int) and (number is None or number < 0 or number >= 400)
 
 
-#: Members in which a payload of no dialect has another one: of queues, of gateways, of Tencent and iFlytek.
+#: Members in which a payload of no dialect wraps another payload: of queues, gateways, Tencent and iFlytek.
 WRAPPERS: Final = ("data", "response", "result", "body", "Response", "header")
 
 
 def wrapped_error(payload: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the payload inside of one of no dialect and without a type, if it is an error; None if there is none."""
+    """Return the error that a payload of no dialect and without a type wraps; None if there is none."""
     if "type" in payload or payload.get("choices"):
         return None
     inner = (payload.get(name) for name in WRAPPERS)
@@ -211,28 +212,28 @@ def wrapped_error(payload: dict[str, Any]) -> dict[str, Any] | None:
     return next((each for each in found if error_in(each) is not None or is_bare_error(each)), None)
 
 
-# -- what an error says ------------------------------------------------------------------------------------------------
+# -- what an error means ------------------------------------------------------------------------------------------------
 
-#: Members with the message of an error, the most telling first.
+#: Members with the message of an error, the most informative first.
 MESSAGES: Final = (
     "message", "Message", "msg", "Msg", *TEXTS[:-1], "status_msg", "faultstring", TEXTS[-1], "description",
     "error_description", "detail",
 )  # fmt: skip
-#: Members in which an error wraps another one.
+#: Members in which an error wraps another error.
 _ENVELOPES: Final = tuple(name for name in FORMS if name not in {"choices", "x_groq"})
 TELLING: Final = (*MESSAGES, *_ENVELOPES, "title")
-#: Members with the code of an error; and with the status of HTTP, of the upstream first.
+#: Members with the code of an error, and members with an HTTP status (the upstream's first).
 _CODE_NAMES: Final = ("code", "Code", "status_code", *CODES, "errorcode")
 _STATUS_NAMES: Final = (
     "originalStatusCode", "code", "status", "status_code", "statusCode", "http_code", "http_status", *CODES,
 )  # fmt: skip
 _OF_ERRORS: Final = frozenset({*TELLING, *_CODE_NAMES, *_STATUS_NAMES, "success"})
-#: The members of a payload that is nothing but an error, with those that payloads have of every dialect.
+#: Members of a payload that is only an error, including members that payloads of every dialect have.
 ENVELOPE: Final = ERROR_MEMBERS | _OF_ERRORS | {
     *("type", "object", "id", "created", "created_at", "model", "done", "param"),
     *("event_type", "event_id", "sequence_number"),
 }  # fmt: skip
-#: Codes that are numbers of one vendor, by the member that has them.
+#: Numeric codes of single vendors, by the member with the code.
 _NUMBERS: Final[Mapping[str, Mapping[str, ErrorType]]] = {
     "status_code": {  # MiniMax
         "1001": "timeout",
@@ -256,7 +257,7 @@ _NUMBERS: Final[Mapping[str, Mapping[str, ErrorType]]] = {
         "1261": "too_large",
     },
 }
-#: Parts of the words of other vendors, in small letters without what separates them: ``Throttling.RateQuota`` of Alibaba,
+#: Parts of other vendors' error words, in lower case without separators: ``Throttling.RateQuota`` of Alibaba,
 #: ``policies.ratelimit.QuotaViolation`` of Apigee.
 _WORDS: Final[Mapping[ErrorType, re.Pattern[str]]] = {
     "rate_limit": re.compile("throttl|ratelimit|ratequota|toomanyrequests|quotaviolation|spikearrest"),
@@ -271,9 +272,9 @@ _WORDS: Final[Mapping[ErrorType, re.Pattern[str]]] = {
 
 
 def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:
-    """Read an error in any of the envelopes of the field: an object, a nested one, plain text (dialects.md §1.4).
+    """Read an error in any known envelope: an object, a nested object, plain text (dialects.md §1.4 lists them).
 
-    ``types``: the kinds of error by the words of the dialect.
+    ``types`` maps the dialect's error words to types of error.
     """
     raw = error
     levels = list(_levels(error))
@@ -287,10 +288,10 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
     message = message_in(error)
     if message is None:
         message = "an error without a message: " + orjson.dumps(error).decode()
-    # the code first: OpenAI's type of a wrong key or an unknown model is `invalid_request_error`
+    # the code first: OpenAI's type for a wrong key or an unknown model is `invalid_request_error`
     kind = types.get(str(code)) or types.get(native or "") or _NUMBERS.get(member, {}).get(str(code))
     kind = kind or _kind_of(code) or _kind_of(native) or (ERROR_BY_STATUS.get(status) if status else None)
-    if kind is None and isinstance(inner.get("loc"), list):  # FastAPI, of a member of the request
+    if kind is None and isinstance(inner.get("loc"), list):  # FastAPI, about a member of the request
         kind = "invalid_request"
     failed = ProviderFailed(
         kind or "server", message, native, None if code is None else str(code), status, raw=raw, vendor=vendor
@@ -301,18 +302,18 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
 
 
 def http_status(error: Mapping[str, Any]) -> int | None:
-    """Return the status of a failure that an object names as a number, or in digits; None if it names none."""
+    """Return the HTTP status of a failure in an object, as a number or in digits; None if there is none."""
     numbers = [number_in(error.get(name)) for name in _STATUS_NAMES]
     return next((number for number in numbers if number is not None and 400 <= number <= 599), None)
 
 
 def has_detail(error: ProviderFailed, vendor: str) -> bool:
-    """Whether another vendor's error says more than a message, which is all that ``vendor``'s dialect has."""
+    """Whether another vendor's error contains more than a message, which is all that ``vendor``'s dialect can hold."""
     return error.vendor != vendor and bool(error.native_type or error.http_status)
 
 
 def error_message(error: Any, names: tuple[str, ...] = TELLING, depth: int = 4) -> str | None:
-    """Return what an error says, in any shape of the field: text, an object with it, a list of these; None if nothing."""
+    """Return the text of an error, in any known shape: text, an object with a text, a list of these; None if there is none."""
     if isinstance(error, str):
         return text_of(error)
     if not depth:
@@ -329,7 +330,7 @@ def error_message(error: Any, names: tuple[str, ...] = TELLING, depth: int = 4) 
 
 
 def message_in(error: Any) -> str | None:
-    """Return the message of an error, with the title or the original message next to it."""
+    """Return the message of an error, joined with its title or with the original message."""
     if not isinstance(error, dict):
         return error_message(error) if isinstance(error, str | list) else orjson.dumps(error).decode()
     message, title, original = error_message(error), text_of(error.get("error")), text_of(error.get("originalMessage"))
@@ -341,7 +342,7 @@ def message_in(error: Any) -> str | None:
 
 
 def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    """Yield an error object and those that it wraps, the most telling first. Of a list, the first object counts."""
+    """Yield an error object and the errors that it wraps, the most informative first. Of a list, only the first counts."""
     if isinstance(error, list):
         error = next((item for item in error if isinstance(item, dict)), None)
     if not isinstance(error, dict) or not depth:
@@ -353,7 +354,7 @@ def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
 
 
 def _kind_of(word: Any) -> ErrorType | None:
-    """Return the kind of error that a word of any vendor means."""
+    """Return the type of error that a word of any vendor means."""
     if not isinstance(word, str):
         return None
     letters = "".join(filter(str.isalnum, word[:100])).lower()

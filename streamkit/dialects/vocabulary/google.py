@@ -1,4 +1,4 @@
-"""Google's words that its dialects have alike: errors, counts and signatures. Source: dialects.md §5.2, §7.5."""
+"""What Google's dialects have in common: errors, counts and signatures. Source: dialects.md §5.2, §7.5."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamkit.events import ErrorType, ProviderFailed, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "google"
-#: How URIs begin that only Google can look up: those of its Files API, of its storage.
+#: Beginnings of URIs that only Google can read: of its Files API and of its storage.
 OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
-#: Films that it looks up by their address, which then need no type.
+#: Beginnings of video URLs that Google reads itself. Such media need no media type.
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
-#: Names of functions.
+#: The names that functions may have.
 FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-#: Levels of thinking; and tiers of service, by ours.
+#: The words for levels of thinking. Below, the service tiers by the neutral words.
 LEVELS: Final = frozenset({"minimal", "low", "medium", "high", "xhigh"})
 SERVICE_TIERS: Final[Mapping[str, str]] = {
     "default": "standard",
@@ -27,7 +27,7 @@ SERVICE_TIERS: Final[Mapping[str, str]] = {
     "flex": "flex",
     "priority": "priority",
 }
-#: No count is as large.
+#: The upper bound of a count.
 MOST_TOKENS: Final = 2**53
 ERROR_TYPES: Mapping[str, ErrorType] = {
     **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
@@ -39,7 +39,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "UNAVAILABLE": "unavailable",
     "DEADLINE_EXCEEDED": "timeout",
 }
-#: Status and code of an error that is not Google's own.
+#: Status and code for an error of another vendor.
 ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
     "invalid_request": ("INVALID_ARGUMENT", 400),
     "auth": ("UNAUTHENTICATED", 401),
@@ -56,7 +56,7 @@ ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
-    """The value of ``error``, the vendor's own as it came. What another vendor's says beside it is a loss."""
+    """Return the value of ``error``: Google's own unchanged, another vendor's without details, which are counted as lost."""
     if failure.vendor == VENDOR and is_error(failure.raw):
         return failure.raw
     if failure.vendor != VENDOR and failure.native_type:
@@ -66,7 +66,7 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
 
 
 def is_error(value: object) -> bool:
-    """Whether the official client can read an error."""
+    """Whether Google's official client can read an error."""
     return isinstance(value, dict) and is_count(value.get("code")) and isinstance(value.get("message"), str)
 
 
@@ -76,35 +76,35 @@ def is_count(value: object) -> bool:
 
 
 def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
-    """A signature as it is written: Google's own as it is, if it is the base64 that clients decode; anything else sealed."""
+    """Return the signature to write: Google's unchanged if it is base64, which clients decode; any other sealed."""
     return blob if vendor == VENDOR and is_base64(blob) else seal(kind, vendor, blob)
 
 
 def is_base64(text: str) -> bool:
-    """Base64 of either alphabet, as the official client decodes signatures."""
+    """Whether a text is base64 of either alphabet, as the official client decodes signatures."""
     return values.is_base64(text.replace("-", "+").replace("_", "/"))
 
 
 def is_own_uri(uri: str | None) -> bool:
-    """Return whether an address is of a file that only Google can read."""
+    """Return whether only Google can read the file at this address."""
     return (uri or "").startswith(OWN_URIS)
 
 
 def standard_base64(text: str) -> str:
-    """Base64 of the alphabet that others read: Google's clients write the one for URLs, and the wire takes both."""
+    """Return base64 in the standard alphabet. Google's clients write the URL alphabet, and its servers accept both."""
     text = text.replace("-", "+").replace("_", "/")
     return text + "=" * (-len(text) % 4)
 
 
 def output_counts(usage: UsageReported, vendor: str, report: StreamReport) -> tuple[int | None, int | None]:
-    """Tokens of the output, and of the thoughts, which Google counts beside it. ``vendor`` is the dialect's own.
+    """Return the tokens of the output, and of the thoughts, which Google counts separately. ``vendor`` is the target's.
 
-    Another vendor's counts have a place where the cache was not written to, and thoughts are within the output.
+    Another vendor's counts are lost if the cache was written to, or if its thoughts are not part of its output.
     """
     output, thoughts = usage.output_total, usage.output_reasoning
     beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
     if usage.vendor != vendor and (beside or has_more(usage, vendor)):
         report.lose("usage_detail")
     if output is not None and thoughts is not None and thoughts <= output:
-        output -= thoughts  # else they were counted beside it already
+        output -= thoughts  # otherwise they were counted separately already
     return output, thoughts

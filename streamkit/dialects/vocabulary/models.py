@@ -1,11 +1,11 @@
-"""Models and the request options that they take: one table, a row for each family.
+"""Models and the request options that they accept, in one table with a row for each family.
 
-A server refuses a whole request for one word that its model does not know, and a client that asked for another model can't
-know. A model is the first row whose ``names`` its id has, however a vendor, a cloud or a router writes it
-(``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``); versions are looked for with a
-point. Providers with other words are in ``SERVERS``. A model without a row is the dialect's own default (``UNKNOWN``, or one
-beside its writer), which takes what nearly all servers of the dialect take: three efforts, no word for no thinking, any
-sampling, no mark on the prompt. Only requests of another dialect are changed.
+A server refuses a whole request for one word that its model does not know, and a client that named another model cannot know
+this. The row of a model is the first whose ``names`` occurs in its id, in the spelling of any vendor, cloud or router
+(``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``). Versions are compared in the form
+with a point. Providers with other words are in ``SERVERS``. A model without a row gets the default of the dialect
+(``UNKNOWN``, or one next to the dialect's writer), which is what nearly all its servers accept: three efforts, no word for
+turning thinking off, any sampling option, no cache mark. Only requests of another dialect are changed.
 
 How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
 """
@@ -23,7 +23,7 @@ from streamkit.dialects.vocabulary.reasoning_effort import COMMON, nearest
 
 Efforts: TypeAlias = tuple[str, ...]
 
-#: Options that OpenAI's models refuse while they think, but for the value that is the default.
+#: Options that OpenAI's models refuse while they think, except for the default value.
 UNREASONED: Final = (
     "temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "stop",
 )  # fmt: skip
@@ -32,40 +32,40 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 @frozen(kw_only=True)
 class Model:
-    """The request options that the models of one family take."""
+    """The request options that the models of one family accept."""
 
-    #: What the ids of the family have, in lower case: a regular expression.
+    #: A regular expression that occurs in the ids of the family, in lower case.
     names: str
-    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: it takes none.
+    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: none are accepted.
     efforts: Efforts = COMMON
-    #: Whether its vendor's own API takes these words, and not a number of tokens alone.
+    #: Whether its vendor's own API accepts these words, and not only a number of tokens.
     words: bool = True
-    #: The least and the most tokens of thinking that can be asked for; None: no number is taken.
+    #: The smallest and largest number of thinking tokens; None: no number is accepted.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: ``unasked``: it thinks unless thinking is turned off. ``asked``: only if a request asks for it.
+    #: ``unasked``: it thinks unless thinking is turned off. ``asked``: it thinks only if a request asks for it.
     thinks: Literal["always", "unasked", "asked"] = "asked"
-    #: Options that it refuses, and those that it refuses while it thinks.
+    #: Options that it always refuses, and options that it refuses while it thinks.
     refuses: tuple[str, ...] = ()
     refuses_thinking: tuple[str, ...] = ()
-    #: The least ``top_p`` that it takes while it thinks, though that is among those.
+    #: The smallest ``top_p`` that it accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
-    #: Whether it takes both of ``temperature`` and ``top_p``.
+    #: Whether it accepts ``temperature`` and ``top_p`` together.
     both: bool = True
-    #: Whether it goes on with the text of an assistant's turn that is the last.
+    #: Whether it continues the text of a last assistant turn.
     prefill: bool = True
     #: Whether it can summarise the conversation so far.
     compacts: bool = True
-    #: The longest span of a mark on the prompt that it takes, and whether a tool may have one.
+    #: The longest lifetime of a cache mark that it accepts, and whether a tool may have a mark.
     cache_marks: Literal["", "short", "long"] = ""
     cached_tools: bool = True
-    #: Whether it refuses a history in which the first call of a turn lacks its vendor's signature.
+    #: Whether it refuses a history in which the first call of a turn lacks the vendor's signature.
     signatures: bool = False
-    #: Whether it takes tools next to an answer in JSON, and media inside of a tool's result.
+    #: Whether it accepts tools together with a JSON response format, and media inside a tool's result.
     form_with_tools: bool = True
     media_in_results: bool = True
 
     def fit(self, effort: str | None) -> str | None:
-        """Return the nearest effort that the model knows; None where it knows none for it."""
+        """Return the nearest effort that the model knows; None if it knows none that fits."""
         if effort is None or effort in self.efforts:
             return effort
         if effort == "none":
@@ -73,7 +73,7 @@ class Model:
         return "default" if "default" in self.efforts else nearest(effort, self.efforts)
 
     def is_thinking(self, effort: str | int | None, *, off: bool) -> bool:
-        """Return whether it thinks about a request with that effort or number of tokens; ``off``: thinking is turned off."""
+        """Return whether the model thinks, for this effort or number of tokens. ``off``: the request turns thinking off."""
         if self.thinks == "always":
             return True
         if off or effort == "none":
@@ -84,7 +84,7 @@ class Model:
 LOW_TO_MAX: Final = (*COMMON, "xhigh", "max")
 LOW_TO_XHIGH: Final = (*COMMON, "xhigh")
 NONE_TO_MAX: Final = ("none", *LOW_TO_MAX)
-#: Of a model that no row has.
+#: The default for a model without a row.
 UNKNOWN: Final = Model(names=r"(?!)")
 
 # -- Anthropic: "Effort", "Adaptive thinking", "Prompt caching", what is new in 4.6, 4.7, 5 and 5.5; AWS, "Prompt caching" --
@@ -117,7 +117,7 @@ CLAUDE: Final = (
 
 # -- OpenAI: `ReasoningEffort`, `PromptCacheOptions` of the openai package, "Using GPT-6", the errors of its server ---------
 
-#: What is before the vendor's own id: ``openai/``, ``openai.``, ``openai:``, ``ft:``.
+#: The prefixes before the vendor's own id: ``openai/``, ``openai.``, ``openai:``, ``ft:``.
 _FIRST: Final = r"(?:^|[/.:]|databricks-)"
 _GPT: Final = rf"{_FIRST}gpt-"
 _REASONS: Final = Model(names=_GPT, refuses_thinking=UNREASONED, thinks="always")
@@ -184,12 +184,12 @@ OTHERS: Final = (
 )  # fmt: skip
 FAMILIES: Final = (*CLAUDE, *OPENAI, *GOOGLE, *OTHERS)
 
-#: What parts the numbers of a version, where it is no point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes stay.
+#: The numbers of a version without a point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes do not match.
 _VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
 
-#: Providers whose servers take other words for how much to think than the vendor does, by what the model's id has.
+#: Providers that accept other words for how much to think than the vendor does, by a part of the model's id.
 SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
-    "openrouter": (("", ("none", "minimal", *LOW_TO_XHIGH)),),  # it fits them to the model itself
+    "openrouter": (("", ("none", "minimal", *LOW_TO_XHIGH)),),  # OpenRouter adapts the effort to the model
     "groq": (("gpt-oss", COMMON), ("qwen", ("none", "default")), ("", ())),
     "vllm": (("", COMMON),),
     "sglang": (("", COMMON),),

@@ -1,4 +1,4 @@
-"""OpenAI's words that Chat and Responses have alike, each in members and envelopes of its own.
+"""What OpenAI's Chat and Responses have in common, although each has its own members and envelopes.
 
 Source: dialects.md §1.3, §1.4, §2.3, §7.3, §7.5.
 """
@@ -21,7 +21,7 @@ from streamkit.text.quoting import quoted
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-#: Words for the type of an error, or its code.
+#: Words for the type or code of an error.
 ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
     "invalid_request_error": "invalid_request",
     **dict.fromkeys(("authentication_error", "invalid_api_key"), "auth"),
@@ -34,12 +34,12 @@ ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
     "timeout": "timeout",
     "stream_truncated": "truncated",
 }
-#: Nothing is paid by waiting, but the official client repeats a request at each 429 that does not say this.
+#: Retries do not help if a bill is unpaid, but the official client retries each 429 without this header.
 NO_RETRY: Final = {"x-should-retry": "false"}
 
 
 def decode_error(document: dict[str, Any], vendor: str, words: Mapping[str, ErrorType]) -> ProviderFailed | None:
-    """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
+    """Return the failure in an ``error`` object; None for Anthropic's (a ``type`` next to it) or Google's (a ``status``)."""
     error = document.get("error")
     if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
         return None
@@ -48,8 +48,8 @@ def decode_error(document: dict[str, Any], vendor: str, words: Mapping[str, Erro
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
-#: What a tool's definition may be. OpenAI's own refusals: "object schema missing properties", and "schema must have type
-#: 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+#: The rules for a tool's definition. OpenAI's error messages are "object schema missing properties", and "schema must have
+#: type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
 TOOLS: Final = ToolRules(
     names=re.compile(r"[A-Za-z0-9_-]{1,64}"),
     properties=True,
@@ -58,7 +58,7 @@ TOOLS: Final = ToolRules(
 
 
 def mode_of_choice(mode: str, path: str) -> ToolChoice:
-    """A choice among tools in one word, which stands at ``path``. Raises BadRequest."""
+    """Return the tool choice for one word, at ``path`` in the request. Raises BadRequest."""
     match mode:
         case "auto" | "none" | "required":
             return ToolChoice(mode)
@@ -67,7 +67,7 @@ def mode_of_choice(mode: str, path: str) -> ToolChoice:
 
 
 def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoice | None:
-    """A choice among tools that says whether several calls may come at once; None where neither was asked."""
+    """Return a tool choice that includes whether calls may be parallel; None if the request has neither."""
     if choice is None and parallel is not None:
         choice = ToolChoice()
     if choice is not None:
@@ -78,7 +78,7 @@ def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoic
 def identity(
     answer: ResponseStarted | Response, encoding: Encoding, prefix: str, kind: str, created: str = "created"
 ) -> dict[str, Any]:
-    """The members that an answer of this ``kind`` begins with; what did not come is made."""
+    """Return the first members of a response of this ``kind``. Missing values are made."""
     return {
         "id": answer.id or encoding.make_id(prefix),
         "object": kind,
@@ -87,29 +87,29 @@ def identity(
     }
 
 
-# -- what is asked for -------------------------------------------------------------------------------------------------
+# -- the form of the response ------------------------------------------------------------------------------------------
 
-#: Kinds of output, and ours.
+#: Words for the form of the output, with the neutral words.
 OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {
     "text": "text",
     "json_object": "json",
     "json_schema": "schema",
 }
-#: A schema must have a name, and other dialects give it none.
+#: The name for a schema from another dialect, because OpenAI requires a name.
 SCHEMA_NAME: Final = "response"
 
 # -- content -----------------------------------------------------------------------------------------------------------
 
-#: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose default is the shorter.
+#: Meaning of ``ttl`` in a ``prompt_cache_breakpoint``. Without it the request's applies, whose default is the shorter.
 CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "30m": "short", "12h": "long"}
 CACHE_TTLS: Final[Mapping[CacheMark, str]] = {"short": "30m", "long": "12h"}
-#: ``format`` of ``input_audio``.
+#: Media types by the ``format`` of ``input_audio``.
 AUDIO_TYPES: Final[Mapping[str, str]] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS: Final[Mapping[str, str]] = {media_type: form for form, media_type in AUDIO_TYPES.items()}
 
 
 def read_cache_mark(part: Fields) -> CacheMark | None:
-    """The mark that ends a cached prompt at a part. Raises BadRequest."""
+    """Return the mark at which a cached prompt ends, from a part. Raises BadRequest."""
     mark = part.fields("prompt_cache_breakpoint")
     if mark is None:
         return None
@@ -122,26 +122,26 @@ def read_cache_mark(part: Fields) -> CacheMark | None:
 
 
 def write_cache_mark(cache: CacheMark) -> dict[str, Any]:
-    """The member of a part that marks it."""
+    """Return the member of a part for a cache mark."""
     return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}}
 
 
 def read_audio(part: Fields) -> Media:
-    """A part that is a sound, without what else the part says. Raises BadRequest."""
+    """Return an audio part without its other members. Raises BadRequest."""
     audio = part.needed_fields("input_audio")
     form = audio.needed("format")
     return Media("audio", AUDIO_TYPES.get(form, f"audio/{form}"), audio.needed("data"))
 
 
 def finished_media(media: Media, part: Fields) -> Media:
-    """Media with what their part says beside them: a mark, and what nobody took."""
+    """Add the cache mark and the other members of their part to media."""
     media.cache = read_cache_mark(part)
     media.extras = part.rest() or None
     return media
 
 
 def only_of_tools(parts: Sequence[Part], fields: Fields, name: str) -> list[Text | Media | Aside]:
-    """The parts of the member ``name`` that a tool said. Raises BadRequest for what a tool can't say."""
+    """Return the parts of a tool's result in the member ``name``. Raises BadRequest for a part that a result cannot have."""
     for number, part in enumerate(parts):
         if not isinstance(part, Text | Media | Aside):
             raise fields.wrong("a tool can't refuse", f"{name}[{number}]")
@@ -155,7 +155,7 @@ WEB: Final = "url_citation"
 
 
 def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
-    """The citation that these members say; none where they lack an address."""
+    """Return the citation in these members; empty if they have no URL."""
     if not isinstance(raw, dict) or not isinstance(raw.get("url"), str):
         return []
     title = raw.get("title")
@@ -169,7 +169,7 @@ def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
-    """The members that say a citation."""
+    """Return the members for a citation."""
     return {
         "start_index": citation.start,
         "end_index": citation.end,
@@ -179,7 +179,7 @@ def write_url_citation(citation: Citation) -> dict[str, Any]:
 
 
 def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *, nested: bool) -> list[Aside]:
-    """Asides of ``vendor`` that say citations of web pages; ``nested``: in an object of its own."""
+    """Return asides of ``vendor`` for citations of web pages. ``nested``: the citation is in an object of its own."""
     asides = []
     for citation in citations:
         said = write_url_citation(citation)
@@ -190,14 +190,14 @@ def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------
 
-#: The header in which clients ask for features, which is a list.
+#: The header with which clients request features. It is a list.
 FEATURES: Final[Mapping[str, bool]] = {"openai-beta": True}
-#: What clients get of an answer's headers, beside what every vendor sends.
+#: Response headers that clients get, in addition to those that every vendor sends.
 ANSWER_HEADERS: Final = ("openai-processing-ms", "openai-version")
 
 
 def azure_root(base: str) -> str:
-    """Where Azure's resources stand, of a base URL that may name a deployment."""
+    """Return the root of an Azure resource, from a base URL that may name a deployment."""
     return with_root(base.partition("/deployments/")[0], "/openai")
 
 
@@ -205,7 +205,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
     return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner}
 
 
-#: The models that there are, as the openai package reads them.
+#: The list of models, in the form that the openai package reads.
 MODELS: Final = Models(
     path="/v1/models",
     list=lambda cards, _query: {"object": "list", "data": [_model(card) for card in cards]},

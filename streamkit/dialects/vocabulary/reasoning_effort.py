@@ -1,9 +1,9 @@
-"""How much a model shall think, in words and in tokens: one table between the two, for all dialects.
+"""How much a model must think, in words and in tokens: one table converts between them, for all dialects.
 
-Some dialects say an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
-``thinkingBudget``, ``token_budget``), some both; which a model takes is in ``models.py``. The other becomes the nearest, a
-counted loss; a budget one of the three efforts that every server with efforts takes. The numbers are Google's, with steps
-beyond.
+Some dialects have an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
+``thinkingBudget``, ``token_budget``), some both; ``models.py`` has what a model accepts. The other form is converted to the
+nearest value, and counted as a loss. A budget becomes one of the three efforts that every server with efforts accepts. The
+numbers are Google's, with steps above them.
 
 Source: dialects.md §7.4; ai.google.dev, "OpenAI compatibility"; AWS and Anthropic, "Adaptive thinking".
 """
@@ -14,7 +14,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Final
 
-#: Tokens for an effort, least first.
+#: Tokens for each effort, smallest first.
 BUDGETS: Final[Mapping[str, int]] = {
     "minimal": 512,
     "low": 1024,
@@ -24,24 +24,24 @@ BUDGETS: Final[Mapping[str, int]] = {
     "max": 65536,
 }
 COMMON: Final = ("low", "medium", "high")
-#: What Google takes in place of a signature for a call that has none (ai.google.dev, "Thought signatures").
+#: The text that Google accepts in place of a missing call signature (ai.google.dev, "Thought signatures").
 NO_SIGNATURE: Final = "skip_thought_signature_validator"
 
 
 def budget_of(effort: str | None) -> int | None:
-    """The tokens for an effort; None for none, and for a word that is not known."""
+    """Return the tokens for an effort; None without an effort, or for an unknown word."""
     return BUDGETS.get(effort or "")
 
 
 def effort_of(budget: int | None) -> str | None:
-    """The effort that is nearest to a budget, by the ratio of the two; None for no budget, or one that the model chooses."""
+    """Return the effort nearest to a budget, by ratio; None without a budget, or if the model chooses it."""
     if budget is None or budget <= 0:
         return None
     return min(COMMON, key=lambda effort: abs(math.log(budget / BUDGETS[effort])))
 
 
 def nearest(effort: str, known: Collection[str]) -> str | None:
-    """The strongest of the ``known`` efforts that is not above this one, else the weakest; None for an effort nobody knows."""
+    """Return the strongest ``known`` effort that is not above this one, else the weakest; None for an unknown effort."""
     if effort in known:
         return effort
     order = [word for word in BUDGETS if word in known]
@@ -52,7 +52,7 @@ def nearest(effort: str, known: Collection[str]) -> str | None:
 
 
 def below(budget: int, bound: int | None, least: int = 1) -> int | None:
-    """The budget, or half of a bound of the answer that it does not stay below; None where ``least`` does not either."""
+    """Return the budget, or half of ``bound`` if the budget is not below it; None if ``least`` is not below it either."""
     if bound is None or budget < bound:
         return budget
     return max(least, bound // 2) if least < bound else None

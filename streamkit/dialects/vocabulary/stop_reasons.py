@@ -1,10 +1,10 @@
-"""The words of all dialects for why a model stopped, by meaning.
+"""All dialects' words for why a model stopped, by meaning.
 
-Proxies pass a reason on in the words of the dialect that they had it from: ``tool_use`` in a Chat chunk, ``MAX_TOKENS`` in an
-Anthropic message. A dialect reads its own words first and these behind them, which is a counted repair. A word that nobody
-here knows means ``other``.
+Proxies pass on a reason in the words of its original dialect: ``tool_use`` in a Chat chunk, ``MAX_TOKENS`` in an Anthropic
+message. A dialect looks in its own words first and then in these; the latter is a counted repair. An unknown word means
+``other``.
 
-Source: dialects.md §7.1; the enumerations of the eight dialects, and words of clones.
+Source: dialects.md §7.1; the enumerations of the eight dialects, and words of compatible servers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from streamkit.events import StopReason
 
-#: The answer was refused or filtered: a client must not run a call of it, nor take it for a whole answer.
+#: The response was refused or filtered. A client must not run its calls, nor treat it as a complete response.
 REFUSED: Final[frozenset[StopReason]] = frozenset({"content_filter", "refusal"})
 _BY_REASON: Final[Mapping[StopReason, str]] = {
     "stop": """
@@ -49,7 +49,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
         too_many_tool_calls language no_image image_other pup_limited_disabled
     """,
 }
-#: The words of Claude, which each of its providers has.
+#: Claude's words, which all its providers use.
 CLAUDES: Final[Mapping[str, StopReason]] = {
     "end_turn": "stop",
     "stop_sequence": "stop_sequence",
@@ -57,34 +57,34 @@ CLAUDES: Final[Mapping[str, StopReason]] = {
     "model_context_window_exceeded": "context_full",
     "tool_use": "tool_calls",
 }
-#: Letter case and what stands between the parts of a word differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``).
+#: Letter case and separators differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``), and are removed.
 _BETWEEN: Final = re.compile(r"[\s_\-.]+")
 _PREFIX: Final = re.compile(r"^(?:finish|stop)reason(?=.)")
 _MEANINGS: Final[Mapping[str, StopReason]] = {
     word.replace("_", ""): reason for reason, words in _BY_REASON.items() for word in words.split()
 }
-#: Longer words are nobody's.
+#: No dialect has a longer word.
 WORD_CHARS: Final = 64
 
 
 def meaning(word: str) -> StopReason | None:
-    """What a stop reason means in whichever dialect's words it is; None for a word of none."""
+    """Return the meaning of a stop reason in any dialect's words; None for an unknown word."""
     if len(word) > WORD_CHARS:
         return None
     return _MEANINGS.get(_PREFIX.sub("", _BETWEEN.sub("", word).lower()))
 
 
 def was_stopped(reason: StopReason, native: str | None) -> bool:
-    """Return whether the provider withheld the response or the rest of it, by its word ``native``.
+    """Return whether the provider withheld the response or its rest. ``native`` is the provider's word for the reason.
 
-    Not so where the model refused in a text of its own, at a natural end (OpenAI's ``stop`` with a refusal).
+    Not so if the model refused in a text of its own, with a natural end (OpenAI's ``stop`` with a refusal).
     """
     return reason == "content_filter" or (reason == "refusal" and meaning(native or "") == "refusal")
 
 
 def as_written(reason: StopReason, native: str | None, *, called: bool) -> StopReason:
-    """Return the reason that a dialect writes which has no word for a filter: a withheld response is a truncated one.
+    """Return the reason to write in a dialect without a word for a filter. A withheld response counts as truncated.
 
-    ``called``: a call was written. Without one, ``tool_calls`` means that every call was truncated, and withheld.
+    ``called`` tells whether a call was written. Without one, ``tool_calls`` means that all calls were truncated and withheld.
     """
     return "length" if was_stopped(reason, native) or (reason == "tool_calls" and not called) else reason

@@ -1,6 +1,6 @@
-"""Token counts that one dialect has and ``UsageReported`` has no place for: written within the dialect, lost elsewhere.
+"""Token counts of single dialects that ``UsageReported`` does not have. They are kept within the dialect, lost elsewhere.
 
-What is no count of tokens that were read or written is passed over without a loss; each name stands here with its reason.
+Numbers that do not count tokens read or written are ignored without a loss. Each name is listed here with the reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from streamkit.dialects.members.values import CONTAINERS
 from streamkit.events import UsageReported
 
-#: Counts by ours, as the protocols of user interfaces call them.
+#: The names of the neutral counts in user-interface protocols.
 UI_COUNTS: Final[Mapping[str, str]] = {
     "input_total": "inputTokens",
     "output_total": "outputTokens",
@@ -19,7 +19,7 @@ UI_COUNTS: Final[Mapping[str, str]] = {
     "output_reasoning": "reasoningTokens",
     "input_cached": "cachedInputTokens",
 }
-#: The counts that ``UsageReported`` carries, by their names in all dialects.
+#: The names, in all dialects, of the counts that ``UsageReported`` has.
 CARRIED: Final = frozenset(
     {
         *("input_tokens", "output_tokens", "total_tokens", "thinking_tokens"),
@@ -37,7 +37,7 @@ CARRIED: Final = frozenset(
         *("prompt_eval_count", "eval_count"),
     }
 )
-#: Numbers that are no counts of their own, and why.
+#: Numbers that are not separate counts, and why.
 NO_COUNTS: Final[Mapping[str, str]] = {
     "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
     "toolUsePromptTokenCount": "a part of the input that is summed",
@@ -47,37 +47,37 @@ NO_COUNTS: Final[Mapping[str, str]] = {
         ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), "a time in nanoseconds"
     ),
 }
-#: Objects that count something else.
+#: Objects that do not count tokens, and why.
 NO_TOKENS: Final[Mapping[str, str]] = {
     "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
-#: None of them is a count that others lack.
+#: A count with one of these names is never a loss.
 NOT_MORE: Final = CARRIED | NO_TOKENS.keys()
 
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:
-    """Whether another vendor's usage has token counts that can't be written in ``vendor``'s dialect."""
+    """Whether another vendor's usage has token counts that ``vendor``'s dialect cannot express."""
     return usage is not None and usage.vendor != vendor and _counts_more(usage.raw)
 
 
 def with_cache(fresh: int | None, read: int | None, written: int | None) -> int | None:
-    """All tokens of the input, where the wire counts those that the cache had, or was given, beside the fresh ones."""
+    """Return all input tokens, in a dialect that counts cached and fresh tokens separately."""
     return None if fresh is None else fresh + (read or 0) + (written or 0)
 
 
 def without_cache(usage: UsageReported) -> int:
-    """The fresh tokens of the input; 0 where nothing is known."""
+    """Return the input tokens that are not about the cache; 0 if nothing is known."""
     return max(0, (usage.input_total or 0) - (usage.input_cached or 0) - (usage.input_cache_write or 0))
 
 
 def total_of(counted_in: int | None, counted_out: int | None) -> int | None:
-    """The tokens of a request and its answer together; None where either number is unknown."""
+    """Return the tokens of a request and its response together; None if one number is unknown."""
     return None if counted_in is None or counted_out is None else counted_in + counted_out
 
 
 def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> bool:
-    """Whether another vendor's usage says more than ``vendor``'s dialect, which has no total and none of ``unwritten``."""
+    """Whether ``vendor``'s dialect, without a total and the ``unwritten`` counts, cannot express another's usage."""
     if usage.vendor == vendor:
         return False
     total = (usage.input_total or 0) + (usage.output_total or 0)
@@ -90,7 +90,7 @@ def _counts_more(value: Any) -> bool:
     for name in value.keys() - NOT_MORE if type(value) is dict else ():
         member = value[name]
         if not member or (name == "tokenCount" and value.get("modality") == "TEXT"):
-            continue  # of Gemini's parts of a sum text is what is left
+            continue  # a part of a sum in Gemini: text is what the other parts leave
         if type(member) is not int:
             if type(member) in CONTAINERS and _counts_more(member):
                 return True

@@ -1,7 +1,7 @@
-"""A provider's own search of the web, as requests define it: read into one set of words, and written in a dialect that has it.
+"""The definition of a provider's own web search in requests, as neutral options.
 
-Anthropic, OpenAI and Google run such a tool themselves, each with other options. What a dialect has no option for is a counted
-loss; a search that may only look at what the provider has stored is another tool, and is defined nowhere else.
+Anthropic, OpenAI and Google run such a tool themselves, with different options. An option that a dialect lacks is counted as
+lost. A search that may only use stored pages is a different tool, and other dialects have none.
 
 Source: dialects.md §1.3, §2.3, §3.2, §5.3; the request types of anthropic, openai 3.54 and google-genai.
 """
@@ -19,7 +19,7 @@ CONTEXTS: Final = frozenset({"low", "medium", "high"})
 
 
 def read_search(options: Mapping[str, Any]) -> WebSearch:
-    """The options of a search by the names that Anthropic and Responses give them; what is none of them stays beside."""
+    """Read search options by the names of Anthropic and Responses. Other options are kept as extras."""
     left = {name: value for name, value in options.items() if has_value(value)}
     search = WebSearch()
     if type(left.get("max_uses")) is int:
@@ -41,18 +41,18 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
 
 
 def read_pages(found: Any) -> list[tuple[str, str]]:
-    """The pages of a list of what a search found, by URL and title; none where there is no list."""
+    """Return URL and title of the pages in a list of search results; empty if there is no list."""
     pages = objects_in(found)
     return [(page["url"], str(page.get("title") or "")) for page in pages if isinstance(page.get("url"), str)]
 
 
 def location_out(search: WebSearch) -> dict[str, str] | None:
-    """``user_location`` as Anthropic and Responses have it."""
+    """Return ``user_location`` in the form of Anthropic and Responses."""
     return None if search.location is None else {"type": "approximate", **search.location}
 
 
 def _location(value: Any) -> Mapping[str, str] | None:
-    """Where the user is. Chat has another object around it."""
+    """Return the location of the user. Chat wraps it in another object."""
     if not isinstance(value, Mapping) or value.get("type") != "approximate":
         return None
     inner = value.get("approximate", value)

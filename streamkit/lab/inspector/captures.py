@@ -30,7 +30,7 @@ STEP_BYTES: Final = 192
 StepKind: TypeAlias = Literal["attempt", "read", "write", "keep-alive"]
 
 
-class Step(NamedTuple):
+class CapturedStep(NamedTuple):
     """Something that happened to a stream. ``at`` is in seconds since its start."""
 
     kind: StepKind
@@ -64,7 +64,7 @@ class Capture:
     #: Takes keys out of a text, wherever it is shown.
     hide: Callable[[str], str] = field(default=str, repr=False)
     began: float = field(factory=time.time)  #: seconds since the epoch
-    steps: list[Step] = field(factory=list, repr=False)
+    steps: list[CapturedStep] = field(factory=list, repr=False)
     attempts: list[Attempt] = field(factory=list)
     size: int = 0  #: what it counts
     read_bytes: int = 0  #: that are kept of what was read
@@ -113,7 +113,7 @@ class Capture:
         cost = len(data) + STEP_BYTES
         fits = not self.left_out and self.size + cost <= self._store.capture_bytes
         if fits:
-            self.steps.append(Step(kind, self.seconds, data))
+            self.steps.append(CapturedStep(kind, self.seconds, data))
             self.size += cost
             self._store.grew(self, cost)
         else:

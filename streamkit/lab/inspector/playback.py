@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import fields, has
 
 from streamkit.dialects import client_named, source_named
-from streamkit.lab.inspector.captures import Capture, Captures, Step
+from streamkit.lab.inspector.captures import Capture, CapturedStep, Captures
 from streamkit.observer import Observer, Seen
 from streamkit.report import LOSSES, REPAIRS, describe
 from streamkit.text.quoting import shortened
@@ -96,7 +96,7 @@ class Playback:
             messages += [*self._finish(self._capture.seconds), {"type": "ended"}]
         return messages
 
-    def _step(self, step: Step) -> Iterator[dict[str, Any]]:
+    def _step(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
         match step.kind:
             case "attempt":
                 yield from self._finish(step.at)
@@ -106,7 +106,7 @@ class Playback:
             case _:
                 yield self._write(step.at, step.data, kind=step.kind)
 
-    def _begin(self, step: Step) -> dict[str, Any]:
+    def _begin(self, step: CapturedStep) -> dict[str, Any]:
         self._attempt += 1
         attempt, client = self._capture.attempts[self._attempt], self._capture.client
         if client is not None and not self._capture.encodes:
@@ -116,7 +116,7 @@ class Playback:
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
 
-    def _came(self, step: Step) -> Iterator[dict[str, Any]]:
+    def _came(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
         found: list[Seen] = []
         if self._observer is not None and self._observer.fault is None:
             found = _up_to_fault(self._observer.feed(step.data))

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 from streamkit.lab.recording.directory import Directory, RecorderLimits, Unrecorded
 from streamkit.lab.recording.headers import Headers
 from streamkit.lab.recording.request_bodies import Bodies
-from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordingWriter, Step
+from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordedStep, RecordingWriter
 from streamkit.text.known_keys import KnownKeys
 
 #: How often what came is written, in seconds.
@@ -54,7 +54,7 @@ class Recorder:
     ) -> None:
         self.limits = limits or RecorderLimits()
         self.dropped = 0  #: reads that are in no file, since the disk was too slow
-        self.queue: deque[tuple[OpenRecording, float, Step]] = deque()
+        self.queue: deque[tuple[OpenRecording, float, RecordedStep]] = deque()
         self.queued_bytes = 0  #: of all items ever
         self.taken_bytes = 0  #: of those that were taken
         self._directory = Directory(directory, self.limits, warn)
@@ -90,7 +90,7 @@ class Recorder:
         writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
         return OpenRecording(self, writer, saved)
 
-    def put(self, recording: OpenRecording, at: float, step: Step, size: int = 0) -> None:
+    def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
         """Hand over what happened, ``at`` seconds behind the request; ``size`` is what it takes beside the item."""
         self.queued_bytes += size + ITEM_BYTES
         self.queue.append((recording, at, step))

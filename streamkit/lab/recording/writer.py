@@ -67,7 +67,7 @@ class Ended:
 
 
 #: What an exchange consists of; bytes are a read.
-Step: TypeAlias = bytes | Asked | Answered | Ended
+RecordedStep: TypeAlias = bytes | Asked | Answered | Ended
 
 
 @define(eq=False)
@@ -101,7 +101,7 @@ class RecordingWriter:
     _bytes: int = field(init=False, default=0)
     _sha256: hashlib._Hash = field(init=False, factory=hashlib.sha256)
 
-    def take(self, at: float, step: Step) -> None:
+    def take(self, at: float, step: RecordedStep) -> None:
         """Something happened ``at`` seconds behind the request."""
         if self.is_over:
             return
@@ -112,7 +112,7 @@ class RecordingWriter:
             self.flush()
             self._close()
 
-    def _take(self, at: float, step: Step) -> None:
+    def _take(self, at: float, step: RecordedStep) -> None:
         if isinstance(step, bytes):
             self._read(at, step)
         elif isinstance(step, Asked):

@@ -1,6 +1,6 @@
-"""Answers that go on without their client, and reading them on, in an aiohttp application.
+"""Responses that continue without their client, and resuming them, in an aiohttp application.
 
-``add_resuming`` makes the answers of ``relay`` and ``setup`` resumable where their clients ask for it.
+``add_resuming`` makes the responses of ``relay`` and ``setup`` resumable if their clients ask for it.
 
 Source: resume.md §5, §6.
 """

@@ -1,9 +1,10 @@
-"""An answer that goes on without its client: what it gets stands in a log, too, from which it can be read on.
+"""A response that continues without its client. Its bytes are also written to a log, from which it can be resumed.
 
-The client is written to directly, since a hop over the log would cost 7 to 9 µs an event. A slow one gets what waits for it
-from here, and slows no upstream until the log is full. One that leaves before the headers has no id to come back with, so its
-answer ends as any other, unless it has a name for the answer. Behind them the answer goes on until it ends, is stopped, or
-nobody has read it for ``unattended_s``. What says that it is whole is appended to the log together with its end.
+The client is written to directly, since reading through the log would cost 7 to 9 µs per event. For a slow client, bytes wait
+here, and do not slow the upstream until the log is full. A client that disconnects before the headers has no id to resume
+with, so its response ends like any other, unless the client has a name for it. After the headers, the response continues until
+it ends, is stopped, or has had no reader for ``unattended_s``. The bytes that state that it is complete are appended to the
+log together with its end.
 
 Source: resume.md §4.2, §5.3, §6.
 """
@@ -26,18 +27,18 @@ from streamkit.resume.log import End
 from streamkit.web.reply import HTTPOutlet, Reply, Writer
 from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
 
-#: How long an answer's headers wait for its log.
+#: Seconds that a response's headers wait for its log.
 CREATE_S: Final = 0.05
-#: What the transfer coding adds to a piece, at most.
+#: The bytes that the chunked transfer coding adds to a piece, at most.
 CHUNK_BYTES: Final = 32
-#: How often it is looked whether anybody reads an answer without its client: so many times while nobody may.
+#: How often a response without its client is checked for readers within ``unattended_s``.
 LOOKS: Final = 10
-#: And at least so often, in seconds.
+#: The longest time between two such checks, in seconds.
 LOOK_S: Final = 60.0
 
 
 def takes_ids(meta: Meta) -> bool:
-    """Whether clients of the dialect read past the ids of events."""
+    """Return whether clients of the dialect accept event ids."""
     dialect = client_named(meta.dialect)[0]
     surface = dialect.http.surface
     is_events = dialect.media_type == "text/event-stream" and not meta.is_array
@@ -53,10 +54,10 @@ def resumable_outlet(
     resumable: Resumable | None = None,
     is_named: bool = False,
 ) -> ResumableOutlet | None:
-    """Where the stream for a ``client`` goes that is to be kept; None: it is not, and is answered as any other.
+    """Return the outlet for a stream that is kept; None: it is not kept.
 
-    ``resumable`` stands in the place of what the application's ``Resuming`` says. ``is_named``: the client comes back by a
-    name of its own, before the headers too, and from the start, so that events need no ids.
+    ``resumable`` overrides the setting in the application's ``Resuming``. ``is_named``: the client resumes by a name that it
+    chooses, even before the headers, and always from the start, so events need no ids.
     """
     resuming = request.config_dict.get(RESUMING)
     if resuming is None or not resuming.wanted(request, resumable):
@@ -76,7 +77,7 @@ def meta_of(
     model: str = "",
     background: bool = False,
 ) -> Meta:
-    """What is known of the answer to ``request`` before its first byte."""
+    """Return what is known of the response to ``request`` before its first byte."""
     return Meta(
         dialect=client,
         media_type="application/json" if is_array else client_named(client)[0].media_type,
@@ -89,7 +90,7 @@ def meta_of(
 
 
 class ResumableOutlet(HTTPOutlet):
-    """The answer of ``request``, kept as ``resuming`` says."""
+    """Writes the response to ``request``, and keeps it as ``resuming`` says."""
 
     def __init__(
         self,
@@ -110,11 +111,11 @@ class ResumableOutlet(HTTPOutlet):
         self._is_named = is_named
         self._log: Log | None = None
         self._ids = EventIDs(log_id) if has_ids else None
-        self._last: list[bytes] | None = None  # what is appended with the end
-        self._writer: Writer | None = None  # the response's own
-        self.went_on_s = 0.0  #: for so long the answer went on without its client
+        self._last: list[bytes] | None = None  # the bytes that are appended with the end
+        self._writer: Writer | None = None  # the writer of the HTTP response
+        self.went_on_s = 0.0  #: seconds that the response continued without its client
         self._is_over = False
-        self._pending: deque[bytes] = deque()  # for a client that is slow
+        self._pending: deque[bytes] = deque()  # bytes for a slow client
         self._catching_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reply: Reply
@@ -164,11 +165,11 @@ class ResumableOutlet(HTTPOutlet):
             else:
                 log.append(data)
         if self.has_left:
-            if log is None or log.lost is not None:  # nobody is there, and nobody can come back
+            if log is None or log.lost is not None:  # there is no reader, and no client can resume
                 raise ConnectionResetError("the client left, and the answer is kept no longer")
             return
         piece = data if self._ids is None else self._ids.feed(data)
-        if log is None or log.lost is not None:  # the upstream waits for a slow client, as it does for others
+        if log is None or log.lost is not None:  # the upstream waits for a slow client, as for other responses
             await self._caught_up()
             await self._written(piece)
         elif self._pending or self._is_slow(len(piece)):
@@ -216,16 +217,16 @@ class ResumableOutlet(HTTPOutlet):
         return creating.done() and not creating.cancelled() and creating.exception() is None
 
     def _discard(self) -> None:
-        """Nobody was told of the log, whenever it is made."""
+        """Discard the log, even if it is created later: no client knows of it."""
         if self._was_made():
             self._creating.result().discard()
         elif not self._creating.done():
             self._creating.add_done_callback(lambda _made: self._discard())
 
-    # -- a client that is slow, or gone ----------------------------------------------------------------------------
+    # -- slow and disconnected clients -----------------------------------------------------------------------------
 
     def _is_slow(self, size: int) -> bool:
-        """Whether writing so many bytes more would wait for the client."""
+        """Return whether writing ``size`` more bytes would have to wait for the client."""
         transport, allowed = self._transport, self._reply.delivery.unsent_bytes
         return transport is not None and transport.get_write_buffer_size() + size + CHUNK_BYTES > allowed
 
@@ -244,7 +245,7 @@ class ResumableOutlet(HTTPOutlet):
                 await self._written(self._pending.popleft())
 
     async def _caught_up(self) -> None:
-        """Wait until the client has what waits for it, or is gone."""
+        """Wait until the client has the waiting bytes, or has disconnected."""
         if self._pending and (self._catching_up is None or self._catching_up.done()):
             self._catching_up = self._loop.create_task(self._catch_up())
         if self._catching_up is not None:
@@ -267,7 +268,7 @@ class ResumableOutlet(HTTPOutlet):
         return True
 
     def _look(self) -> None:
-        """End the answer if nobody read it for too long."""
+        """End the response if it had no reader for too long."""
         log, allowed_s = self._log, self._unattended_s
         read_at = None if log is None else log.read_at
         since = max(self._left_at, read_at or 0.0)

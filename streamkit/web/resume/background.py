@@ -1,8 +1,8 @@
-"""Answers that go on in the background, in dialects whose clients know them by the id in the answer (``Surface.stored``).
+"""Responses in the background, in dialects whose clients look up a response by its id (``Surface.stored``).
 
-The client of a stream gets it as always, and may leave it. One that asked for no stream is answered at once with what there is
-of the answer, which is nothing; its connection is closed, since the request goes on. Whoever asks so says that nobody has to
-wait, so such an answer runs to its end, bounded by the time limits of its upstream alone and not by ``unattended_s``.
+A client that asked for a stream gets it as usual and may disconnect. A client that asked for no stream gets an empty response
+object at once, and its connection is closed while the work continues. Such a client has declared that nobody has to wait, so
+the response runs to its end. Only the upstream's time-outs limit it, not ``unattended_s``.
 
 Source: resume.md §5, §5.4, §13.1; R27.
 """
@@ -29,11 +29,11 @@ from streamkit.web.surfaces import Ask, surface_of
 
 @frozen(kw_only=True)
 class Kept:
-    """How an answer is kept."""
+    """How a response is kept."""
 
-    outlet: Outlet | None = None  #: None: that of its request, or of its message
+    outlet: Outlet | None = None  #: None: the usual outlet of its request or message
     shape: Shape | None = None
-    #: What the client was answered, that does not wait for the answer.
+    #: The response that was sent already, if the client does not wait.
     response: web.StreamResponse | None = None
 
 
@@ -45,9 +45,9 @@ async def keeping(
     outlet: Outlet | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Kept:
-    """How the answer to what a client asks is kept, if it is; ``outlet`` is that of a message, which can't be read on.
+    """Return how to keep the response to a client's request, if it is kept. ``outlet`` is a message's, which can't be resumed.
 
-    A client that waits for nothing is answered here, with ``headers``. Raises Refused where its answer can't be kept.
+    A client that does not wait gets its response here, with ``headers``. Raises Refused if its response can't be kept.
     """
     resuming, form = request.config_dict.get(RESUMING), surface_of(ask.dialect).stored
     if outlet is None and ask.stream and not ask.background:
@@ -74,14 +74,14 @@ async def keeping(
 
 
 class BackgroundOutlet(ResumableOutlet):
-    """The answer of ``request`` in the background."""
+    """Writes the response to ``request`` in the background."""
 
     def __init__(self, request: web.Request, resuming: Resuming, log_id: str, meta: Meta, *, has_ids: bool) -> None:
         super().__init__(request, resuming, log_id, meta, has_ids=has_ids)
         self._unattended_s = math.inf
 
     async def answer(self, begun: bytes, headers: Mapping[str, str]) -> web.Response:
-        """Answer the client now; all that is written from now on is for the log alone. Raises Refused."""
+        """Respond to the client now. Everything after this goes only to the log. Raises Refused."""
         log = await self._created()
         if log is None:
             self._discard()
@@ -95,7 +95,7 @@ class BackgroundOutlet(ResumableOutlet):
             await response.write_eof()
         except BaseException as error:
             log.discard()
-            if isinstance(error, ConnectionError):  # nobody knows of it
+            if isinstance(error, ConnectionError):  # no client knows its id
                 raise Refused(ProviderFailed("server", "the client left")) from error
             raise
         self._log, self._ids = log, None

@@ -1,9 +1,9 @@
-"""The answer of a conversation, for clients that come back with the conversation's name and without a cursor.
+"""The response of a conversation, for clients that resume with the conversation's name and without a cursor.
 
-A name is the client's own word, so it belongs to the key that ``Resuming.key`` reads from its request: the same name of
-another key is another conversation. Which log is the newest of a conversation stands in the store, for any worker and node. A
-new message supersedes the answer before: that one is stopped, and nobody is led to it any more. Nor is anybody to an answer
-that a client got to its end: a page that shows it would show it twice.
+Clients choose the name, so it belongs to the key that ``Resuming.key`` reads from the request: the same name with another key
+is another conversation. The store records which log is the newest one of a conversation, for every worker and node. A new
+message replaces the response before it: that response is stopped, and the name no longer leads to it. The name also no longer
+leads to a response that a client has received completely, because a page that already shows it would show it twice.
 
 Source: resume.md §2, §5; ui-protocols.md §1.8.
 """
@@ -22,14 +22,14 @@ from aiohttp import web
 from streamkit.resume import LogGone, Store, StoreDown, owner_of
 from streamkit.web.resume.settings import Resuming
 
-#: A value is kept as long as a log that ended; so often it is written again, for answers that take longer than that.
+#: Seconds after which a value is written again. The store keeps a value as long as an ended log; a response may take longer.
 REFRESH_S: Final = 60.0
-#: What stands in the place of an answer to which nobody is led any more.
+#: The value of a conversation that has no response to resume.
 _NONE: Final = b""
 
 
 class Conversation:
-    """The conversation that the client of ``request`` calls ``name``, among those of one ``place``."""
+    """The conversation that the client of ``request`` calls ``name``. ``place`` separates the names of several routes."""
 
     def __init__(self, request: web.Request, resuming: Resuming, place: str, name: str) -> None:
         key = resuming.key(request)
@@ -47,18 +47,18 @@ class Conversation:
         return owner_of(self._key, self._name)
 
     async def log_id(self) -> str | None:
-        """The newest answer's, which may be gone; None: there is none to go on with. Raises StoreDown."""
+        """Return the newest response's log id, which may be gone; None: nothing to resume. Raises StoreDown."""
         with suppress(LogGone):
             return (await self._store.load(self._name, self._owner)).decode() or None
         return None
 
     async def stop(self) -> None:
-        """End the answer that is under way, if there is one, and have none to go on with. Raises StoreDown."""
+        """End the response in progress, if any, so that there is nothing to resume. Raises StoreDown."""
         await self._replace(_NONE)
 
     @asynccontextmanager
     async def answered_by(self, log_id: str) -> AsyncGenerator[None, None]:
-        """Lead whoever comes back to this log from now on, without making the answer wait for the store."""
+        """Make the conversation's name lead to this log from now on. The response does not wait for the store."""
         leading, staying = asyncio.create_task(self._lead(log_id)), asyncio.create_task(self._stay(log_id))
         try:
             yield
@@ -67,8 +67,8 @@ class Conversation:
             await asyncio.wait({leading, staying})
 
     async def delivered(self, log_id: str) -> None:
-        """A client has all of this answer, so there is nothing to go on with."""
-        with suppress(StoreDown):  # one that comes back gets it once more
+        """Note that a client has received all of this response, so there is nothing to resume."""
+        with suppress(StoreDown):  # then a client that resumes gets it once more
             if await self.log_id() == log_id:
                 await self._save(_NONE)
 
@@ -79,16 +79,16 @@ class Conversation:
             self._resuming.counts.unkept("down")
 
     async def _stay(self, log_id: str) -> None:
-        """Keep the value while the answer is under way, unless another message came, or a stop."""
+        """Keep the value while the response is in progress, unless a new message or a stop has replaced it."""
         while True:
             await asyncio.sleep(REFRESH_S)
-            with suppress(StoreDown):  # it is tried again, and the value is kept for longer than that
+            with suppress(StoreDown):  # tried again: the value is kept for longer than that
                 if await self.log_id() != log_id:
                     return
                 await self._save(log_id.encode())
 
     async def _replace(self, data: bytes) -> None:
-        """Stop the answer before, with this in its place. Raises StoreDown."""
+        """Stop the present response and write ``data`` in its place. Raises StoreDown."""
         former = await self.log_id()
         if former is not None or data:
             await self._save(data)

@@ -1,8 +1,8 @@
-"""Reading on: a log as the answer to a client that comes back.
+"""Resuming: send a log as the response to a client.
 
-The reader gets the log's bytes, with ids where its dialect takes them; keep-alives, slow readers and clients that leave are
-the business of ``Reply``, as in any answer. Where the log can't be read on, the client is told so in its dialect, behind what
-it has.
+The client gets the log's bytes, with event ids if its dialect accepts them. ``Reply`` handles keep-alives, slow readers and
+clients that disconnect, as in any response. If the log can't be read to its end, the client gets an error in its dialect after
+the bytes that it has.
 
 Source: resume.md §5.1, §5.2, §6.4, §11.3.
 """
@@ -25,18 +25,18 @@ from streamkit.resume.event_ids import ends_an_event, without_blank_line
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, HTTPOutlet, Reply, Writer
 from streamkit.web.source import TimedSource, Timeouts
 
-#: The log's own end comes first where the server stops: whoever makes it writes an error, too.
+#: Seconds to wait for the log's end when the server stops, since the process that writes the log writes an error too.
 END_FIRST_S: Final = 0.5
-#: Of a log nobody says how long it may be silent.
+#: Very long time-outs, since a log may be silent for any time.
 _PATIENT: Final = Timeouts(first_byte_s=1e7, idle_s=1e7)
-#: The end of an event and its blank line, at most.
+#: The largest end of an event with its blank line.
 _EVENT_END_BYTES: Final = 4
 
 
 class Following:
-    """The bytes behind byte ``after`` of the log of ``log_id``, as a ``pipe`` that ``Reply.interrupt`` can end.
+    """The bytes after byte ``after`` of a log, as a ``pipe`` that ``Reply.interrupt`` can end.
 
-    ``behind`` takes out of them what the client has, where its cursor is no number of bytes.
+    ``behind`` removes what the client already has, if its cursor is not a number of bytes.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Following:
             self._timer = self._loop.call_later(END_FIRST_S, self._source.fail, error)
 
     def pipe(self) -> Pipe[bytes]:
-        """What the client gets."""
+        """Return the pipe with the bytes for the client."""
         return pipe(self._source, self._read)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Following:
 
     async def _read(self, source: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         report = self.report or StreamReport()
-        report.spoken = True  # what is there is to be written at once
+        report.spoken = True  # so that the log's bytes are written at once
         position = self._after
         machine = EventIDs(self._log_id, self._after) if self._has_ids else self._behind
         try:
@@ -88,21 +88,21 @@ class Following:
             failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
             report.failed(failed)
             self.is_broken = True
-            if machine is not None and self._has_ids:  # half of an event, of which the client has nothing
+            if machine is not None and self._has_ids:  # half of an event, of which the client got nothing
                 position -= len(machine.finish())
             ending = await self._reading.closing(position, failed)
             yield ending if machine is None or self._has_ids else machine.abandon() + machine.feed(ending)
             return
         if machine is not None and (rest := machine.finish()):
             yield rest
-        if machine is not None and machine.fault is not None:  # the cursor lies behind the end
+        if machine is not None and machine.fault is not None:  # the cursor is after the end
             report.failure, report.clean = ProviderFailed("invalid_request", str(machine.fault)), False
             return
         report.clean = self._reading.ended == "done"
         report.completed = bool(report.clean)
 
     async def _before(self) -> bytes:
-        """The last bytes before the cursor. Raises LogError."""
+        """Return the last bytes before the cursor. Raises LogError."""
         begin, end = max(0, self._after - _EVENT_END_BYTES), self._after
         reading = await self._store.open(self._log_id, self._owner, begin)
         found = bytearray()
@@ -117,7 +117,7 @@ class Following:
 
 
 class FollowingOutlet(HTTPOutlet):
-    """The answer to a client that comes back."""
+    """Writes the response to a client that resumes."""
 
     def __init__(self, request: web.Request, *, has_ids: bool) -> None:
         super().__init__(request)
@@ -127,7 +127,7 @@ class FollowingOutlet(HTTPOutlet):
         return without_blank_line(usual) if self._has_ids else usual
 
     async def begin(self, response: web.StreamResponse, /) -> Writer | None:
-        response.headers["Cache-Control"] = "no-store, no-transform"  # resume.md §5.1
+        response.headers["Cache-Control"] = "no-store, no-transform"  # resume.md §5.1: no cache may keep it
         return await super().begin(response)
 
 
@@ -140,7 +140,7 @@ async def follow(
     headers: Mapping[str, str] | None = None,
     has_ids: bool,
 ) -> tuple[web.StreamResponse, Reply]:
-    """Answer ``request`` with the rest of a log; returns once it is over."""
+    """Respond to ``request`` with the rest of a log. Returns when the response is over."""
     meta = reading.meta
     outlet = FollowingOutlet(request, has_ids=has_ids)
     reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, headers=headers, outlet=outlet)

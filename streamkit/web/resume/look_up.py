@@ -1,4 +1,4 @@
-"""Logs of the client that asks, and what it is told where there is none to read.
+"""Open the log of a kept response for a client, or build the refusal if that is not possible.
 
 Source: resume.md §5.1, §13.2; R16.
 """
@@ -15,12 +15,12 @@ from streamkit.resume.identity import checked_id
 from streamkit.web.refusals import Refused
 from streamkit.web.resume.settings import Resuming
 
-#: Seconds after which a client may ask again where the store can't be read.
+#: Seconds after which a client may retry if the store can't be read.
 RETRY_S: Final = 1.0
 
 
 async def opened(request: web.Request, resuming: Resuming, log_id: str, offset: int) -> tuple[Reading, str]:
-    """A log of the client that asks, and who that is. Raises Refused."""
+    """Open a log that belongs to the client. Return its reading and its owner. Raises Refused."""
     try:
         owner = owner_of(resuming.key(request), checked_id(log_id))
         return await resuming.store.open(log_id, owner, offset), owner
@@ -29,7 +29,7 @@ async def opened(request: web.Request, resuming: Resuming, log_id: str, offset: 
 
 
 def refusal(resuming: Resuming, error: LogError) -> Refused:
-    """What a client is told that can't read on."""
+    """Return the refusal for a client that can't resume."""
     kind: ErrorType
     kind, count = "unavailable", "unavailable"
     if isinstance(error, LogGone):

@@ -1,8 +1,8 @@
-"""``GET`` and ``DELETE`` of a stream: to read it on, and to stop it; and ``POST`` with an event's id, which attaches.
+"""``GET`` and ``DELETE`` of a stream, which resume and stop it, and ``POST`` with an event id, which also resumes it.
 
-What a client is answered: 200 and the rest of the stream; 204 where it has all of a whole answer, and for a stop; 404 for an
-answer that is not there, not any more, or another key's; 400 for a cursor that can't be; 503 where the store can't be read. A
-request that names an answer never asks a model.
+A client gets 200 and the rest of the stream; 204 if it has all of a complete response, and after a stop; 404 for a response
+that does not exist, exists no longer, or belongs to another key; 400 for an invalid cursor; 503 if the store can't be read. A
+request that names a response never asks a model.
 
 Source: resume.md §5; R15, R16, R24.
 """
@@ -26,13 +26,13 @@ from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.resume.stored import add_stored
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-#: Behind the path of streams.
+#: Follows the path of streams.
 ID_PATTERN: Final = "/{stream_id}"
 
 
 @frozen
 class Resumed:
-    """What answered a client that came back."""
+    """The response to a client that resumes."""
 
     response: web.StreamResponse
     reply: Reply | None = None  #: None: there was nothing to read
@@ -48,9 +48,9 @@ async def resumed(
     headers: Mapping[str, str] | None = None,
     with_ids: bool = True,
 ) -> Resumed:
-    """The rest of a stream behind ``cursor``, which the client sent or not (``is_sent``). Raises Refused.
+    """Send the rest of a stream after ``cursor``. ``is_sent``: the client sent the cursor. Raises Refused.
 
-    Its events have ids where ``with_ids`` is true and their readers take them.
+    Events have ids if ``with_ids`` is true and the dialect's clients accept ids.
     """
     log_id = cursor.log_id
     reading, owner = await opened(request, resuming, log_id, cursor.offset)
@@ -68,7 +68,7 @@ async def resumed(
 
 
 def named_cursor(request: web.Request) -> Cursor | None:
-    """The cursor that a client names by the id of the last event that it got; None: none of ours."""
+    """Return the cursor in the request's ``Last-Event-ID``; None if it has none of ours."""
     text = request.headers.get(LAST_EVENT_ID, "")
     try:
         return cursor_in(text) if text else None
@@ -77,7 +77,7 @@ def named_cursor(request: web.Request) -> Cursor | None:
 
 
 async def attached(request: web.Request, delivery: Delivery) -> web.StreamResponse | None:
-    """The rest of the answer that a request names by an event's id; None: it names none, and asks for one. Raises Refused."""
+    """Send the rest of the response that a request names by event id; None: it is a new request. Raises Refused."""
     resuming = request.config_dict.get(RESUMING)
     cursor = None if resuming is None else named_cursor(request)
     if resuming is None or cursor is None:
@@ -86,7 +86,7 @@ async def attached(request: web.Request, delivery: Delivery) -> web.StreamRespon
 
 
 def cursor_of(request: web.Request, resuming: Resuming, log_id: str) -> tuple[Cursor, bool]:
-    """From where a ``GET`` of a stream wants to read, and whether it says so. Raises Refused."""
+    """Return where a ``GET`` of a stream wants to begin, and whether the client sent this place. Raises Refused."""
     try:
         checked_id(log_id)
         text = request.headers.get(LAST_EVENT_ID, "")
@@ -102,7 +102,7 @@ def cursor_of(request: web.Request, resuming: Resuming, log_id: str) -> tuple[Cu
 
 
 async def stop(request: web.Request, resuming: Resuming, log_id: str) -> web.Response:
-    """Stop an answer: 204, also where it is over. Raises Refused."""
+    """Stop a response. Return 204, even if it is over already. Raises Refused."""
     try:
         await resuming.store.stop(log_id, owner_of(resuming.key(request), checked_id(log_id)))
     except LogError as error:
@@ -120,12 +120,11 @@ def add_resuming(
     prefix: str = "",
     misspelt_too: bool = False,
 ) -> None:
-    """Keep the answers of ``relay`` and ``setup`` in ``app`` as ``resuming`` says, and serve their rest at its path.
+    """Keep the responses of ``relay`` and ``setup`` in ``app`` as ``resuming`` says, and serve their rest at its path.
 
-    Where clients of a dialect know answers by their ids (``GET /v1/responses/{id}``), they are served there, behind the
-    ``prefix`` of ``setup``; ``misspelt_too``: also where a base URL has a version too few or one too many.
-    The store is closed with the application. ``observe`` is told of each answer that was read on, once it is over. Raises
-    ValueError for a path that aiohttp does not take.
+    If clients of a dialect look up responses by id (``GET /v1/responses/{id}``), this is served too, after the ``prefix`` of
+    ``setup``; ``misspelt_too``: also at paths with a missing or doubled version. The store is closed with the application.
+    ``observe`` is called after each response that was resumed. Raises ValueError for a path that aiohttp does not accept.
     """
     app[RESUMING] = resuming
 

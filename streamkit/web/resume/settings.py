@@ -1,4 +1,4 @@
-"""How an application keeps answers, and where it is found.
+"""How an application keeps responses, and the key under which it stores these settings.
 
 Source: resume.md §5, §14.
 """
@@ -16,20 +16,20 @@ from attrs.validators import ge, gt
 from streamkit.limits import MIB
 from streamkit.resume import Store
 
-#: Which streams can be resumed: those whose client asks for it by a header; all; none.
+#: Which streams can be resumed: those for which the client asks with a header; all; none.
 Resumable: TypeAlias = Literal["asked", "always", "never"]
-#: By which a client asks for a stream that it can come back to, with the value 1.
+#: The request header that asks for a resumable stream; its value is 1.
 ASKED_HEADER: Final = "x-streamkit-resumable"
 
 
 class ResumeCounts:
-    """What became of resuming, by fixed words: for metrics."""
+    """Counts the outcomes of resuming, for metrics."""
 
     def __init__(self) -> None:
-        #: Of requests that asked for the rest of an answer: ``resumed``, ``nothing_left``, ``not_found``, ``bad_cursor``,
-        #: ``unavailable``; ``broken``: resumed, and the log could not be read to its end; ``stopped``.
+        #: Requests for the rest of a response, by outcome: ``resumed``, ``nothing_left``, ``not_found``, ``bad_cursor``,
+        #: ``unavailable``; ``broken``: resumed, but the log could not be read to its end; ``stopped``.
         self.resumes: Counter[str] = Counter()
-        #: Of streams that were to be resumable and are not: why (``slow``, ``down``).
+        #: Streams that were wanted as resumable and are not, by reason (``slow``, ``down``).
         self.not_resumable: Counter[str] = Counter()
 
     def resumed(self, result: str) -> None:
@@ -41,11 +41,11 @@ class ResumeCounts:
 
 @frozen(kw_only=True)
 class State:
-    """How responses are kept for requests that lean on them, in dialects whose clients do."""
+    """How responses are kept for requests that refer to them, in dialects that have such requests."""
 
-    #: How long a response can be leaned on, in seconds. Those of a conversation are kept anew with each turn.
+    #: Seconds that requests can refer to a response. Each turn of a conversation keeps the earlier responses anew.
     ttl_s: float = field(default=3600.0, validator=gt(0))
-    #: Bytes of one response with all that was said before it; a larger one is not kept.
+    #: Bytes of one response with the conversation before it; a larger one is not kept.
     response_bytes: int = field(default=8 * MIB, validator=ge(1))
 
 
@@ -55,25 +55,25 @@ def _nobody(_request: web.Request) -> str:
 
 @frozen(kw_only=True)
 class Resuming:
-    """How answers are kept and read on."""
+    """How responses are kept and resumed."""
 
     store: Store
     resumable: Resumable = "asked"
-    #: How long an answer goes on without its client and without a reader, in seconds. Answers that nobody reads cost tokens.
+    #: Seconds that a response continues while neither its client nor another reader is connected. This costs tokens.
     unattended_s: float = field(default=300.0, validator=gt(0))
-    #: Where streams are read on: ``GET`` and ``DELETE`` of ``{path}/{id}``.
+    #: The path for resuming streams: ``GET`` and ``DELETE`` of ``{path}/{id}``.
     path: str = "/v1/streams"
-    #: The key that a client showed, to which the answers belong that it asks for; empty: to whoever has their ids.
+    #: Returns the key that a client sent; the kept responses belong to this key. Empty: to anyone who has their ids.
     key: Callable[[web.Request], str] = _nobody
-    #: None: no request may lean on an earlier one.
+    #: None: no request may refer to an earlier response.
     state: State | None = None
     counts: ResumeCounts = field(factory=ResumeCounts)
 
     def wanted(self, request: web.Request, resumable: Resumable | None = None) -> bool:
-        """Whether the answer to ``request`` is to be kept; ``resumable`` stands in the place of this one's own."""
+        """Return whether to keep the response to ``request``. The argument ``resumable`` overrides the setting."""
         mode = resumable or self.resumable
         return mode == "always" or (mode == "asked" and request.headers.get(ASKED_HEADER) == "1")
 
 
-#: How an application keeps answers; an application without it keeps none.
+#: The settings of an application. An application without this key keeps no responses.
 RESUMING: Final = web.AppKey("streamkit-resuming", Resuming)

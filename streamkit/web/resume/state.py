@@ -1,8 +1,8 @@
-"""Responses that later requests lean on: what is kept of an answer, and requests that are made whole from it.
+"""Responses that later requests refer to: keep them, and complete requests from them.
 
-A response is kept with all that was said before it, so that one look-up makes the next request whole, whichever upstream is
-asked. It is kept before the client reads its end, which may ask on at once. Names in the store come from the key with which
-the answer was asked for: another key's are never found.
+A response is kept with the whole conversation before it, so one look-up completes the next request, whichever upstream is
+asked. It is kept before the client reads its end, because the client may send the next request at once. Names in the store are
+derived from the key in the request, so another key never finds them.
 
 Source: resume.md §13.2; dialects.md §2.3; ui-protocols.md §4.1.
 """
@@ -30,28 +30,28 @@ from streamkit.web.resume.look_up import refusal
 from streamkit.web.resume.settings import Resuming, State
 from streamkit.web.surfaces import Stored
 
-#: What stands in the place of a value that is forgotten.
+#: Replaces a value that is deleted.
 _NOTHING: Final = b""
 
 
 @frozen
 class States:
-    """What is kept for the client that shows this key."""
+    """The kept responses of the client with this key."""
 
     resuming: Resuming
     state: State
     key: str
 
     async def answer(self, answer_id: str) -> bytes:
-        """The value of a response. Raises LogGone and StoreDown."""
+        """Return the value of a response. Raises LogGone and StoreDown."""
         return await self._load(f"response {answer_id}")
 
     async def item(self, item_id: str) -> bytes:
-        """An item of a response. Raises LogGone and StoreDown."""
+        """Return an item of a response. Raises LogGone and StoreDown."""
         return await self._load(f"item {item_id}")
 
     async def keep(self, answer_id: str, kept: KeptAnswer) -> None:
-        """Keep a response and its items, unless it is too large. That the store can't is counted."""
+        """Keep a response and its items, unless it is too large. If the store fails, count that."""
         if len(kept.value) > self.state.response_bytes:
             self.resuming.counts.unkept("too_long")
             return
@@ -63,7 +63,7 @@ class States:
             self.resuming.counts.unkept("down")
 
     async def forget(self, form: StoredForm, answer_id: str) -> None:
-        """Raises LogGone and StoreDown."""
+        """Delete a response and its items. Raises LogGone and StoreDown."""
         value = await self.answer(answer_id)
         for name in (f"response {answer_id}", *(f"item {item_id}" for item_id in form.ids_in(value))):
             await self._save(name, _NOTHING)
@@ -78,18 +78,18 @@ class States:
         return data
 
     def _hidden(self, name: str) -> str:
-        """The name in the store, which says nothing of the key or the id, and which no other key leads to."""
+        """Return the name in the store. It reveals neither key nor id, and other keys give other names."""
         return f"state_{hmac.new(self.key.encode(), name.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"
 
 
 def states_of(request: web.Request, resuming: Resuming) -> States | None:
-    """What is kept for whoever asks; None: nothing is."""
+    """Return the kept responses of the request's client; None: the application keeps none."""
     return None if resuming.state is None else States(resuming, resuming.state, resuming.key(request))
 
 
 @frozen
 class Recalling:
-    """The application's ``Recall``."""
+    """Implements ``Recall`` with the store of ``resuming``."""
 
     resuming: Resuming
 
@@ -118,7 +118,7 @@ class Recalling:
             raise refusal(self.resuming, error) from error
 
     async def _resolved(self, stored: StoredRequest, states: States, growth: _Growth) -> bytes:
-        """The body that leans on nothing. Raises Refused and StoreDown."""
+        """Return the body without references to earlier responses. Raises Refused and StoreDown."""
         place, named = "", Counter(stored.item_ids.values())
         items: dict[str, bytes] = {}
         try:
@@ -136,14 +136,14 @@ class Recalling:
 
 @define
 class _Growth:
-    """The size of a request with all items that it names, each as often as it is named: at most that of a body."""
+    """The size of a request and all items that it refers to, as often as it does; at most the limit of a body."""
 
     size_bytes: int
-    most_bytes: int  #: 0: no bound
+    most_bytes: int  #: 0: no limit
     hold: Hold
 
     def add(self, kept: bytes, times: int = 1) -> None:
-        """Ask for room before anything is written: in the body, and in the input that is kept with the answer."""
+        """Reserve room before anything is copied: into the body, and into the input that is kept with the response."""
         self.size_bytes += times * len(kept)
         if self.size_bytes > self.most_bytes > 0:
             message = f"with all that it names, the request is larger than the {self.most_bytes:,} bytes that are read"
@@ -152,7 +152,7 @@ class _Growth:
 
 
 class Shaping:
-    """An answer on its way to the client, as a ``Shape``: with an id of ours, and kept if its request wants that."""
+    """A ``Shape`` that sets our response id, and keeps the response if its request asks for that."""
 
     def __init__(self, writer: AnswerWriter, answer_id: str, asked: Stored | None, states: States | None) -> None:
         self._writer = writer

@@ -1,8 +1,8 @@
-"""Answers by their ids, in dialects whose clients know them so: look one up, read its stream on, cancel it, delete it.
+"""Responses by id, in dialects whose clients know ids: look one up, resume its stream, cancel it, delete it.
 
-An answer in the background is read from its log: it is under way until that has ended, and has an end of its own in its last
-words then. Others are there where the application keeps state (``Resuming.state``). What is not there, not any more, or is
-another key's is 404, in the words of the dialect.
+A background response is read from its log. It is in progress until the log has ended; the log's last bytes then have the final
+status. Other responses are found if the application keeps them (``Resuming.state``). A response that does not exist, exists no
+longer, or belongs to another key is a 404 in the dialect.
 
 Source: resume.md §4.6, §5, §5.4; R6, R10, R16, R27.
 """
@@ -33,17 +33,17 @@ from streamkit.web.resume.settings import Resuming
 from streamkit.web.resume.state import Recalling, states_of
 from streamkit.web.surfaces import RECALL, misspelt, surfaces
 
-#: How long the bytes of a log are read, in seconds: the memory of this process has them at once.
+#: Seconds for reading what a log has now. A log in this process's memory has all of it at once.
 READ_S: Final = 0.25
-#: The least that a store reads in a second of a long log, and more than any model writes.
+#: The lowest speed at which a store reads a long log, in bytes per second; no model writes as fast.
 STORED_BYTES_PER_S: Final = MIB
-#: How long a client that cancels waits for the end, in seconds.
+#: Seconds that a client that cancels waits for the response's end.
 CANCEL_S: Final = 5.0
 
 
 @frozen
 class StoredAnswers:
-    """The answers of one dialect's clients."""
+    """The handlers for responses of one dialect's clients."""
 
     resuming: Resuming
     form: StoredForm
@@ -102,14 +102,14 @@ class StoredAnswers:
         return owner_of(self.resuming.key(request), checked_id(answer_id))
 
     async def _kept(self, request: web.Request, answer_id: str) -> bytes:
-        """An answer that is kept for requests that lean on it. Raises LogGone and StoreDown."""
+        """Return a response that is kept for requests that refer to it. Raises LogGone and StoreDown."""
         states = states_of(request, self.resuming)
         if states is None:
             raise LogGone
         return self.form.answer_in(await states.answer(answer_id))
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
-        """Return an answer as it is now, or whole if it ends ``within_s``, however much arrives meanwhile. Raises LogError."""
+        """Return a response as it is now, or complete if it ends in ``within_s``, however much arrives. Raises LogError."""
         try:
             reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
         except LogGone:
@@ -128,7 +128,7 @@ class StoredAnswers:
             await reading.aclose()
 
     async def _read_on(self, request: web.Request, answer_id: str, number: int) -> web.StreamResponse:
-        """The events of an answer behind that number. Raises Refused."""
+        """Send the events of a response after event ``number``. Raises Refused."""
         reading, owner = await opened(request, self.resuming, answer_id, 0)
         following = Following(
             self.resuming.store, answer_id, owner, 0, reading, has_ids=False, behind=self.form.behind(answer_id, number)
@@ -155,7 +155,7 @@ def add_stored(
     prefix: str,
     misspelt_too: bool,
 ) -> None:
-    """Serve the answers of each dialect whose clients know them by their ids; see ``add_resuming``."""
+    """Serve the responses of each dialect whose clients look them up by id; see ``add_resuming``."""
     app[RECALL] = Recalling(resuming)
     for surface in surfaces().values():
         form = surface.stored

@@ -1,7 +1,7 @@
-"""An upstream: what it is, and how a request to it is addressed, authorised and sent.
+"""An upstream: its settings, and the URL, authorisation and sending of a request to it.
 
-Upstreams come from configuration only. Nothing that a client says chooses a host, a key or a header that is not in the list of
-its dialect's feature headers (limits.md T5, T6).
+Upstreams are defined by configuration only. A client can never choose a host, a key, or a header that is not one of its
+dialect's feature headers (limits.md T5, T6: otherwise a client could reach other hosts or use other keys).
 """
 
 from streamkit.web.upstream.addresses import path_of

@@ -1,8 +1,8 @@
-"""Where an upstream's operations are: the URL of a request.
+"""The URLs of requests to an upstream.
 
-Paths are the dialect's (``Dialect.http``), under the base URL that its official clients take; with or without a version in it
-(``https://api.example.com`` or ``…/v1``) both do. A dialect that names no path is asked at its base URL. A model's name may
-be a client's word, so it is percent-encoded, and refused if it climbs, as ``../x`` does.
+Paths come from the dialect (``Dialect.http``) and are added to the base URL that its official clients take. The base URL may
+include the version or not (``https://api.example.com`` or ``…/v1``). If the dialect names no path, requests go to the base
+URL. A model's name may come from the client, so it is percent-encoded, and refused if it leaves its path, as ``../x`` does.
 
 Source: limits.md T5.
 """
@@ -19,22 +19,22 @@ from streamkit.errors import BadRequest, UsageError
 from streamkit.text.redact import excerpt
 from streamkit.web.upstream.value import Upstream
 
-#: Of a path, in a log: the model may stand in it, which is the client's word.
+#: The length of a path in a log. A path may contain the model's name, which the client chooses.
 PATH_CHARS: Final = 300
 
 
 def count_at(upstream: Upstream) -> TokenCount:
-    """How the upstream counts. Raises UsageError where its dialect has no operation for it."""
+    """Return how ``upstream`` counts tokens. Raises UsageError if its dialect has no operation for it."""
     if upstream.token_count is None:
         raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
     return upstream.token_count
 
 
 def address(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
-    """The URL of a request, percent-encoded as it is to be sent.
+    """Return the percent-encoded URL of a request.
 
-    Raises BadRequest for a model that can't stand in a path, where the dialect puts it there, and UsageError for a count that
-    the dialect has no operation for.
+    Raises BadRequest if the dialect puts the model into the path and this name can't be there. Raises UsageError for a token
+    count if the dialect has no operation for it.
     """
     endpoint, base = upstream.endpoint, str(URL(upstream.base_url)).rstrip("/")
     if operation == "count":
@@ -49,7 +49,7 @@ def address(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
 
 
 def path_of(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
-    """The path of a request, for a log: without the host, the query and what looks like a key. Empty: there is none."""
+    """Return a request's path for a log, without host, query and likely keys. Empty if the request has no valid URL."""
     try:
         path = URL(address(upstream, model, stream=stream, operation=operation), encoded=True).raw_path
     except (BadRequest, UsageError):

@@ -1,6 +1,6 @@
-"""How a request shows that it may be made: a key in a header, AWS's signature, or a token of Google's.
+"""Authorise a request to an upstream: with a key in a header, an AWS signature, or a Google token.
 
-Source: limits.md T6; the official clients' own headers (the tests compare).
+Source: limits.md T6; the headers of the official clients (the tests compare).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.events import ProviderFailed
 from streamkit.web.upstream.value import Upstream
 
-#: Words of refusals of a request's content, which some providers write with the kind of a permission.
+#: Words in errors about a request's content. Some providers send such errors with the type of a permission error.
 _OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage polic", re.IGNORECASE)
 
 
 async def authorised(
     upstream: Upstream, method: str, url: str, headers: Mapping[str, str], body: bytes
 ) -> dict[str, str]:
-    """``headers`` and those that authorise this request, names in lower case.
+    """Return ``headers`` with the headers that authorise this request, names in lower case.
 
-    Raises SourceFailed where AWS's or Google's credentials can't be had; how long AWS's may take is botocore's setting.
+    Raises SourceFailed if AWS's or Google's credentials can't be fetched. botocore's settings limit the time for AWS's.
     """
     if upstream.auth == "sigv4":
-        # the service of the dialect, or the one that has other dialects' paths too
+        # The AWS service of this dialect. If it has none, use the service that also has the paths of other dialects.
         own = [upstream.endpoint] if upstream.endpoint is not None else []
         service = next(endpoint.aws_service for endpoint in (*own, *endpoints()) if endpoint.aws_service)
         asked = (service, upstream.region or "", method, url, headers["content-type"], body)
@@ -46,9 +46,9 @@ async def authorised(
 def as_gateway_failure(
     failed: ProviderFailed, upstreams: Iterable[Upstream], client_headers: Mapping[str, str]
 ) -> ProviderFailed:
-    """Return the failure for a client: an upstream's refusal of the gateway's own credentials is a fault of the server (502).
+    """Return the failure for the client. If the upstream refused the gateway's credentials, it becomes a server error (502).
 
-    A client shows 401 as "your key is wrong", and asks for another. Where the key is the client's own, 401 stays.
+    With 401, a client would report that the user's key is wrong and ask for another. If the key is the client's, 401 stays.
     """
     if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
         return failed
@@ -61,7 +61,7 @@ def as_gateway_failure(
 
 
 def _signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
-    """In a thread: credentials may come over the network, and hashing 32 MiB takes its time."""
+    """Sign a request. Runs in a thread: credentials may come over the network, and hashing 32 MiB takes time."""
     from streamkit.web.upstream.sigv4 import signed  # noqa: PLC0415 - the extra `aws`, and 0.2 s
 
     return signed(service, region, method, url, content_type, body)

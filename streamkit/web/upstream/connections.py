@@ -1,8 +1,9 @@
-"""Connections to upstreams, and requests on a kept connection that the upstream has just closed.
+"""Connections to upstreams, and a second attempt on a new connection if the upstream had closed a kept one.
 
-A server closes a connection that was idle for some seconds, and a request may be on its way then: it fails before a byte of a
-response arrived, though the server is well and never read it. Such a request is sent once more, at once, on a new connection
-(RFC 9112 §9.3.1). Only one that was used before can be so: a new connection that ends without a word is a failure.
+A server closes a connection that was idle for some seconds. A request may be on its way at that moment: it fails before any
+byte of a response arrives, although the server works and never read the request. Such a request is sent once more, at once, on
+a new connection (RFC 9112 §9.3.1). This applies only to connections that were used before: if a new connection closes without
+a response, the request has failed.
 
 Source: RFC 9112 §9.3.1, §9.5; clients.md §10.9.
 """
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class _Protocol(ResponseHandler):
-    """A connection that knows whether it had a request before this one, and whether anything arrived since."""
+    """A connection that counts its requests and notes whether any bytes arrived since the last one."""
 
     requests = 0
     has_response = False
@@ -41,9 +42,9 @@ def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
 
 @define
 class _Use:
-    """The connection that a request got."""
+    """The connection that a request uses."""
 
-    is_new: bool = False  #: whether it must be one without a request before
+    is_new: bool = False  #: whether the connection must have had no request before
     protocol: _Protocol | None = None
 
     @property
@@ -57,7 +58,7 @@ _USE: Final[ContextVar[_Use | None]] = ContextVar("streamkit-connection", defaul
 
 
 class Connector(TCPConnector):
-    """Connections without a limit of their number, since each open stream holds one: bound streams instead."""
+    """A connector without a limit on connections, since each open stream holds one: limit streams instead."""
 
     def __init__(self) -> None:
         super().__init__(limit=0)
@@ -69,7 +70,7 @@ class Connector(TCPConnector):
         traces: list[Trace],
         timeout: ClientTimeout,  # noqa: ASYNC109 - aiohttp's own name
     ) -> Connection:
-        """Return a connection as aiohttp does; kept ones are put back if the request needs a new one."""
+        """Return a connection as aiohttp does. If the request needs a new one, kept connections are put back and skipped."""
         use = _USE.get() or _Use()
         kept: list[Connection] = []
         try:
@@ -88,7 +89,7 @@ class Connector(TCPConnector):
 
 
 async def sent_once_more(send: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of ``send``, called again if the upstream had closed the kept connection of a ``Connector``."""
+    """Return the result of ``send``; call ``send`` again if the upstream had closed a kept connection of ``Connector``."""
     use = _Use()
     reset = _USE.set(use)
     try:

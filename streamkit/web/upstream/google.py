@@ -1,8 +1,8 @@
-"""Bearer tokens of Google Cloud by google-auth, which is imported with this module: the extra ``google``.
+"""Bearer tokens of Google Cloud from google-auth. Importing this module imports google-auth (the extra ``google``).
 
-Credentials are looked for as Google's own tools do (Application Default Credentials): the file that
-``GOOGLE_APPLICATION_CREDENTIALS`` names, gcloud's own, the metadata server of a machine in Google's cloud. A token is good for
-an hour; one that is about to expire is renewed in a thread, by the first request that needs it, and the others wait for that.
+Credentials are found as Google's tools find them (Application Default Credentials): the file that
+``GOOGLE_APPLICATION_CREDENTIALS`` names, gcloud's credentials, or the metadata server of a machine in Google's cloud. A token
+is valid for an hour. An expiring token is renewed in a thread by the first request that needs it; others wait for it.
 
 Source: google-auth 2.63, ``credentials.TokenState``; ui-protocols.md §4.
 """
@@ -22,22 +22,22 @@ from google.auth.transport.requests import Request
 from streamkit.errors import SourceFailed
 
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
-#: How long a server of tokens is waited for, in seconds.
+#: Seconds to wait for a token server.
 RENEWAL_S: Final = 30.0
 _renewing = threading.Lock()
 
 
 async def token() -> str:
-    """A token that is good for some minutes. Raises SourceFailed without credentials, and where they can't be renewed."""
+    """Return a token that is valid for some minutes. Raises SourceFailed if credentials are missing or can't be renewed."""
     if (
         _found.cache_info().currsize and _found().token_state is TokenState.FRESH
-    ):  # as nearly always: no thread is needed
+    ):  # nearly always true, and then no thread is needed
         return str(_found().token)
     return await asyncio.to_thread(_renewed)
 
 
 def _renewed() -> str:
-    with _renewing:  # one for all who wait
+    with _renewing:  # one renewal for all requests that wait
         credentials = _found()
         if credentials.token_state is not TokenState.FRESH:
             try:
@@ -49,10 +49,10 @@ def _renewed() -> str:
 
 @cache
 def _found() -> Credentials:
-    """The credentials, looked for once a process: a machine's own are looked for over the network."""
+    """Return the credentials. They are looked up once per process, because a machine's credentials come over the network."""
     try:
         credentials, _project = google.auth.default(scopes=[SCOPE])
-    except DefaultCredentialsError as error:  # as an exception it is not cached: credentials may come
+    except DefaultCredentialsError as error:  # exceptions are not cached: credentials may appear later
         raise SourceFailed(
             "the gateway found no Google credentials; set GOOGLE_APPLICATION_CREDENTIALS, or give its machine an account"
         ) from error

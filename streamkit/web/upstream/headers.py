@@ -1,9 +1,10 @@
-"""Which headers pass, each way. Both are lists of what may: whatever is not named here stays where it came from.
+"""Which headers are passed on, in each direction. Both directions use a list of allowed headers; all others are dropped.
 
-To the upstream goes nothing of the client's but the feature headers of its dialect, where the upstream speaks the same: not
-its keys, which are for the gateway, nor cookies, nor what belongs to its connection or names its account
-(``OpenAI-Organization``). To the client go times to wait, rate limits and request ids. The upstream's ``x-request-id`` or
-``request-id`` becomes ``x-upstream-request-id``, since the gateway has one of its own.
+Of the client's headers, only the feature headers of its dialect go to the upstream, and only if the upstream speaks the same
+dialect. The client's keys, which are for the gateway, never go there; nor do cookies, headers of the client's connection, and
+headers that name its account (``OpenAI-Organization``). Of the upstream's headers, the client gets retry delays, rate limits
+and request ids. The upstream's ``x-request-id`` or ``request-id`` is renamed to ``x-upstream-request-id``, because the gateway
+sends a request id too.
 
 Source: limits.md T6, T7, T9.
 """
@@ -23,7 +24,7 @@ from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 
 USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-#: Of a value, and of how many headers. Some vendors send about twenty limits.
+#: The length of one passed value, and the number of passed headers. Some vendors send about twenty rate-limit headers.
 VALUE_CHARS, PASSED_HEADERS = 4096, 64
 
 
@@ -36,17 +37,18 @@ def request_headers(
     features: Mapping[str, str] = NO_HEADERS,
     trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> dict[str, str]:
-    """The headers of a request but for those that authorise it, names in lower case.
+    """Return the headers of a request without those that authorise it. Names are in lower case.
 
-    ``client_dialect`` names a dialect or a client that reads it; empty: nothing passes. ``features`` are what the request
-    itself needs where the client speaks another dialect (``Dialect.features``), ``trace_headers`` say which trace it belongs
-    to. Raises BadRequest for a feature header that can't be sent on, and UsageError for an unknown name.
+    ``client_dialect`` names the client's dialect or the client; if it is empty, no client header is passed. ``features`` are
+    the feature headers that the request itself needs if the client speaks another dialect (``Dialect.features``).
+    ``trace_headers`` name the trace of the request. Raises BadRequest for a feature header that can't be sent, and UsageError
+    for an unknown name.
     """
     dialect, endpoint = upstream.wire, upstream.endpoint
     wanted = endpoint.features if endpoint is not None else {}
     headers = {
         "accept": f"{dialect.media_type}, application/json" if stream else "application/json",
-        "accept-encoding": "identity",  # a compressed stream is a delayed one, and a bomb (T9)
+        "accept-encoding": "identity",  # compression delays a stream, and could hide a decompression bomb (T9)
         "content-type": "application/json",
         "user-agent": USER_AGENT,
     }
@@ -56,14 +58,14 @@ def request_headers(
         headers |= _features(wanted, client_headers)
     else:
         headers |= features
-    for name, value in upstream.headers.items():  # to a list is added: the client's body may depend on what it asks for
+    for name, value in upstream.headers.items():  # lists are joined: the client's body may need its features
         headers[name] = f"{headers[name]},{value}" if wanted.get(name) and name in headers else value
     headers |= trace_headers
     return headers
 
 
 def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> dict[str, str]:
-    """The client's feature headers. Lines of one name are one list (RFC 9110 §5.3)."""
+    """Return the client's feature headers. Several lines with one name are joined into one list (RFC 9110 §5.3)."""
     found: dict[str, str] = {}
     for came_as, value in client_headers.items():
         name = came_as.lower()
@@ -77,14 +79,14 @@ def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> 
 
 @cache
 def _passed() -> tuple[frozenset[str], tuple[str, ...]]:
-    """What passes to clients, of whichever dialect the upstream is: names, and beginnings of names."""
+    """Return the headers that are passed to clients, over all dialects: full names, and prefixes of names."""
     every = [*RETRY_HEADERS, *(name for endpoint in endpoints() for name in endpoint.passed)]
     beginnings = (name for name in every if name.endswith("-"))
     return frozenset(every), (*RATE_LIMIT_PREFIXES, *beginnings)
 
 
 def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """What a client gets of an upstream's headers, names in lower case. What can't be sent on, or is too much, is left out."""
+    """Return the upstream headers for the client, names in lower case. Drop invalid values, and headers over the limits."""
     names, beginnings = _passed()
     passed: dict[str, str] = {}
     ids: dict[str, str] = {}

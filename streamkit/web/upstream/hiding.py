@@ -1,10 +1,11 @@
-"""An upstream's keys, cut out of what it says when it fails: some repeat the request that they refuse, headers and all.
+"""Remove an upstream's keys from its error messages: some servers repeat the request that they refuse, including its headers.
 
-``text/redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked at: an
-answer passes byte for byte, and where a key is a placeholder (``no-key-required``), a model may well say it.
+``text/redact.py`` removes texts that look like keys. The keys here may look like ordinary text, but they are known. Only
+failures are searched. Responses pass byte for byte: if the key is a placeholder (``no-key-required``), a model may write it.
 
-A text may be JSON that nobody has decoded, so a letter is found as JSON may escape it. It may be an excerpt, so the beginning
-of a key is one where the text or its quotation ends. Values under 8 characters stay: they would be cut out of ordinary words.
+The text may be JSON that is not decoded, so each letter is also found in its JSON escapes. The text may be an excerpt, so the
+beginning of a key is also removed at the end of the text or of a quotation. Keys under 8 characters stay, because they would
+be found in ordinary words.
 
 Source: limits.md T6.
 """
@@ -29,19 +30,19 @@ from streamkit.web.upstream.value import Upstream
 
 Cut: TypeAlias = Callable[[str], str]
 
-#: An operator's headers that say nothing secret, beside those that ask for features. All others may.
+#: Operator headers that are never secret, in addition to feature headers. The values of all others may be secret.
 PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x-title"})
-#: Where an excerpt may stand. In what is longer a server could repeat a beginning often enough to hold up everybody.
+#: The longest text that is searched for beginnings of keys: in longer ones this search could take too long.
 EXCERPT_CHARS: Final = 16 * 1024
 _END: Final = re.compile(r"\\*['\"…]|\Z")
-#: What comes with a signature and is of use to others as long as the session lasts.
+#: The header with the session token of an AWS signature. Others could use this token until the session ends.
 SESSION: Final = "x-amz-security-token"
 
 
 def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS, *, keys: Iterable[str] = ()) -> Cut:
-    """A function that cuts the upstreams' own keys out of a text, other ``keys``, and the session's token if one was ``sent``.
+    """Return a function that removes keys from a text: the upstreams' keys, ``keys``, and the AWS session token in ``sent``.
 
-    Values of operators' headers count as keys, except those of headers that are public.
+    Values of the operator's headers count as keys, except those of public headers.
     """
     known = [*(key for upstream in upstreams for key in keys_of(upstream)), *keys, sent.get(SESSION, "")]
     return _cutter(frozenset(key for key in known if len(key) >= KEY_CHARS))
@@ -52,7 +53,7 @@ def _public() -> frozenset[str]:
     return PUBLIC.union(*(endpoint.features for endpoint in endpoints()))
 
 
-@lru_cache(maxsize=256)  # compiling takes a millisecond, and each answer needs it
+@lru_cache(maxsize=256)  # compiling takes a millisecond, and every response needs it
 def _cutter(keys: frozenset[str]) -> Cut:
     if not keys:
         return str
@@ -68,27 +69,30 @@ def _cutter(keys: frozenset[str]) -> Cut:
 
 
 def keys_of(upstream: Upstream) -> Iterator[str]:
-    """The key of an upstream, and the values of its operator's headers, which may be keys."""
+    """Yield the key of an upstream, and the values of its operator's headers, which may be keys."""
     if upstream.key is not None:
         yield upstream.key.reveal()
     for name, value in upstream.headers.items():
         if name not in _public():
             yield value
-            yield value.rpartition(" ")[2]  # what stands behind `Bearer`
+            yield value.rpartition(" ")[2]  # the part after `Bearer`
 
 
 def _begun(key: str) -> str:
-    """Its beginning, and all that follows without a gap: other beginnings in it end where it ends, and are not looked at."""
+    """Return a pattern for the beginning of ``key`` and all text after it without a gap.
+
+    Other beginnings inside the match end where the match ends, so they are not searched for separately.
+    """
     return spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
 
 
 def _cut_at_end(found: re.Match[str]) -> str:
-    """The beginning of a key is one where the text or its quotation ends with it."""
+    """Replace the beginning of a key if the text or its quotation ends there."""
     return CUT if _END.match(found.string, found.end()) else found[0]
 
 
 def hidden(failed: ProviderFailed, cut: Cut) -> ProviderFailed:
-    """A failure without keys."""
+    """Return the failure with keys removed from all its texts."""
     return evolve(
         failed,
         message=cut(failed.message),
@@ -109,10 +113,10 @@ def _value(value: Any, cut: Cut) -> Any:
 
 
 def without_keys(chunk: bytes, cut: Cut, report: StreamReport) -> bytes:
-    """What ``transcode`` yields, without keys from its failure on, which stands in ``report``.
+    """Remove keys from a chunk of ``transcode`` if ``report`` has a failure.
 
-    It stands there before it is written, and is written in one piece. A function and no stage, which with the pipe around it
-    took 4 % of the CPU of an event.
+    The failure is in ``report`` before it is written, and it is written as one chunk. This is a function and not a stage,
+    because a stage with its pipe took 4 % of the CPU time of an event.
     """
     if report.failure is None and report.error is None:
         return chunk

@@ -1,6 +1,6 @@
-"""A key that is not shown. Whoever sends it asks for it by ``reveal``; whatever else is done to it shows ``[secret]``.
+"""A key that is not shown by accident. ``reveal`` returns it; ``repr``, ``str`` and formatting return ``[secret]``.
 
-It is no ``str``, so that no join, slice, serialiser or f-string writes it by accident.
+It is not a ``str``, so no join, slice, serialiser or f-string can write it by accident.
 
 Source: limits.md T6.
 """
@@ -14,7 +14,7 @@ SHOWN: Final = "[secret]"
 
 
 class Secret:
-    """A text that shows as ``[secret]``. Equal by the text, in a time that does not tell where two differ."""
+    """A text that is shown as ``[secret]``. Comparison takes the same time wherever two texts differ."""
 
     __slots__ = ("_text",)
 

@@ -1,10 +1,10 @@
-"""Sending a request to an upstream, and reading the answers that are no answers.
+"""Send a request to an upstream, and read the responses that are errors.
 
-Redirects are not followed, since a key would follow them; proxies and ``.netrc`` of the environment are not asked; cookies
-are not kept (limits.md T5, T6). What breaks the transport becomes ``SourceFailed``: its message names no host and no key. The
-cause is chained for logs, except where its ``repr`` shows the request's headers, as that of ``ClientResponseError`` does.
+Redirects are not followed, since the key would be sent there too. Proxies and ``.netrc`` of the environment are not used, and
+cookies are not kept (limits.md T5, T6). An error of the transport becomes ``SourceFailed``, whose message names no host and no
+key. Its cause is chained for logs, except if its ``repr`` shows the request's headers (``ClientResponseError``).
 
-Nothing here tries again, but where a connection was kept and its upstream had closed it (``connections.py``).
+Nothing is retried here, except after an upstream had closed a kept connection (``connections.py``).
 
 Source: design.md §6; limits.md §1, T5, T6, T9; seeds.md S3.
 """
@@ -50,13 +50,13 @@ from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.value import Upstream
 
-#: An upstream's headers: a line, and how many. The policy of a page can have 10 KiB and more, a list of cookies too.
+#: Limits on an upstream's headers: bytes of one line, and number of lines. Cookies may take 10 KiB and more.
 HEADER_BYTES, HEADERS = 64 * 1024, 256
-#: How long the body of an error is waited for. It is a few hundred bytes and comes with its headers.
+#: Seconds to wait for the body of an error. It has a few hundred bytes and arrives with its headers.
 ERROR_BODY_S: Final = 10.0
-#: Encodings that aiohttp undoes, in bounded steps, where the libraries for the last two are installed.
+#: Encodings that aiohttp decodes in bounded steps; the last two only if their libraries are installed.
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-#: What broke, for those who may not know where: the first that fits.
+#: What broke, for readers who may not know the host. The first matching type counts.
 _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
     (ClientSSLError, "no TLS connection to the upstream could be made"),
@@ -69,9 +69,9 @@ _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 def client_session(*, connector: BaseConnector | None = None, decompress: bool = True) -> ClientSession:
-    """A session as ``send`` needs it, to be closed by the caller. Call it in the event loop that will use it.
+    """Return a session for ``send``; the caller closes it. Call this in the event loop that will use the session.
 
-    Without ``decompress``, bodies of answers are read as they come.
+    Without ``decompress``, response bodies are read as they were sent.
     """
     return ClientSession(
         connector=connector if connector is not None else Connector(),
@@ -101,13 +101,13 @@ async def send(
     trace_headers: Mapping[str, str] = NO_HEADERS,
     recording: ExchangeRecording | None = None,
 ) -> ClientResponse:
-    """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
+    """Post ``body`` and return the response, whatever its status, with its body unread. The caller closes it.
 
-    ``model`` is the upstream's name for it; ``features`` and ``trace_headers`` as for ``request_headers``. ``recording`` is
-    told of the request and of the answer's headers, and of an end only where there is an answer that nobody reads. Raises
-    SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout; BadRequest for a
-    model or a client's header that can't be sent; UsageError for a count that the dialect does not have. Cancelling it closes
-    the connection.
+    ``model`` is the upstream's name for the model. ``features`` and ``trace_headers`` are those of ``request_headers``.
+    ``recording`` records the request and the response's headers; it records the end only if the response is refused here.
+    Raises SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout. Raises
+    BadRequest if the model's name or a client's header can't be sent, and UsageError for a count that the dialect does not
+    have. Cancelling the call closes the connection.
     """
     url = address(upstream, model, stream=stream, operation=operation)
     asks_stream = stream and operation == "generate"
@@ -130,13 +130,13 @@ async def send(
 
 
 def _of_decoded(response: ClientResponse, encoding: str) -> list[tuple[str, str]]:
-    """The headers of an answer without those that say how it is compressed, where aiohttp undoes that."""
+    """Return the response's headers, without those that describe the compression if aiohttp has decoded the body."""
     undone = {"content-encoding", "content-length"} if encoding in _DECODED - {"", "identity"} else set()
     return [(name, value) for name, value in response.headers.items() if name.lower() not in undone]
 
 
 def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
-    """Why a request has no answer: one of the timers that ran out, or what broke the transport."""
+    """Return why a request got no response: a timer that ran out, or an error of the transport."""
     if not isinstance(error, TimeoutError):
         return failed_transport(error)
     late: SourceFailed
@@ -158,8 +158,8 @@ async def _post(
 
     async def post() -> ClientResponse:
         return await session.post(
-            URL(url, encoded=True),  # or yarl would decode what it thinks needs no encoding: `%3A` in an ARN
-            data=io.BytesIO(body),  # in pieces: bytes above 1 MiB block the loop, and aiohttp warns of them
+            URL(url, encoded=True),  # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
+            data=io.BytesIO(body),  # as a file, sent in pieces: more than 1 MiB of bytes blocks the loop
             headers=headers,
             allow_redirects=False,
             timeout=ClientTimeout(total=None, connect=times.connect_s),
@@ -170,11 +170,11 @@ async def _post(
             return await sent_once_more(post)
     except (ClientError, OSError) as error:
         failed = not_answered(error, times)
-    raise failed  # out here, so that a cause that shows the request's headers is not its context
+    raise failed  # outside of ``except``: the error's context would show the request's headers
 
 
 def failed_transport(error: Exception) -> SourceFailed:
-    """What broke before an answer, in words that name no host and no key, with its cause where that shows none either."""
+    """Return an error of the transport without host and key. Its cause is chained if the cause shows no key either."""
     found = (words for kind, words in _BROKE if isinstance(error, kind))
     failed = SourceFailed(because(next(found, "the connection to the upstream broke"), error))
     failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error
@@ -184,10 +184,10 @@ def failed_transport(error: Exception) -> SourceFailed:
 async def error_of(
     response: ClientResponse, source: Upstream | str, *, recording: ExchangeRecording | None = None
 ) -> ProviderFailed:
-    """The error that an answer without status 200 says, and the answer closed. Of the body 64 KiB count, and 10 seconds.
+    """Return the error in a response whose status is not 200, and close the response.
 
-    ``source`` is the upstream, whose keys are then cut out of what is told, or its dialect. ``recording`` is told of the body
-    as it comes. Raises UsageError for an unknown name.
+    At most 64 KiB of the body are read, for at most 10 seconds. ``source`` is the upstream, whose keys are then removed from
+    the error, or the name of its dialect. ``recording`` records the body. Raises UsageError for an unknown name.
     """
     body, whole = await _beginning(response, recording)
     if isinstance(source, Upstream):
@@ -195,7 +195,7 @@ async def error_of(
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
     failed = decode_error(response.status, body, source, response.headers)
     if 300 <= response.status < 400:
-        # where to is for the operator to find out: a location may have secrets, and a client may not know hosts
+        # The message omits the location: it may have secrets, and clients may not know hosts. The operator can look it up.
         message = (
             f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
             "the gateway's base_url for it has to be corrected: https for http, another host or path"
@@ -205,7 +205,7 @@ async def error_of(
 
 
 async def _beginning(response: ClientResponse, recording: ExchangeRecording | None) -> tuple[bytes, bool]:
-    """A body's first 64 KiB and a byte, which tells that there are more; and whether nothing broke."""
+    """Return at most 64 KiB of a body and one byte, which shows that it is longer; and whether no error occurred."""
     body = bytearray()
     whole, end = True, CLIENT_LEFT
     try:
@@ -218,7 +218,7 @@ async def _beginning(response: ClientResponse, recording: ExchangeRecording | No
                     break
             else:
                 end = WHOLE
-    except (ClientError, OSError) as error:  # a time-out too: the status says the most, and it came
+    except (ClientError, OSError) as error:  # also a time-out: the status, which says most, has arrived
         whole = False
         end = f"{TIMEOUT}idle" if isinstance(error, TimeoutError) else "reset" if is_reset(error) else "cut"
     finally:

@@ -1,8 +1,8 @@
-"""AWS Signature Version 4 by botocore, which is imported with this module: the extra ``aws``.
+"""AWS Signature Version 4 from botocore. Importing this module imports botocore (the extra ``aws``).
 
-It signs the host, the type, the body and the time; all other headers may still change. Credentials are looked for as AWS's own
-tools do: environment, profile, SSO, container, instance. That may read files and ask servers, so none of this is for the event
-loop's own thread. Note that botocore logs a session's token where its logger is at the level of debugging.
+The signature covers the host, the content type, the body and the time; other headers may still change. Credentials are found
+as AWS's tools find them: environment, profile, SSO, container, instance. That may read files and ask servers, so none of this
+may run in the event loop's thread. Note that botocore logs session tokens at log level debug.
 
 Source: botocore 1.44 ``auth.SigV4Auth``, which signs boto3's requests.
 """
@@ -21,7 +21,7 @@ from streamkit.errors import SourceFailed
 
 
 def signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
-    """The headers that sign a request to a service of AWS, names in lower case. Raises SourceFailed without credentials."""
+    """Return the headers that sign a request to AWS, names in lower case. Raises SourceFailed without credentials."""
     try:
         credentials = _chain().get_frozen_credentials()
     except BotoCoreError as error:
@@ -33,9 +33,9 @@ def signed(service: str, region: str, method: str, url: str, content_type: str, 
 
 @cache
 def _chain() -> Any:
-    """Credentials that renew themselves. Once a process: an instance's are fetched over the network."""
+    """Return credentials that renew themselves. Looked up once per process: an instance's come over the network."""
     found = Session().get_credentials()
-    if found is None:  # as an exception it is not cached: credentials may come
+    if found is None:  # exceptions are not cached: credentials may appear later
         raise SourceFailed(
             "the gateway found no AWS credentials; set AWS_ACCESS_KEY_ID and its like, a profile or a role"
         )

@@ -1,12 +1,12 @@
-"""Asking an upstream over a WebSocket, where its configuration says so (``transport``) and its dialect can.
+"""Send requests to an upstream over a WebSocket, if its configuration says so (``transport``) and its dialect allows it.
 
-Each request opens a connection of its own, closed behind the answer. The handshake is a request as over HTTP: redirects are
-not followed, and an answer that does not open the socket is an error with its status and body. Messages become the bytes of
-the dialect's stream (``Endpoint.socket``); a ping is answered, and becomes a comment, which counts as life. Other tasks have
-their turn after each ping, pong and message without text. The answer ends after its last message; a socket that is closed
-before that is interrupted, whatever the close code says.
+Each request opens a connection, which is closed after the response. The handshake follows the rules for HTTP requests:
+redirects are not followed, and a response that does not open the socket is an error with its status and body. Messages become
+the bytes of the dialect's stream (``Endpoint.socket``). A ping is answered and becomes a comment, which resets the idle timer.
+Other tasks may run after each ping, pong and empty message. The response ends after its last message. If the socket is closed
+before that, the response was interrupted, whatever the close code says.
 
-A message may be as long as an event of a stream may. No compression is offered.
+A message may be as long as an event of a stream. No compression is offered.
 
 Source: ui-protocols.md §4.1; RFC 6455 §4.1, §5.5, §7.4.1; limits.md T5, T6, T9.
 """
@@ -52,23 +52,23 @@ from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
 from streamkit.web.upstream.value import Upstream
 
-#: How long the message that closes a socket may take to be written, in seconds.
+#: Seconds that writing the close message of a socket may take.
 CLOSE_S: Final = 1.0
-#: Headers of a request that say something of its body, which a handshake has none of.
+#: Request headers that describe a body. A handshake has no body.
 _OF_A_BODY: Final = frozenset({"accept", "content-type"})
-#: Answers to a handshake that say nothing of the request: that nobody speaks the protocol there.
+#: Statuses of a handshake that do not depend on the request: the server has no WebSocket there.
 _NO_SOCKET: Final = frozenset({405, 426, 501})
 
 
 @frozen
 class SocketAnswer:
-    """What came of a request."""
+    """The response to a request over a WebSocket."""
 
-    #: The answer's stream, whose clocks run since it was asked; else what is wrong.
+    #: The response as a source, whose timers run since the request was sent; or the error.
     answer: TimedSource | ProviderFailed
-    status: int  #: as it would be over HTTP
-    headers: Mapping[str, str]  #: of the handshake, and of the error
-    sent: Mapping[str, str]  #: the headers of the handshake's request
+    status: int  #: as over HTTP
+    headers: Mapping[str, str]  #: the response headers of the handshake, and the headers of an error
+    sent: Mapping[str, str]  #: the request headers of the handshake
 
 
 async def ask(
@@ -84,11 +84,11 @@ async def ask(
     trace_headers: Mapping[str, str] = NO_HEADERS,
     recording: ExchangeRecording | None = None,
 ) -> SocketAnswer:
-    """Ask what ``body`` asks, and return once the first message is there. Whoever gets a source closes it.
+    """Send the request ``body`` and return when the first message has arrived. The caller closes a returned source.
 
-    ``started`` is the loop's time from which ``first_byte_s`` and ``total_s`` run; the other arguments and what is raised are
-    those of ``send``. A recording has the answer as the stream that its messages become, which is not what came byte for
-    byte. The connections are those of ``session``'s connector.
+    ``started`` is the event loop's time from which ``first_byte_s`` and ``total_s`` are measured. The other arguments and the
+    errors are those of ``send``. A recording has the response as the stream made from its messages, not byte for byte. The
+    connections are those of ``session``'s connector.
     """
     endpoint = upstream.socket_endpoint
     url = address(upstream, model, stream=True)
@@ -104,7 +104,7 @@ async def ask(
             return await _opened(session, upstream, endpoint, url, headers, body, started, recording)
     except (ClientError, OSError) as error:
         failed = not_answered(error, times)
-    raise failed  # out here, so that a cause that shows the request's headers is not its context
+    raise failed  # outside of ``except``: the error's context would show the request's headers
 
 
 async def _opened(
@@ -124,7 +124,7 @@ async def _opened(
                 opening.ws_connect,
                 URL(url, encoded=True),
                 headers=headers,
-                autoclose=False,  # which waits for the server
+                autoclose=False,  # it would wait for the server
                 autoping=False,
                 max_msg_size=DEFAULT_LIMITS.event_bytes + 1,
                 decode_text=False,
@@ -164,7 +164,7 @@ async def _opened(
 
 
 class _NotSwitchedError(Exception):
-    """The answer to a handshake is one of HTTP, with its body unread."""
+    """The server answered the handshake with an ordinary HTTP response, whose body is unread."""
 
     def __init__(self, response: ClientResponse) -> None:
         super().__init__()
@@ -172,27 +172,27 @@ class _NotSwitchedError(Exception):
 
 
 class _Handshake:
-    """Keeps the answer to a handshake, which aiohttp gives to middlewares alone."""
+    """Keeps the response to a handshake. aiohttp passes this response to middlewares only."""
 
     response: ClientResponse
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         self.response = await handler(request)
         if self.response.status != 101:
-            raise _NotSwitchedError(self.response)  # before aiohttp follows a redirect, or drops the body
+            raise _NotSwitchedError(self.response)  # before aiohttp follows a redirect or drops the body
         return self.response
 
 
 def _handshaking(session: ClientSession, upstream: Upstream, handshake: _Handshake) -> ClientSession:
-    """A session with the connections and the proxy of ``session``, for one handshake: ``ws_connect`` takes no time-outs."""
+    """Return a session for one handshake, with the connections and proxy of ``session``: ``ws_connect`` takes no time-outs."""
     return ClientSession(
         connector=session.connector,
         connector_owner=False,
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, connect=upstream.timeouts.connect_s),
         trust_env=session.trust_env,
-        proxy=session._default_proxy,  # noqa: SLF001 - it has no public name, and a proxy may not be passed by
-        proxy_auth=session._default_proxy_auth,  # noqa: SLF001 - as that
+        proxy=session._default_proxy,  # noqa: SLF001 - it has no public name, and the proxy must be used
+        proxy_auth=session._default_proxy_auth,  # noqa: SLF001 - the same
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,
         max_headers=HEADERS,
@@ -203,7 +203,7 @@ def _handshaking(session: ClientSession, upstream: Upstream, handshake: _Handsha
 async def _not_switched(
     response: ClientResponse, upstream: Upstream, recording: ExchangeRecording | None
 ) -> ProviderFailed:
-    """What an answer says that did not open the socket; it is closed."""
+    """Return the error in a response that did not open the socket, and close the response."""
     failed = await error_of(response, upstream, recording=recording)
     if response.status >= 300 and response.status not in _NO_SOCKET:
         return failed
@@ -217,7 +217,7 @@ async def _not_switched(
 
 
 class _Messages:
-    """The bytes of a stream in the messages of a socket. Closing it closes the connection."""
+    """The messages of a socket as the bytes of a stream. Closing it closes the connection."""
 
     def __init__(
         self, socket: ClientWebSocketResponse[bool], response: ClientResponse, endpoint: SocketEndpoint
@@ -229,7 +229,7 @@ class _Messages:
         self._over = False
 
     async def first(self) -> bytes:
-        """The first message, which comes again as the first of the stream. Raises what reading does, and at the end, too."""
+        """Return the first message; iteration returns it again. Raises as reading does, and SourceFailed if there is none."""
         while (received := await self._received()) == b"":
             pass
         if received is None:
@@ -258,7 +258,7 @@ class _Messages:
         return self._endpoint.event(received)
 
     async def _received(self) -> bytes | None:
-        """A message; nothing for a ping; None where the server closed the socket. Raises StreamError."""
+        """Return a message; empty for a ping; None if the server closed the socket normally. Raises StreamError."""
         while True:
             message = await self._socket.receive()
             match message.type:
@@ -266,7 +266,7 @@ class _Messages:
                     if message.data:
                         return bytes(message.data)
                 case WSMsgType.PING:
-                    with suppress(ConnectionError):  # its close is read next
+                    with suppress(ConnectionError):  # the close of the connection is read next
                         await self._socket.pong(message.data)
                     await asyncio.sleep(0)
                     return b""
@@ -276,7 +276,7 @@ class _Messages:
                     return None
                 case _:
                     raise self._broken(message.data)
-            await asyncio.sleep(0)  # aiohttp has what follows already, and others would wait for all of it
+            await asyncio.sleep(0)  # aiohttp may hold many messages already; let other tasks run between them
 
     def _broken(self, data: object) -> StreamError:
         if isinstance(data, WebSocketError) and data.code == WSCloseCode.MESSAGE_TOO_BIG:
@@ -289,7 +289,7 @@ class _Messages:
         return failed
 
     async def aclose(self) -> None:
-        """Say that the socket is closed, and close the connection without waiting for the server to say so, too."""
+        """Send a close message, and close the connection without waiting for the server's close message."""
         self._over, self._unread = True, b""
         if self._response.connection is None:
             return

@@ -1,9 +1,9 @@
-"""Counting the tokens of a request: what an upstream's operation takes and answers.
+"""Counting the tokens of a request: the request to an upstream's count operation, and its response.
 
-A count takes a part of what a generation takes, and providers refuse the rest. The request is written as for a generation
-(``encode_request``), and what the count does not take is left out here: it has no tokens.
+A count accepts fewer members than a generation, and providers refuse the others. The request is first written as for a
+generation (``encode_request``); this module then removes the members that a count does not accept, which have no tokens.
 
-Source: limits.md T5; what differs by dialect is ``TokenCount``.
+Source: limits.md T5; ``TokenCount`` has the differences between dialects.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from streamkit.web.upstream.value import Upstream
 
 
 def count_request(upstream: Upstream, body: bytes, model: str) -> bytes:
-    """The body of a count, from a request's body in the upstream's dialect. Raises UsageError where it can't count."""
+    """Return the body of a count for ``body``, a request in the upstream's dialect. Raises UsageError if it can't count."""
     count = count_at(upstream)
     fields = fields_of(body)
     members: dict[str, Any] = {}
     for name in fields.names:
         if count.takes is None or name in count.takes:
-            members[name] = orjson.Fragment(fields.body.text_of(fields.peek(name), (name,)))  # numbers as they came
+            members[name] = orjson.Fragment(fields.body.text_of(fields.peek(name), (name,)))  # numbers as written
     return orjson.dumps(count.body(members, model))
 
 
 def count_of(upstream: Upstream, body: bytes) -> int:
-    """The number of tokens in a count's answer. Raises BrokenFrame for one that has none."""
+    """Return the number of tokens in the response to a count. Raises BrokenFrame if there is none."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:

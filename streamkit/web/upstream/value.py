@@ -1,7 +1,7 @@
-"""What an upstream is, as a value that is checked when it is made.
+"""The settings of an upstream, as a value that checks itself when it is created.
 
-What can't work is told there and not at the first request: each error begins with the field and says what to write instead. No
-error and no ``repr`` shows a key, nor the value of a header, which may be one.
+A setting that can't work is reported at that point, not at the first request. Each error message begins with the field and
+says what to write instead. No error and no ``repr`` shows a key or the value of a header, since a header may contain a key.
 
 Source: limits.md T5, T6, T7.
 """
@@ -26,33 +26,36 @@ from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
-#: How a request shows that it may be made: ``none``, ``sigv4``, ``google``, one of ``KEY_HEADERS``, or a way of a dialect's
-#: own (``Endpoint.keys``). ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
+#: How a request is authorised: ``none``, ``sigv4``, ``google``, one of ``KEY_HEADERS``, or a way that one dialect defines
+#: (``Endpoint.keys``). ``azure`` means the header ``api-key`` and Azure's URLs for deployments.
 Auth: TypeAlias = str
 
 
-#: What can stand in a header: printable ASCII without blanks at its ends (RFC 9110 §5.5 leaves the rest to luck).
+#: A valid header value: printable ASCII with no space at either end (RFC 9110 §5.5: servers treat other values differently).
 HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-#: Headers that belong to one connection or to the body, and that ``send`` writes or nobody does (T7).
+#: Headers that belong to one connection or to the body: ``send`` writes them, or they are never sent (T7).
 NOT_TO_SET: Final = frozenset({
     "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host",
     "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-#: As ``LinkedMedia``, or ``fetch``: they are fetched, and put into the request.
+#: As ``LinkedMedia``, or ``fetch``: the media are fetched and put into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
-#: How answers are asked for.
+#: How requests are sent.
 Transport: TypeAlias = Literal["http", "websocket"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 
 
 def auths() -> tuple[Auth, ...]:
-    """Every way to show that a request may be made."""
+    """Return the names of all ways to authorise a request."""
     return "none", *KEY_HEADERS, "sigv4", "google", *(name for name in key_headers() if name not in KEY_HEADERS)
 
 
 def _is_installed(*modules: str) -> bool:
-    """Whether all of them can be imported, a package before what is in it: looking for that imports the package."""
+    """Return whether all ``modules`` can be imported.
+
+    List packages before their submodules: a submodule's look-up imports them.
+    """
     return all(find_spec(name) is not None for name in modules)
 
 
@@ -78,50 +81,48 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 
 @frozen(kw_only=True)
 class Upstream:
-    """One place that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
+    """One server that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
-    name: str = field(metadata={"no_key": True})  # a configuration has it as the name of the table
+    name: str = field(metadata={"no_key": True})  # in a configuration file this is the name of the table
     #: A dialect, or a provider that speaks one (``"deepseek"``).
     dialect: str
-    #: As the provider's own client takes it: ``"https://api.openai.com/v1"``.
+    #: The base URL that the provider's official client takes: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
-    #: None for ``none``, and for ``sigv4`` and ``google``, which take credentials from where AWS's and Google's own tools find
-    #: them.
+    #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: Azure: the query parameter ``api-version``.
+    #: The query parameter ``api-version``, for Azure.
     api_version: str | None = None
-    #: How answers are asked for: each by a `POST`, or in a message of a WebSocket of its own, where the dialect has that.
-    #: Tokens are counted over HTTP in any case.
+    #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
-    #: SigV4: the region that the signature is for.
+    #: For SigV4: the region that requests are signed for.
     region: str | None = None
-    #: False where it has no support for tools.
+    #: False if the server does not support tools.
     tools: bool = True
     timeouts: Timeouts = DEFAULT_TIMEOUTS
-    #: Constant headers of the operator's own, such as OpenRouter's ``HTTP-Referer``. Names are in lower case.
+    #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
-    #: Written where a dialect demands a bound and the request has none.
+    #: The maximum of output tokens to send if the dialect requires one and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Imitate what the dialect lacks instead of refusing it.
+    #: Imitate features that the dialect lacks instead of refusing the request.
     emulate: bool = True
-    #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
-    #: front of it (``bridge``), or an error (``refuse``).
+    #: What to do with a history that begins with an assistant message, if the dialect refuses one: put a short user message
+    #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
-    #: What becomes of a history that ends with the assistant's text, for a model that does not go on with it: a short turn of
-    #: the user after it (``bridge``), or an error (``refuse``).
+    #: What to do with a history that ends with assistant text, if the model can't continue it: add a short user message after
+    #: it (``bridge``), or return an error (``refuse``).
     assistant_last: AssistantLast = "bridge"
-    #: What becomes of media at a URL, for a dialect that takes none: an error (``refuse``), the media themselves, which are
-    #: fetched over https from public addresses alone (``fetch``), or a counted loss (``drop``).
+    #: What to do with media given as a URL, if the dialect takes none: return an error (``refuse``), fetch the media, over
+    #: https and from public addresses only (``fetch``), or leave them out and count a loss (``drop``).
     linked_media: FetchedMedia = "refuse"
-    #: Thinking that stands in the text between tags (`<think>…</think>`), as reasoning. `auto`: as the policy says, which is
-    #: so for providers that are known to send it, where the client speaks another dialect. `on`: in any case. `opened`: in any
-    #: case, and the text begins with thinking though no tag opens it, since the server's template opened it in the prompt.
-    #: `off`: it stays text.
+    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: as the policy says, which means yes
+    #: for providers that are known to send such tags, if the client speaks another dialect. `on`: always. `opened`: always,
+    #: and the text begins inside thinking without an opening tag, because the server's template wrote that tag into the
+    #: prompt. `off`: it stays text.
     think_tags: ThinkTags = "auto"
-    #: Calls that its models write into their text, as calls: the grammars to look for. Only the request's tools are called.
+    #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether requests to it say which trace they belong to (`traceparent`), where traces are sent (`[telemetry]`).
+    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
     propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -151,23 +152,23 @@ class Upstream:
 
     @property
     def wire(self) -> Dialect:
-        """The dialect that is spoken."""
+        """The dialect of this upstream."""
         return source_named(self.dialect)[0]
 
     @property
     def provider(self) -> Provider | None:
-        """Who speaks it, where ``dialect`` names a provider."""
+        """The provider, if ``dialect`` names one; else None."""
         return source_named(self.dialect)[1]
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """How its dialect is asked over HTTP; None: at the base URL."""
+        """The dialect's HTTP endpoint. None: requests go to the base URL itself."""
         dialect, provider = source_named(self.dialect)
         return dialect.http.endpoint_of(provider)
 
     @property
     def socket_endpoint(self) -> SocketEndpoint:
-        """How it is asked over a WebSocket. Raises UsageError where its dialect has no way to."""
+        """The dialect's WebSocket endpoint. Raises UsageError if the dialect has none."""
         socket = None if self.endpoint is None else self.endpoint.socket
         if socket is None:
             raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} is asked in no other way')
@@ -175,14 +176,17 @@ class Upstream:
 
     @property
     def has_deployments(self) -> bool:
-        """Whether the address has Azure's deployments and a version, as before Azure's ``/openai/v1``."""
+        """Whether URLs name an Azure deployment and an API version, as in Azure's API before ``/openai/v1``."""
         if not self._may_be_azure or self.base_url.rstrip("/").endswith("/openai/v1"):
             return False
         return self.auth == "azure" or self.api_version is not None
 
     @property
     def token_count(self) -> TokenCount | None:
-        """How it counts the tokens of a request; None: its dialect has no operation for it. Its server may lack it, too."""
+        """The operation that counts the tokens of a request.
+
+        None: the dialect has none. A server may lack the operation too.
+        """
         return None if self.endpoint is None or self.has_deployments else self.endpoint.count
 
     @property

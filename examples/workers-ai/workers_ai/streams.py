@@ -27,6 +27,7 @@ def recognises(_event: str, document: Any) -> bool:
 
 class WorkersDecoder(sk.FrameDecoder):
     dialect = vendor = NAME
+    within: tuple[str, ...] = ()  #: the path to the object that is a chunk, in a whole response
 
     def __init__(self, limits: sk.Limits, report: sk.StreamReport) -> None:
         super().__init__(limits, report)
@@ -51,7 +52,7 @@ class WorkersDecoder(sk.FrameDecoder):
         if text := self.string(chunk.get("response")):
             self.out.append(sk.TextDelta(text))
         if calls := self.items(chunk.get("tool_calls")):
-            for call, source in zip(calls, self.texts_at(len(calls), "tool_calls"), strict=True):
+            for call, source in zip(calls, self.texts_at(len(calls), *self.within, "tool_calls"), strict=True):
                 self._call(self.fields(call), source)
         if usage := self.fields(chunk.get("usage")):
             read, written = sk.count_of(usage, "prompt_tokens"), sk.count_of(usage, "completion_tokens")
@@ -100,21 +101,20 @@ class WorkersEncoder(sk.WholeCallEncoder):
     def terminate(self) -> None:
         if self.stop is not None and self.stop.reason not in {"stop", "tool_calls"}:
             self.lose("stop_reason")
-        if (usage := self._usage) is not None:
-            counts = {"prompt_tokens": usage.input_total, "completion_tokens": usage.output_total}
-            self._chunk(response="", usage=usage.raw if usage.vendor == NAME else counts)
+        if self.usage is not None:
+            self._chunk(response="", usage=write_usage(self.usage))
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: sk.ProviderFailed) -> None:
-        self._chunk(errors=[{"message": event.message, "code": event.code}])
+        self._chunk(errors=[write_error(event)])
 
 
-DIALECT = sk.Dialect(
-    name=NAME,
-    title="Cloudflare Workers AI",
-    decoder=WorkersDecoder,
-    encoder=WorkersEncoder,
-    recognises=recognises,
-    keep_alive={"comment": sk.KEEP_ALIVE},
-    done_mark=True,
-)
+def write_usage(usage: sk.UsageReported) -> dict[str, Any]:
+    """The counts of a stream or a whole response; the dialect's own as they came."""
+    if usage.vendor == NAME:
+        return dict(usage.raw or {})
+    return {"prompt_tokens": usage.input_total, "completion_tokens": usage.output_total}
+
+
+def write_error(failed: sk.ProviderFailed) -> dict[str, Any]:
+    return {"message": failed.message, "code": failed.code}
