@@ -215,7 +215,7 @@ def encode_response(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> bytes:
-    """Write a whole response for clients of ``dialect``, or for a named client that reads it and has a default ``profile``.
+    """Write a whole response for clients of ``dialect``, or for a named client, whose ``profile`` is then the default.
 
     A response that is not ``clean`` is written as the dialect's error body, never as a success. Losses are counted in
     ``report``, by default the response's report. Raises UsageError.

@@ -131,7 +131,7 @@ class CitationCarrier(Link):
         self.emit(event)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if (choice, block) == self._at:  # the same as ``_measure`` without a call: measured faster for long texts
+        if (choice, block) == self._at:  # as ``_measure``, without its call: most text continues a block
             self._growing.length += len(text)
         else:
             self._measure(text, choice, block)

@@ -77,7 +77,7 @@ class Rule:
             self.known = (payload[:end], *self.known[: KNOWN - 1])
 
     def _know_end(self, payload: bytes) -> None:
-        """Remember the end of a frame that names its model after other objects, as Azure does: later frames may end so."""
+        """Remember the end of a frame that names its model after other objects, as Azure does: later ones may end so."""
         end = payload[payload.rfind(b"]") :]
         if (
             len(end) <= KNOWN_BYTES

@@ -82,7 +82,7 @@ def request_with_results(
 
 
 def mend_result(call: JudgedCall) -> ToolResult:
-    """Return the result of a call that was not run: it tells the model what to fix. Raises UsageError if the call is good."""
+    """Return a result for a call that was not run: it tells the model what to fix. Raises UsageError without a bad verdict."""
     return ToolResult(call.id, [Text(error_text(call))], call.name, is_error=True, kind=call.kind)
 
 

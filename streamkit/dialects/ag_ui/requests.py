@@ -134,7 +134,7 @@ class AgUiRequestReader(TurnReader):
         self._thoughts, self._ids = [], []
 
     def _end_thoughts(self) -> None:
-        """Make reasoning that no assistant message follows a turn of its own."""
+        """Add reasoning that no assistant message follows as a separate turn."""
         if self._thoughts:
             self.turns.append(Turn("assistant", self._thoughts, native_ids=tuple(self._ids)))
             self._thoughts, self._ids = [], []

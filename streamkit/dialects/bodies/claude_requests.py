@@ -52,7 +52,7 @@ CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
-#: The efforts that the server knows. It has no effort ``none``: another member says that.
+#: The efforts that Claude knows; ``none`` is written as ``thinking`` of the type ``disabled``.
 EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 #: The types of ``thinking`` that have a neutral form.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})

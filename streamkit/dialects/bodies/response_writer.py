@@ -88,7 +88,7 @@ class ResponseWriter:
         return PLACES.get(type(part))
 
     def lose_order(self, choice: Choice) -> None:
-        """Count the parts that are written before a part that preceded them."""
+        """Count each part that the message has before a part that came earlier."""
         order = 0
         for part in choice.parts:
             place = self.place_of(part)

@@ -543,7 +543,7 @@ def no_roles(turn: Turn, _to: Lowering) -> Turn:
 
 
 def can_search(request: Request) -> bool:
-    """Return whether Google's search can be offered. It is refused next to functions, so only if it alone must be called."""
+    """Return whether Google's search can be offered: if there are no functions, or the choice requires just the search."""
     choice = request.tool_choice
     functions = {tool.name for tool in request.tools if tool.kind != "server"}
     if not functions:
@@ -553,7 +553,7 @@ def can_search(request: Request) -> bool:
 
 
 def search_alone(request: Request, to: Lowering) -> None:
-    """Drop all functions next to a search, which is there next to functions only if it must be called."""
+    """Drop the functions if a search is offered: the server refuses both together, and the choice requires the search."""
     if to.search is None:
         return
     for tool in request.tools:

@@ -302,7 +302,7 @@ def _can_search(request: Request) -> bool:
 
 
 def search_not_chosen(request: Request, to: Lowering) -> None:
-    """Limit the choice to functions: the search is none, and a model that has it uses it in any case."""
+    """Limit the choice to functions. The web search is not one, and a model that has it always searches."""
     choice, functions = request.tool_choice, {tool.name for tool in request.tools if tool.kind != "server"}
     if choice is None or to.search is None:
         return
@@ -509,7 +509,7 @@ class Messages:
         self._one_text = one_text  #: whether content must be one string
 
     def of(self, turn: Turn) -> list[dict[str, Any]]:
-        """Return the messages of a turn, which has only results or none."""
+        """Return the messages of a turn. A turn has either only results, or none."""
         if turn.role == "assistant":
             return [self.assistant(turn)]
         results = [self._result(part) for part in turn.parts if isinstance(part, ToolResult)]

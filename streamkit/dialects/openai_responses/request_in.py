@@ -106,7 +106,7 @@ class ResponsesRequestReader(RequestReader):
         self._said_calls = 0  # the number of calls in the current assistant turn
         self._answered: set[str] = set()  # ids of client tool items that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
-        self._signature: Opaque | None = None  # for the next call
+        self._signature: Opaque | None = None  # of the next call, before which it was sent
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""

@@ -39,7 +39,7 @@ from streamkit.translation.lowering import options, parts, tools, turns
 _members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
 #: Drop the native forms that parts had in another dialect.
 NATIVE_FORMS_LOST: Final = OfParts(dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
-#: Drop parts that the dialect lacks, and signatures that their vendors don't get back.
+#: Drop parts that the dialect lacks, and signatures that this dialect can't send back to their vendors.
 KNOWN_PARTS: Final = OfParts(
     {
         **dict.fromkeys((Text, Reasoning, RedactedReasoning, ToolCall), (parts.signature,)),
@@ -138,7 +138,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
-    """Return a copy of the request with only what the dialect can say. Raises BadRequest if something essential is lost."""
+    """Return a copy of the request with only what the dialect can say. Raises BadRequest if it can't say something essential."""
     takes, passes = _planned(tell, request.dialect, request.model, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = Request(*_members(request))

@@ -32,7 +32,7 @@ from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
 from streamkit.translation.lowering.tools import defines
 
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-#: The options with a place of their own: not ``native_max_tokens`` (the form of another) nor ``choices`` (``one_choice``).
+#: All options except ``native_max_tokens`` (the member for ``max_tokens``) and ``choices`` (see ``one_choice``).
 _OPTIONS: Final = tuple(
     option.name for option in fields(Options) if option.name not in {"native_max_tokens", "choices"}
 )
@@ -172,7 +172,7 @@ def options_with_place(request: Request, to: Lowering) -> None:
 
 
 def no_members_of_others(request: Request, to: Lowering) -> None:
-    """Drop the request's members that only another dialect knows, and its ``exchange`` (names of the HTTP exchange)."""
+    """Drop the request's members that only another dialect knows, and its ``exchange`` (metadata that the model never sees)."""
     fit = to.takes.request_extras
     kept, rest = ({}, request.extras) if fit is None else fit(request.extras)
     for name, said in rest.items():

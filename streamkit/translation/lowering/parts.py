@@ -232,7 +232,7 @@ def portable_tool_name(name: str, to: Lowering) -> str:
 
 
 def is_blank(part: Part) -> bool:
-    """Return whether a part is an empty or white text without a signature."""
+    """Return whether a part is a text of only white space, or empty, without a signature."""
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 

@@ -48,7 +48,7 @@ def search_found(request: Request, to: Lowering) -> None:
 
 
 def defines(tool: Tool, to: Lowering) -> bool:
-    """Return whether the dialect can define a tool: every tool that the client runs, and a web search of the provider."""
+    """Return whether the dialect can define a tool: a tool that the client runs, or the search that its provider can run."""
     return tool.kind != "server" or tool is to.search
 
 
