@@ -1,7 +1,7 @@
 """Adapt frames that pass within one dialect to what the client asked for: name the model, and drop unrequested usage.
 
 A rule takes a frame's payload and returns the same payload, a payload to write instead, or ``b""`` if the frame is dropped.
-The report counts neither as a repair or loss: no fault of the provider is repaired, and the report has the usage anyway.
+The report counts no repair and no loss for this: no fault of the provider is repaired, and the report has the usage anyway.
 """
 
 from __future__ import annotations

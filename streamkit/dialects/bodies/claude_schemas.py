@@ -1,4 +1,4 @@
-"""Rewrite JSON schemas for Claude's structured output and strict tools: it answers 400 to unsupported keywords.
+"""Rewrite JSON schemas for Claude's structured output and strict tools: Claude answers 400 to unsupported keywords.
 
 Objects must be closed; arrays may only have ``minItems`` 0 or 1; strings may only have a known format. ``oneOf`` becomes
 ``anyOf``, and a list of types becomes one ``anyOf`` schema for each. No keyword may be next to ``$ref``, and no type next to

@@ -172,7 +172,7 @@ def options_with_place(request: Request, to: Lowering) -> None:
 
 
 def no_members_of_others(request: Request, to: Lowering) -> None:
-    """Drop the request's members that only another dialect knows, and its ``exchange`` (metadata that the model never sees)."""
+    """Drop the request's members that only another dialect knows, and its ``exchange`` (metadata the model never sees)."""
     fit = to.takes.request_extras
     kept, rest = ({}, request.extras) if fit is None else fit(request.extras)
     for name, said in rest.items():
