@@ -138,7 +138,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
-    """Return a copy of the request with only what the dialect can say. Raises BadRequest if something essential has no form."""
+    """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
     takes, passes = _planned(tell, request.dialect, request.model, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = Request(*_members(request))
