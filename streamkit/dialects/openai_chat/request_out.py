@@ -111,7 +111,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return media unchanged; of the assistant's media, only those that a model made behind this dialect."""
+    """Return media unchanged; of the assistant's media, only those that a model made in this dialect."""
     native = media.native
     if native is not None and native.vendor == wire.VENDOR if place == "assistant" else native or has_form(media, to):
         return media
