@@ -17,7 +17,7 @@ from typing import Any, get_args
 import streamkit
 from streamkit import cli, errors, events, limits, report
 from streamkit.conversation import messages
-from streamkit.dialects import DIALECTS, base
+from streamkit.dialects import DIALECTS, base, lowering
 from streamkit.dialects.linting.grammar import COMMON_RULES, READING_RULES
 from streamkit.framing.frame import Frame
 from streamkit.lab.mock import quirks as mock_quirks
@@ -60,6 +60,7 @@ STAGES = {
 VALUES = [
     Frame,
     base.Dialect,
+    lowering.Capabilities,
     base.Encoding,
     base.Profile,
     streamkit.Policy,

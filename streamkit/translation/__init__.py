@@ -1,1 +1,1 @@
-"""From one dialect to another: whole bodies, citations, searches, the next request of a tool loop, what passes."""
+"""Translation between dialects: whole bodies, citations, searches, the next request of a tool loop, and pass-through."""

@@ -1,10 +1,11 @@
-"""Whole bodies: requests and responses of any dialect to the neutral conversation and back.
+"""Read and write whole bodies: translate requests and responses of any dialect to the neutral conversation and back.
 
-A request comes from a client and goes to a provider, a response the other way round; where a dialect is named, so may be a
-client or a provider that speaks it. What a request can't be is an error with the path to it (``BadRequest``), since a program
-can be told. A provider can't, so its responses are read as its streams are: the same wire events, accumulated and checked.
+Requests go from a client to a provider, and responses from a provider to a client. Every function takes the name of a dialect,
+or of a client or provider that speaks it. A request that can't be read raises ``BadRequest`` with the path to the fault,
+because the client's program can be fixed. A provider can't be fixed, so a response is read as a stream is: it becomes the
+same wire events, which are accumulated and checked.
 
-Source: design.md §5, §8; seeds.md S1, S2, S3.
+Source: design.md §5, §8 (the functions); seeds.md S1, S2, S3 (failures in the field).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ log = logging.getLogger("streamkit.translation.bodies")
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
-    """Read a request that a client of ``dialect`` sent. Raises BadRequest for one that can't be, and UsageError."""
+    """Read a request that a client of ``dialect`` sent. Raises BadRequest if the body is invalid, and UsageError."""
     named, _ = client_named(dialect)
     report = report if report is not None else StreamReport()
     return _bodies_of(named).decode_request(fields_of(body, report), report)
@@ -61,18 +62,19 @@ def encode_request(
     prefill: Prefill | None = None,
     report: StreamReport | None = None,
 ) -> bytes:
-    """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
+    """Write a request for ``dialect``, or for a provider that speaks the dialect and has further needs.
 
-    Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
-    repair. Tools of another dialect whose definitions this one would refuse are an error that names them all (``check_tools``
-    names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
-    ``max_tokens`` is written where a dialect demands a bound and the request has none;
-    ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
-    assistant, ``assistant_first`` puts a short turn of the user before it, or refuses it here; where a model does not continue
-    the assistant's text, ``assistant_last`` adds one after it, or refuses it. Media at a URL, where a dialect takes none,
-    are refused or dropped as ``linked_media`` says. ``prefill`` is how a provider is asked to go on with the text of the
-    assistant's turn that is the last (``prefill_of``); a model that does not go on with it is refused.
-    What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
+    Calls and results must be paired. If they are not, BadRequest names the turn and the id; with ``repair`` they are paired
+    and the repair is counted. Tools of another dialect whose definitions this dialect would refuse raise an error that names
+    all of them (within one dialect, call ``check_tools``). A reference to something in another provider's store
+    (``previous_response_id``) is an error, too. Everything else that the dialect can't express is a counted loss.
+
+    ``max_tokens`` is written where the dialect demands a bound and the request has none. ``emulate`` imitates features that
+    the dialect lacks instead of refusing them. Where a dialect refuses a history that begins with the assistant,
+    ``assistant_first`` says whether a short user turn is added before it or the request is refused. Where a model does not
+    continue the assistant's text, ``assistant_last`` says the same of a user turn after it. ``linked_media`` says whether
+    media at a URL, in a dialect that takes none, are refused or dropped. ``prefill`` is how a provider is asked to continue
+    the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -92,7 +94,7 @@ def encode_request(
         raise BadRequest(
             path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
         )
-    if is_foreign:  # within one dialect it is for the provider to judge what its own clients send and define
+    if is_foreign:  # within one dialect, the provider judges what its clients send and define
         request = _reachable(request, named, linked_media, report)
         if request.tools:
             refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
@@ -112,9 +114,9 @@ def encode_request(
 
 
 def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:
-    """Return the request without media that a dialect can't read: at a URL, or in another vendor's store; each is a loss.
+    """Return the request without media that the dialect can't read: at a URL, or in another vendor's store.
 
-    Raises BadRequest for the first where ``linked_media`` says that they are refused.
+    Each dropped item is a loss. If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
     """
     found = _elsewhere(request)
     if not found:
@@ -142,7 +144,7 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
-    """Return the parts without the dropped ones (by ``id()``), which may be in results of tools."""
+    """Return the parts, and those inside tool results, without the ones whose ``id()`` is in ``dropped``."""
     kept = (part for part in parts if id(part) not in dropped)
     return [
         evolve(part, parts=_without(part.parts, dropped)) if isinstance(part, ToolResult) else part for part in kept
@@ -150,7 +152,7 @@ def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
 
 
 def linked_in(request: Request, dialect: Dialect) -> list[Media]:
-    """The media at a URL of the web that a dialect would take only in the request itself; none of its own clients'."""
+    """Return the media at web URLs whose bytes the dialect needs in the request; none for a request of the same dialect."""
     if request.dialect == dialect.name:
         return []
     found = _elsewhere(request)
@@ -158,7 +160,7 @@ def linked_in(request: Request, dialect: Dialect) -> list[Media]:
 
 
 def _elsewhere(request: Request) -> list[tuple[Media, str]]:
-    """The media whose bytes are elsewhere, each with the role that shows them, or ``result`` where a tool gave them."""
+    """Return the media given by URL or file id, each with the role of its turn, or ``result`` if a tool returned it."""
     return [
         (each, turn.role if each is part else "result")
         for turn in request.turns
@@ -169,18 +171,19 @@ def _elsewhere(request: Request) -> list[tuple[Media, str]]:
 
 
 def _is_linked(media: Media) -> bool:
-    """Return whether media are at a URL of the web, and not of a vendor's store."""
+    """Return whether media are at a web URL, and not in a vendor's store."""
     return (media.url or "").startswith(("http:", "https:")) and not is_own_uri(media.url)
 
 
 def decode_response(
     body: bytes, dialect: str, options: ReadOptions = DEFAULT_OPTIONS, *, report: StreamReport | None = None
 ) -> Response:
-    """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
+    """Read a whole response of ``dialect``, or of a provider that speaks it, with its verdicts, usage and report.
 
-    An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. While the logger
-    ``streamkit.translation.bodies`` is at the level of debugging, it gets the body, without what looks like a secret. Raises
-    NotThisDialect for a body of another kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
+    An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the logger
+    ``streamkit.translation.bodies`` is at debug level, the body is logged, with everything that looks like a secret removed.
+    Raises NotThisDialect for a body of another dialect, other subclasses of ``StreamError`` for a body that can't be read,
+    and UsageError.
     """
     named, provider = source_named(dialect)
     bodies, limits = _bodies_of(named), options.limits
@@ -212,10 +215,10 @@ def encode_response(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> bytes:
-    """Write a whole response for clients of ``dialect``, or for one that reads it, whose ``profile`` is then the default.
+    """Write a whole response for clients of ``dialect``, or for a named client, whose ``profile`` is then the default.
 
-    One that is not ``clean`` is written as the dialect's error body: no success is made up. Losses are counted in ``report``,
-    by default the response's own. Raises UsageError.
+    A response that is not ``clean`` is written as the dialect's error body, never as a success. Losses are counted in
+    ``report``, by default the response's report. Raises UsageError.
     """
     named, client = client_named(dialect)
     write = _bodies_of(named).encode_response

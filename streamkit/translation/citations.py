@@ -1,12 +1,12 @@
-"""Citations of web pages, and of documents, in the words of another dialect.
+"""Translate citations of web pages and documents from one dialect to another.
 
-What a model quotes is said at a place of its text, and each dialect counts places otherwise: Anthropic cites with
-a whole block of text, Responses counts characters of a part, Chat those of all the text, Gemini bytes, all at the end. So the
-text is measured while it passes. A citation of a whole block waits for the block's end, and those for Gemini for that of the
-choice. A citation that has no place any more, since its block is closed, is a counted loss, as is one of a document where a
-dialect has none.
+A citation refers to a place in the model's text, and each dialect counts places differently: Anthropic cites with a whole
+text block, Responses counts characters of one part, Chat counts characters of the whole text, and Gemini counts bytes and
+sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until the block
+ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss. So is a
+citation of a document, where the target dialect can't cite documents.
 
-Source: dialects.md §1.2, §2.2, §3.1, §5.2.
+Source: dialects.md §1.2, §2.2, §3.1, §5.2 (citations of Chat, Responses, Anthropic and Gemini).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 
 CONSTANT: Final = frozenset({"metadata", "logprobs"})
-#: The longest piece of a text that is kept: all of it is read to count a place in it.
+#: The most characters in one kept piece of a text. To count a place, one piece is read whole.
 PIECE_CHARS: Final = 1024
-#: What a citation takes beside its texts, counted as characters.
+#: The size of a citation without its texts, in characters.
 CITATION_CHARS: Final = 100
 
 
 @define
 class _KeptText:
-    """A text in short pieces, so that a place in it is counted in bytes and in characters without all of it being read."""
+    """A text in short pieces, so that a place is converted between bytes and characters without reading the whole text."""
 
     _pieces: list[str] = field(factory=lambda: [""])
-    _chars: list[int] = field(factory=lambda: [0])  #: in front of each piece
+    _chars: list[int] = field(factory=lambda: [0])  #: characters before each piece
     _bytes: list[int] = field(factory=lambda: [0])
 
     def add(self, text: str) -> None:
@@ -77,18 +77,18 @@ class _CitedChoice:
 
     number: int
     length: int = 0
-    begins: dict[int, int] = field(factory=dict)  #: of each block
+    begins: dict[int, int] = field(factory=dict)  #: where each block begins in the text
     last: int = 0  #: the block that was written last
-    open: bool = False  #: whether it may go on
-    text: _KeptText | None = None  #: for dialects that count bytes, if it is not too long
-    waiting: list[Citation] = field(factory=list)  #: of the whole of the last block
-    held: list[Citation] = field(factory=list)  #: for the end
+    open: bool = False  #: whether the last block may grow
+    text: _KeptText | None = None  #: the text itself, for dialects that count bytes; None if it is too long
+    waiting: list[Citation] = field(factory=list)  #: citations of the whole last block
+    held: list[Citation] = field(factory=list)  #: citations to write at the end of the choice
 
 
 class CitationCarrier(Link):
-    """Machine of ``carry_citations``: events to events."""
+    """The machine of ``carry_citations``: from events to events with translated citations."""
 
-    #: The choice whose text came last; and its number and its block, as long as that is open, if its text is not kept.
+    #: The choice whose text came last. ``_at`` is its number and block, while that block is open and its text is not kept.
     _growing: _CitedChoice
     _at: tuple[int, int] | None = None
 
@@ -107,11 +107,11 @@ class CitationCarrier(Link):
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _CitedChoice] = {}
-        self._is_open = False  # a block of text may go on, or a citation waits for its end
+        self._is_open = False  # a text block may grow, or a citation waits for its end
         self._room = limits.held_chars  #: for citations that wait, in characters
-        self._written: set[tuple[Any, ...]] = set()  #: citations so far
+        self._written: set[tuple[Any, ...]] = set()  #: citations written so far
         self._written_room = limits.held_chars
-        self._text_room = limits.held_chars if self._bytes else 0  #: for the texts of all choices
+        self._text_room = limits.held_chars if self._bytes else 0  #: for the kept texts of all choices, in characters
 
     def push(self, event: Any, /) -> None:
         kind = type(event)
@@ -131,7 +131,7 @@ class CitationCarrier(Link):
         self.emit(event)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if (choice, block) == self._at:  # as ``_measure``, a call less for text that goes on
+        if (choice, block) == self._at:  # as ``_measure``, without its call: most text continues a block
             self._growing.length += len(text)
         else:
             self._measure(text, choice, block)
@@ -157,7 +157,7 @@ class CitationCarrier(Link):
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
     def _begin(self, choice: _CitedChoice, block: int) -> None:
-        """Text of a block comes that did not come last."""
+        """Note that text of another block begins than that of the text before."""
         if choice.waiting and choice.last != block:
             self._close(choice, begins=block)
         choice.begins.setdefault(block, choice.length)
@@ -169,7 +169,7 @@ class CitationCarrier(Link):
             self.emit(aside)
 
     def _keep(self, choice: _CitedChoice, kept: _KeptText, text: str) -> None:
-        """Keep a text as long as there is room for all of its choice."""
+        """Keep a text while there is room for the whole text of its choice; else drop what was kept."""
         if len(text) > self._text_room:
             self._text_room += choice.length if self._bytes else 0
             choice.text = None
@@ -183,10 +183,10 @@ class CitationCarrier(Link):
             choice = self._choices[number] = _CitedChoice(number, text=_KeptText() if self._bytes else None)
         return choice
 
-    # -- what comes ------------------------------------------------------------------------------------------------
+    # -- input -----------------------------------------------------------------------------------------------------
 
     def _take(self, event: Aside) -> bool:
-        """Read an aside; False for one that cites no page of the web."""
+        """Read and translate an aside; return False if it has no citation, so that the aside itself is emitted."""
         read, beyond = self._read(event)
         if not read:
             return False
@@ -208,7 +208,7 @@ class CitationCarrier(Link):
         return True
 
     def _is_new(self, event: Aside, citation: Citation) -> bool:
-        """Whether it was not told of this place before: Gemini says with each chunk what it said so far."""
+        """Return whether a citation was not seen before at this place: Gemini repeats earlier citations in each chunk."""
         block = event.block if self._from.unit == "block" else None
         place = citation.document and (citation.document.kind, citation.document.index, citation.document.start)
         key = (event.choice, block, citation.url, citation.title, citation.quote, citation.start, citation.end, place)
@@ -221,7 +221,7 @@ class CitationCarrier(Link):
         return True
 
     def _hold(self, waiting: list[Citation], citation: Citation) -> None:
-        """Let a citation wait, if there is room."""
+        """Hold a citation, or record a loss if there is no room."""
         needed = _size(citation)
         if needed > self._room:
             self._report.lose("citation")
@@ -230,14 +230,14 @@ class CitationCarrier(Link):
             waiting.append(citation)
 
     def _released(self, waiting: list[Citation]) -> list[Citation]:
-        """Those that waited, which nothing holds any more."""
+        """Empty a list of held citations, free their room, and return them."""
         released = waiting.copy()
         waiting.clear()
         self._room += sum(map(_size, released))
         return released
 
     def _place(self, choice: _CitedChoice, citation: Citation, block: int) -> None:
-        """Write a citation whose place is told, in the source's unit."""
+        """Write a citation that has a place, converted from the source's unit to characters."""
         start, end = citation.start or 0, citation.end or 0
         if self._from.unit == "block":
             begin = choice.begins.get(block, choice.length)
@@ -258,9 +258,9 @@ class CitationCarrier(Link):
             choice.open = False
 
     def _close(self, choice: _CitedChoice, *, begins: int | None = None) -> None:
-        """The last block is whole, so what cites all of it has its place; what cites the block that ``begins`` waits on."""
+        """Write the citations of the whole last block, which has ended; keep those of the block that ``begins``."""
         for citation in self._released(choice.waiting):
-            if citation.block == begins:  # Anthropic says some of them in front of the text
+            if citation.block == begins:  # Anthropic sends some citations before the text that they cite
                 self._hold(choice.waiting, citation)
                 continue
             begin = choice.begins.get(citation.block)
@@ -282,23 +282,23 @@ class CitationCarrier(Link):
                     self._released(choice.held)
                     self._tell(self._to.write(measured, choice.number))
 
-    # -- what goes -------------------------------------------------------------------------------------------------
+    # -- output ----------------------------------------------------------------------------------------------------
 
     def _write(self, choice: _CitedChoice, citation: Citation) -> None:
-        """Write a citation at a place of the choice's text, in characters."""
+        """Write a citation whose place is in characters of the choice's text."""
         if self._to.unit == "bytes":
             self._hold(choice.held, citation)
         elif self._to.unit == "choice":
             self._tell(self._to.write([citation], choice.number))
         elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
-            self._report.lose("citation")  # the block that it belongs to is closed
+            self._report.lose("citation")  # the block of this citation is closed
         else:
             begin = choice.begins[choice.last]
             moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
             self._tell(self._to.write([moved], choice.number))
 
     def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
-        """A citation with its place in bytes, and its text if there is room; with neither where the text was not kept."""
+        """Return a citation with its place in bytes, and its quote if there is room; with no place if the text is not kept."""
         text = choice.text
         if text is None:
             return evolve(citation, start=None, end=None)
@@ -311,12 +311,12 @@ class CitationCarrier(Link):
 
 
 def _size(citation: Citation) -> int:
-    """What it takes to hold a citation, in characters."""
+    """Return the room that a held citation takes, in characters."""
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
 def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | None:
-    """How both dialects cite, where citations of one are carried into the other.
+    """Return how both dialects cite, or None where no citations are translated between them.
 
     The request need not offer a search: some providers search without one, and documents are cited without one.
     """
@@ -329,7 +329,7 @@ def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | 
 def carry_citations(
     source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """The stage in front of ``encode`` that writes the citations of one dialect in the words of another, if it has any."""
+    """Return the stage before ``encode`` that translates citations to the other dialect, or None if none is needed."""
     forms = _forms(source, to)
     if forms is None:
         return None
@@ -339,7 +339,7 @@ def carry_citations(
 
 
 def carry_citations_of(response: Response, to: str) -> None:
-    """Carry the citations of a whole response, in place; nothing within one dialect."""
+    """Translate the citations of a whole response to the dialect ``to``, in place; do nothing within one dialect."""
     forms = _forms(DIALECTS[response.dialect], DIALECTS[to])
     if forms is None:
         return

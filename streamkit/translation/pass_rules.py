@@ -1,7 +1,7 @@
-"""What a client asked for, held against frames that pass within one dialect: a name of the model, and a usage chunk or none.
+"""Adapt frames that pass within one dialect to what the client asked for: name the model, and drop unrequested usage.
 
-A rule takes a frame's payload and returns it, the payload to write in its place, or nothing where the frame is not to pass.
-Nothing is counted, as between dialects: no fault of the provider is mended, and its usage stands in the report all the same.
+A rule takes a frame's payload and returns the same payload, a payload to write instead, or ``b""`` if the frame is dropped.
+The report counts no repair and no loss for this: no fault of the provider is repaired, and the report has the usage anyway.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from streamkit.dialects.profiles import Profile
 _NAMED: Final = re.compile(rb'"model"\s*:\s*"[^"\s]')
 _BLANK: Final = re.compile(rb'("model"\s*:\s*)(?:null|"\s*")')
 _DELTA: Final = b'"delta"'
-#: The end of an object behind its last array: members whose values are no arrays or objects. An array ends or a member begins
-#: at its first byte, so that none of it can be part of a string.
+#: The end of an object after its last array: only members whose values are no arrays or objects. The match begins with the
+#: ``]`` that ends the array, and the members follow, so that no part of it can be inside a string.
 _LAST_MEMBERS: Final = re.compile(rb'\](?:,\s?"[^"\\]*":\s?(?:"[^"\\]*"|[\w.+-]+))+\}')
-#: How many beginnings and ends of frames are known again, and how long they may be: those of as many choices.
+#: How many beginnings and ends of frames are remembered (enough for as many choices), and the most bytes of each.
 KNOWN: Final = 8
 KNOWN_BYTES: Final = 1024
 
 
 def rule_for(dialect: Dialect, profile: Profile) -> Rule | None:
-    """What a stream of ``dialect`` needs for a client of ``profile``; None where every frame may pass as it is."""
+    """Return the rule for a stream of ``dialect`` to a client of ``profile``; None where every frame passes unchanged."""
     place = dialect.model_place if profile.model else None
     drops = dialect.usage_on_request and not profile.include_usage
     return Rule(place, profile.model, drops=drops) if place is not None or drops else None
 
 
 class Rule:
-    """What one stream's frames are held against. ``place``: where they name ``model``; ``drops``: no chunk of usage passes."""
+    """The rule for one stream. ``place`` is where frames name ``model``; ``drops``: chunks with only usage are dropped."""
 
     def __init__(self, place: ModelPlace | None, model: str, *, drops: bool) -> None:
-        #: A frame that begins with one of these passes as it is, since nothing behind it is looked at.
+        #: A frame that begins with one of these passes unchanged: the rest of it can't matter to the rule.
         self.known: tuple[bytes, ...] = ()
         self._ends: tuple[bytes, ...] = ()  # a frame that ends with one of these names a model
         self._place = place
@@ -57,7 +57,7 @@ class Rule:
         if self._needs not in payload or payload.endswith(self._ends):
             return payload
         found = _NAMED.search(payload)
-        # no other object begins before it, so that it is the frame's own
+        # the count of braces shows that no other object begins before the name, so the name is the frame's
         if found is not None and payload.count(b"{", 0, found.start()) == (2 if place.within else 1):
             self._know(payload, found.end())
             return payload
@@ -67,7 +67,7 @@ class Rule:
         return instead
 
     def _know(self, payload: bytes, end: int) -> None:
-        """A frame passes, for which nothing behind byte ``end`` matters but whether it has a delta."""
+        """Remember the first ``end`` bytes of a frame, after which nothing matters to the rule except a delta."""
         if self._drops:
             delta = payload.find(_DELTA)
             if delta < 0:
@@ -77,7 +77,7 @@ class Rule:
             self.known = (payload[:end], *self.known[: KNOWN - 1])
 
     def _know_end(self, payload: bytes) -> None:
-        """A frame passes that names its model behind other objects, as Azure does: whatever ends so is no JSON or names it."""
+        """Remember the end of a frame that names its model after other objects, as Azure does: later ones may end so."""
         end = payload[payload.rfind(b"]") :]
         if (
             len(end) <= KNOWN_BYTES
@@ -89,7 +89,7 @@ class Rule:
 
 
 def _is_bare_usage(payload: bytes) -> bool:
-    """Whether a Chat chunk has usage and no choices."""
+    """Return whether a Chat chunk has usage and no choices."""
     if b'"usage"' not in payload or _DELTA in payload:
         return False
     chunk = json_object(payload)
@@ -97,7 +97,7 @@ def _is_bare_usage(payload: bytes) -> bool:
 
 
 def _named(payload: bytes, place: ModelPlace, model: str) -> bytes:
-    """The payload with ``model`` where it names none; every other byte of it stays, unless a name stands twice."""
+    """Return the payload with ``model`` where it names none. Other bytes stay the same, unless a member occurs twice."""
     frame = json_object(payload)
     holder = frame if frame is None or not place.within else frame.get(place.within)
     if not isinstance(holder, dict) or place.beside not in holder:

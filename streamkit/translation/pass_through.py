@@ -1,20 +1,20 @@
-"""One dialect in and out: frames pass byte for byte while the other machines watch them for the report (design.md §1, L4).
+"""Pass frames within one dialect byte for byte, while the other machines read them for the report (design.md §1, L4).
 
-How far the bytes may pass is all that is decided here, frame by frame, so that the cuts of the network decide nothing (L1):
+This module decides only how many bytes may pass. It decides frame by frame, so that the result does not depend on how the
+network cuts the stream (L1):
 
-* Nothing passes before a frame of the dialect was seen: a web page is no stream. What the end of the input broke off never
-  passes: it stands in the report.
-* Of a frame in which a fault is found, and of all behind it, nothing passes. What stood whole before it does, and then an
-  error frame of the dialect.
-* A terminator waits, with all behind it, for the end of the input: what comes there may still say that the answer failed. An
-  answer that is not whole gets an error frame in its place (L3).
-* So does, in a dialect whose clients run a call as soon as its input is there, a frame that says so, unless the call gets its
-  output from the provider.
-* The provider's error is the last frame that passes. Where the dialect's clients would not see it as an error, the dialect's
-  own form takes its place, or follows the frame if that has output, too, and does not end the response.
+* Nothing passes before the first frame of the dialect: a web page is no stream. A frame that the end of the input truncated
+  never passes; its bytes are in the report.
+* A frame with a fault does not pass, nor does anything after it. The whole frames before it pass, then an error frame.
+* A terminator and all bytes after it are held until the end of the input, since later bytes may still report a failure.
+  If the response is not whole, an error frame takes their place (L3).
+* In a dialect whose clients run a tool call as soon as its input is complete, the frame that completes the input is held in
+  the same way, unless the provider sends the call's output, too.
+* The provider's error is the last frame that passes. Where clients of the dialect would not see it as an error, the
+  dialect's error frame replaces it, or follows it if that frame also has output and does not end the response.
 
-A frame that ends inside a character waits for the other half, as in the decoder. A frame that the client did not ask for is
-taken out, and one that names no model names the one asked for (``pass_rules.py``).
+A frame that ends inside a character is held until the other half, as in the decoder. A frame that the client did not ask for
+is dropped, and a frame without a model gets the name of the requested model (``pass_rules.py``).
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from streamkit.translation.pass_rules import Rule, rule_for
 if TYPE_CHECKING:  # a dialect's package imports it
     from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
-#: Repairs that show an error to be in a form with which official clients go on: those that a decoder counts.
+#: Repairs of the decoder that show that an error has a form which official clients ignore.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")
-#: The same of a parser, which may have read further than the error: how the lines of such an event begin.
+#: The same for repairs of the parser, which may have read beyond the error: how the lines of such an event begin.
 _UNSEEN_LINES: Final = {
     "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),
     "sse_bare_json": re.compile(rb"\A\{"),
 }
 
-#: What a profile may change without its stream being written anew.
+#: The members of a profile that may differ while frames still pass unchanged.
 PASSES: Final = frozenset({"include_usage"})
-#: What is to be noted of what the frames say.
+#: The events that the machine reads for the start, the end and a failure.
 _NOTED: Final = frozenset({ProviderFailed, ResponseStarted, StreamEnded})
-#: The end of an event's last line, and the blank line behind it.
+#: The end of an event's last line and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\r|\n)(?:\r\n|\r|\n)")
 _LINE_END: Final = re.compile(rb"\n")
-#: A binary message begins with its length.
+#: A binary message begins with its length, in this many bytes.
 _LENGTH_BYTES: Final = 4
 
 
 @frozen
 class _Edit:
-    """A frame that does not pass as it came: where it begins, its payload, and the one in its place, if any."""
+    """A frame that is changed or dropped: where it begins, its payload, and the payload to write instead, or ``b""``."""
 
     start: int
     payload: bytes
@@ -71,7 +71,7 @@ class _Edit:
 
 
 class PassThrough:
-    """Machine of ``transcode`` within one dialect: bytes to the same bytes, in whole frames."""
+    """The machine of ``transcode`` within one dialect: bytes to the same bytes, in whole frames."""
 
     def __init__(
         self,
@@ -95,34 +95,34 @@ class PassThrough:
         self._watch = Chain(self._decoder, self._accumulator)
         self._encoder = dialect.encoder(encoding, report)  # writes error frames only
         self._rule = rule_for(dialect, encoding.profile)
-        self._edits: deque[_Edit] = deque()  # of what did not pass yet
-        self._split_end = False  # an event was taken out, and the last line end of it may go on with LF
-        #: Of the stream, from byte ``_passed`` on: a growing array, since fragments of two bytes take 43 each in a list.
+        self._edits: deque[_Edit] = deque()  # of frames that have not passed yet
+        self._split_end = False  # an event that ended in CR was dropped: an LF right after it goes, too
+        #: The stream from byte ``_passed`` on. A growing bytearray, since fragments of two bytes take 43 bytes each in a list.
         self._held = bytearray()
-        self._chunk = b""  # the read at hand, where nothing is held
-        self._passed = 0  # bytes handed on
-        self._last = b""  # the last of them that is not blank
+        self._chunk = b""  # the current chunk, if nothing is held
+        self._passed = 0  # the number of bytes that have passed
+        self._last = b""  # the last byte that passed and is not blank
         self._is_known = False  # a frame of the dialect was seen
-        self._has_payload = False  # the end broke off a frame that has one
+        self._has_payload = False  # the input ended inside a frame that has a payload
         self._is_over = False  # the terminator was seen
-        self._runs_calls = False  # a client would run what waits
-        #: The byte from which on all waits: for a frame of the dialect; or, with the terminator or with a call that clients
+        self._runs_calls = False  # clients would run a call in the held bytes
+        #: Bytes from this one on are held: for the first frame of the dialect; or, from the terminator or a call that clients
         #: would run, for the end of the input.
         self._wait_at: int | None = 0
-        self._half_at: int | None = None  # the byte from which on frames wait for the second half of a character
-        self._stop_at: int | None = None  # the byte from which on nothing passes, ever
-        self._is_cut = False  # all up to there has passed
-        self._error: ProviderFailed | None = None  # what is written there
+        self._half_at: int | None = None  # frames from this byte on are held for the second half of a character
+        self._stop_at: int | None = None  # no byte from this one on ever passes
+        self._is_cut = False  # all bytes before ``_stop_at`` have passed
+        self._error: ProviderFailed | None = None  # the failure to write at ``_stop_at``
         self._error_after: ProviderFailed | None = None  # what is to be written after the last frame that passed
-        self._error_end: int | None = None  # the byte behind the provider's own error, which passes
+        self._error_end: int | None = None  # where the provider's error, which passes, ends
         self._start: ResponseStarted | None = None
-        self._good: Frame | None = None  # the last frame before a fault or the terminator
-        self._begun: Collection[str] | None = None  # the calls that were begun there; None: all of the decoder's
-        self._reason: str | None = None  # why the stream was cut
+        self._good: Frame | None = None  # the last whole frame before a fault or the terminator
+        self._begun: Collection[str] | None = None  # the calls begun before ``_stop_at``; None: all of the decoder's
+        self._reason: str | None = None  # why the stream is not clean
 
     @property
     def ended(self) -> bool:
-        """Whether the stream was whole, or an error frame was written."""
+        """Whether the stream was clean, or an error frame was written."""
         return self._report.clean is True or self._encoder.ended
 
     def feed(self, chunk: bytes, /) -> bytes:
@@ -155,7 +155,7 @@ class PassThrough:
 
     def fail(self, error: Exception) -> bytes:
         self._has_payload = False
-        if self.fault is None:  # the source's: what there is of the last frame is read, as at any end
+        if self.fault is None:  # the source failed: the rest of the last frame is read, as at the end of the input
             self._read(self._cutter.push_rest)
         failure = self._note_end(self._watch.abandon())
         if self.fault is None or self._report.clean:
@@ -164,9 +164,9 @@ class PassThrough:
         return self._ended(error)
 
     def closing(self, error: Exception) -> bytes:
-        """What is to follow all that was fed, where the client has all of it: the error, unless the answer had an end.
+        """Return what to write after a client has received all bytes fed: the error frame, unless the response had an end.
 
-        A frame that was broken off is ended first: an error in its middle would be no frame, and nobody would see it.
+        A truncated frame is ended first: an error in the middle of a frame could not be parsed, so clients would not see it.
         """
         torn = bytes(self._held[self._parser.boundary - self._passed :])
         self._read(self._cutter.push_end)
@@ -183,7 +183,7 @@ class PassThrough:
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def _read(self, work: Callable[..., None], *given: bytes) -> None:
-        """Have the parser cut frames, up to a fault: its own, or that of what was read."""
+        """Have the parser cut frames until it or the reader of the frames finds a fault."""
         self._cutter.emit = self._see
         try:
             work(*given)
@@ -191,10 +191,10 @@ class PassThrough:
             if error is not self.fault and error is not self._parser.fault:
                 raise
         finally:
-            del self._cutter.emit  # or each would hold the other
+            del self._cutter.emit  # else the parser and this machine would keep each other alive
 
     def _see(self, frame: Frame) -> None:
-        """Read a frame, and note how far the bytes may pass. Raises the fault behind which nothing is read."""
+        """Read a frame and note how many bytes may pass. Raises the fault after which nothing is read."""
         if self.fault is not None:
             raise self.fault
         offset, decoder, report = frame.offset, self._decoder, self._report
@@ -232,9 +232,9 @@ class PassThrough:
             self._good = frame
 
     def _settle(self, begin: int) -> None:
-        """Note whether the decoder knows the dialect by now, and whether the frame at ``begin`` makes clients run a call.
+        """Note whether the decoder has recognised the dialect, and whether the frame at ``begin`` makes clients run a call.
 
-        Such a frame waits, with all behind it.
+        If clients would run a call, that frame and all bytes after it are held.
         """
         if not self._is_known and self._decoder.recognised:
             self._is_known, self._wait_at = True, None
@@ -243,26 +243,26 @@ class PassThrough:
             self._wait_at = begin if self._runs_calls else None
 
     def _hold_against(self, rule: Rule, frame: Frame) -> None:
-        """Note what passes in the place of a frame, if not the frame itself."""
+        """Apply the rule to a frame, and note the edit if the frame is changed or dropped."""
         instead = rule(frame.data)
         if instead is not frame.data:
             self._edits.append(_Edit(frame.offset, frame.data, instead, frame.terminated))
 
     def _look_at_parser(self) -> None:
-        """What its parser says of the bytes behind the last frame."""
+        """Check the bytes after the last whole frame: for a fault of the parser, or for too many held bytes."""
         boundary = self._parser.boundary
         if self.fault is None and not self._holds_too_much(boundary) and self._parser.fault is not None:
             self._fails(self._parser.fault, boundary)
 
     def _fails(self, fault: Exception, at: int) -> None:
-        """Nothing passes from byte ``at`` on."""
+        """Set the fault: no byte from ``at`` on passes, and none of a call that clients would run."""
         self.fault = fault
         if self._runs_calls and self._wait_at is not None:
             at = min(at, self._wait_at)
         self._stop_at = at if self._stop_at is None else min(at, self._stop_at)
 
     def _holds_too_much(self, at: int) -> bool:
-        """Set a fault if too much waits before byte ``at``; all of it is whole."""
+        """Set a fault and return True if more bytes than the limit are held before byte ``at``."""
         if self._wait_at is None or at - self._wait_at <= self._limit or self.fault is not None:
             return False
         is_whole = self._is_over and not self._runs_calls
@@ -270,10 +270,10 @@ class PassThrough:
         return True
 
     def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, unseen: tuple[int, int], speaks: bool) -> None:
-        """Read a frame with a failure of the provider.
+        """Read a frame with a failure of the provider, and decide whether it passes, is replaced or is followed by another.
 
-        ``begin``: where it begins, or what waits with it. ``unseen``: the counts of ``_unseen`` before it. ``speaks``: it has
-        output, too, which passes where clients read it and only miss the error.
+        ``begin``: where the frame, or the frames held with it, begin. ``unseen``: the counts of ``_unseen`` before the frame.
+        ``speaks``: the frame also has output, so it passes where clients read the output and only miss the error.
         """
         shapes, others = self._unseen()
         is_foreign = others > unseen[1] or self._looks_unseen(frame) or begin < frame.offset
@@ -288,12 +288,12 @@ class PassThrough:
                 self._error_after, self._good = failure, frame
 
     def _unseen(self) -> tuple[int, int]:
-        """Return how many errors only the decoder sees: by the repair ``error_shape``, and by the other repairs."""
+        """Count the errors that clients don't see: by the repair ``error_shape``, and by the other ``UNSEEN_ERRORS``."""
         shape, *others = (self._report.repairs[kind] for kind in UNSEEN_ERRORS)
         return shape, sum(others)
 
     def _looks_unseen(self, frame: Frame) -> bool:
-        """Whether an error's lines are no event's; the parser may have counted others already that came behind it."""
+        """Return whether clients see no event in an error's lines. Checks its bytes: the parser may be further on."""
         kinds = [kind for kind in _UNSEEN_LINES if self._report.repairs[kind]]
         if not kinds:
             return False
@@ -303,7 +303,7 @@ class PassThrough:
         return any(_UNSEEN_LINES[kind].search(event) for kind in kinds)
 
     def _note(self, event: Event) -> ProviderFailed | None:
-        """What an event says of the start and the end; itself if it is the provider's error."""
+        """Note what an event says of the start and the end of the stream; return the event if it is the provider's error."""
         if isinstance(event, ResponseStarted):
             self._start = event
         elif isinstance(event, StreamEnded):
@@ -311,13 +311,13 @@ class PassThrough:
         return event if isinstance(event, ProviderFailed) else None
 
     def _note_end(self, events: list[Event]) -> ProviderFailed | None:
-        """What the last events say, behind all frames."""
+        """Note the events at the end of the input, and return the first failure of the provider."""
         return next((event for event in list(map(self._note, events)) if event is not None), None)
 
     # -- bytes -----------------------------------------------------------------------------------------------------
 
     def _pass(self) -> bytes:
-        """Everything that may pass of the stream and did not yet."""
+        """Return the bytes that may pass and have not yet."""
         chunk, self._chunk = self._chunk, b""
         whole = self._parser.boundary
         for at in (self._wait_at, self._half_at, self._stop_at):
@@ -330,7 +330,7 @@ class PassThrough:
         elif not chunk:
             passing = bytes(self._held[:size])
             del self._held[:size]
-        elif size == len(chunk):  # as nearly always at whole events a read
+        elif size == len(chunk):  # nearly always, since most reads hold whole events
             passing = chunk
         else:
             passing = chunk[:size]
@@ -345,7 +345,7 @@ class PassThrough:
         return self._edited(passing, whole - size) if self._edits or self._split_end else passing
 
     def _raw(self, at: int) -> bytes:
-        """What is there of the stream from byte ``at`` on, which did not pass yet."""
+        """Return the bytes from ``at`` on, which have not passed yet."""
         return bytes(self._held[at - self._passed :] or self._chunk[at - self._passed :])
 
     def _end_of_terminator(self) -> int:
@@ -357,7 +357,7 @@ class PassThrough:
         return at + (end.end() if end else len(raw))
 
     def _edited(self, passing: bytes, start: int) -> bytes:
-        """Bytes of the stream that begin at ``start``, with what stands in the place of their frames."""
+        """Return the bytes, which begin at byte ``start`` of the stream, with the edits of their frames applied."""
         if self._split_end:
             self._split_end = False
             if passing.startswith(b"\n"):
@@ -373,7 +373,7 @@ class PassThrough:
                 begin, end = found, found + len(edit.payload)
             else:
                 self._split_end = end == size and passing.endswith(b"\r")
-                if instead:  # in several lines
+                if instead:  # the payload spans several lines
                     instead = b"data: " + instead.replace(b"\n", b" ") + b"\n\n"
             pieces += [passing[done:begin], instead]
             done = end
@@ -382,13 +382,13 @@ class PassThrough:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _end(self, failure: ProviderFailed | None, error: Exception | None = None) -> bytes:
-        """What may pass at the end of the input, and what tells the client that the answer is not whole, if it is not.
+        """Return the held bytes that may pass at the end of the input, and an error frame if the response is not whole.
 
-        ``failure``: what the provider says of it in the stop reasons alone.
-        ``error``: what broke the input.
+        ``failure``: the provider's failure, if only the stop reasons report one.
+        ``error``: the exception that interrupted the input.
         """
         report, half_at, self._half_at = self._report, self._half_at, None
-        if half_at is not None:  # frames that waited for the second half of a character were read with the end
+        if half_at is not None:  # the frames held for the second half of a character were read at the end
             self._settle(half_at)
         is_shown = failure is not None and self._accumulator.failed_in_own_words
         if self._is_known and (report.clean or is_shown):
@@ -410,22 +410,22 @@ class PassThrough:
         return output + (self._ended(error) if failure is None else self._written(failure))
 
     def _withhold(self) -> None:
-        """What never passes since clients would run calls is for the report: their input, and what waited behind it."""
+        """Record in the report what never passes, since clients would run calls: their input, and the bytes held after it."""
         if self._runs_calls:
             for call in self._decoder.inputs_at_once:
                 self._report.withhold("unclean_call", *call)
-            self._report.broken_frame = self._raw(self._wait_at or 0)  # a torn frame at its end with it
+            self._report.broken_frame = self._raw(self._wait_at or 0)  # includes a truncated frame at the end
 
     def _rest(self, *, is_whole: bool, has_payload: bool) -> bytes:
-        """What is held behind the last whole frame, with the end that readers need; what can't pass is for the report.
+        """Return the bytes after the last whole frame, with the frame's end added. Bytes that can't pass go into the report.
 
-        ``has_payload``: the input ended behind a whole payload that lacks nothing but its end.
+        ``has_payload``: the input ended after a whole payload, of which only the end of the frame is missing.
         """
         torn = self._report.broken_frame is not None
         rest = b"" if torn else bytes(self._held)
         last = rest.rstrip()[-1:]
         end = self._dialect.continued(self._parser, last or self._last, b"")
-        if end is not None:  # an array; a comma may be left of which no element came
+        if end is not None:  # a JSON array; a comma may be left that no element followed
             if not is_whole and self._error_end is None:
                 return b""
             return end if end and last else rest + end
@@ -438,7 +438,7 @@ class PassThrough:
         return b""
 
     def _ended(self, error: Exception | None) -> bytes:
-        """The error frame of an answer that is not whole, unless there was one."""
+        """Return the error frame of a response that is not whole, unless the provider's error passed."""
         if self._error_end is not None and self._error_after is None:
             return self._closed() if self._stop_at is not None else b""
         self._follow()
@@ -447,7 +447,7 @@ class PassThrough:
         return self._framed(self._encoder.feed([StreamEnded(clean=False, reason=self._reason)]))
 
     def _written(self, failure: ProviderFailed) -> bytes:
-        """The provider's failure as the dialect has it, unless there was an error frame."""
+        """Return the provider's failure as the dialect's error frame, unless an error frame was written before."""
         self._follow()
         return self._framed(self._encoder.feed([failure]))
 
@@ -457,7 +457,7 @@ class PassThrough:
             self._encoder.follow(self._start, self._good, begun)
 
     def _closed(self) -> bytes:
-        """What ends an array of which no more passes."""
+        """Return the end of a JSON array that nothing else follows; empty for other framings."""
         return self._dialect.continued(self._parser, self._last, b"") or b""
 
     @property
@@ -465,6 +465,6 @@ class PassThrough:
         return self._dialect.continued(self._parser, b"", b"") is not None
 
     def _framed(self, frame: bytes) -> bytes:
-        """An error frame of the encoder, if it wrote one, in the framing of what passed."""
+        """Return an error frame of the encoder in the framing of the passed bytes: an element, if those are an array."""
         framed = self._dialect.continued(self._parser, self._last, frame) if frame else None
         return frame if framed is None else framed

@@ -1,14 +1,14 @@
-"""The second leg of a tool conversation: the request that follows a response which called tools.
+"""Write the next request of a tool conversation: the request that follows a response with tool calls.
 
-Theory: a model that called tools is asked again with the whole conversation, its own turn in it exactly as it was (reasoning,
-signatures and what only its vendor can read in their places, argument text unchanged) and behind it one result for each call.
-What is about the response and not said in it (log probabilities, timings) stays behind.
+The next request has the whole conversation: the model's turn unchanged (reasoning, signatures and parts that only its vendor
+can read in their places, the text of arguments as it was), then one result for each call. Data about the response that the
+model did not say (log probabilities, timings) is left out.
 
-A call that was not run because its arguments are bad needs a result too: it is made of the verdict (``tool_calls/mend.py``).
-Nothing else is made up: a result that is missing, or that answers no call, is the caller's mistake and is said to be one. The
-calls of a response that was cut are not to be answered: that they look whole proves nothing.
+A call that was not run because its arguments are bad needs a result, too, made from the verdict (``tool_calls/mend.py``).
+No other result is made up: a missing result, or one for no call, raises an error. The calls of an interrupted response must
+not be answered: even a call that looks whole may be truncated.
 
-Source: dialects.md §2.2, §3.2, §7.3; seeds.md S3.
+Source: dialects.md §2.2, §3.2, §7.3 (results of each dialect); seeds.md S3.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from streamkit.translation.lowering import lower
 
 ResultContent: TypeAlias = str | Sequence[Text | Media | Aside]
 Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
-"""What the tools said: results, or by the id of the call their text or parts."""
+"""The output of the tools: results, or a mapping from a call's id to its text or parts."""
 
-#: Kinds of asides that are about a response and no part of what was said.
+#: Kinds of asides that describe a response and are no part of the conversation.
 ABOUT: Final = frozenset({"logprobs", "metadata"})
 
 
 @cache
 def _resent() -> frozenset[tuple[str, str]]:
-    """Return the vendors and types of the asides about a response that are to be sent back."""
+    """Return the vendor and type of each aside about a response that must be sent back all the same."""
     return frozenset(each for dialect in DIALECTS.built_in.values() for each in dialect.resent)
 
 
 def request_with_results(
     request: Request, response: Response, results: Results, *, choice: int = 0, report: StreamReport | None = None
 ) -> Request:
-    """The next request: the conversation of ``request``, what ``response`` said in a ``choice``, and the ``results``.
+    """Return the next request: the conversation of ``request``, the turn of ``response``'s ``choice``, and the ``results``.
 
-    A call with a bad verdict needs no result: it gets one that tells the model what to mend. Results come in the order of the
-    calls, with the name and kind of their tool. Everything else of ``request`` stays, its tool choice too: one that requires
-    a tool requires it again.
+    A call with a bad verdict needs no result: it gets one that tells the model what to fix. Results are in the order of the
+    calls, with the name and kind of their tool. Everything else of ``request`` stays, including its tool choice: a choice
+    that requires a tool requires one again.
 
-    Fields that only the response's dialect knows are left out where the request is of another (loss ``metadata``, counted in
-    ``report``). Raises UsageError for a response that is not clean, has no such choice or calls no tools, for a result whose
-    id is that of no call or that comes twice, and for calls without one. ``request`` and ``response`` are not changed.
+    Fields that only the response's dialect knows are left out if the request is of another dialect (loss ``metadata``,
+    counted in ``report``). Raises UsageError if the response is not clean, has no such choice or calls no tools, if a
+    result's id is of no call or occurs twice, and if a call has no result. ``request`` and ``response`` are not changed.
     """
     turn = _choice(response, choice)
     calls = turn.tool_calls
@@ -82,15 +82,15 @@ def request_with_results(
 
 
 def mend_result(call: JudgedCall) -> ToolResult:
-    """The result of a call that was not run: it tells the model what to mend. Raises UsageError without a bad verdict."""
+    """Return a result for a call that was not run: it tells the model what to fix. Raises UsageError without a bad verdict."""
     return ToolResult(call.id, [Text(error_text(call))], call.name, is_error=True, kind=call.kind)
 
 
 def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
-    """The result of a call that was not run, as the dialect's next request has it: for a ``ToolCall`` or ``ToolCallFinished``.
+    """Return the result of a call that was not run (``ToolCall`` or ``ToolCallFinished``) as JSON of the dialect's request.
 
     ``anthropic``: a ``tool_result`` block with ``is_error`` for the next user message. ``openai-chat`` and ``ollama``: a
-    message with the role ``tool``. Others alike: a block or part where results are parts of a message, else the message or
+    message with the role ``tool``. Other dialects: a block or part where results are parts of a message, else a message or
     item. Raises UsageError for a call whose verdict is good or missing, and for an unknown dialect.
     """
     result = mend_result(call)
@@ -106,7 +106,7 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
 
 
 def _last(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The last thing that a body says: the last message or item, or the last part of one that the user's parts make up."""
+    """Return the last message or item of a request body, or its last part if it is a user message made of parts."""
     message: dict[str, Any] = next(body[key] for key in ("messages", "input", "contents") if key in body)[-1]
     parts = message.get("content") or message.get("parts")
     last: dict[str, Any] = parts[-1] if message.get("role") == "user" and isinstance(parts, list) else message
@@ -124,7 +124,7 @@ def _choice(response: Response, index: int) -> Choice:
 
 
 def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
-    """The results by the id of their call."""
+    """Return the results by the id of their call. Raises UsageError for an unknown or repeated id."""
     if isinstance(results, Mapping):
         results = [
             ToolResult(call_id, [Text(said)] if isinstance(said, str) else [*said]) for call_id, said in results.items()
@@ -147,7 +147,7 @@ def _answer(call: ToolCall, result: ToolResult | None) -> ToolResult:
 
 
 def _is_said(part: Part) -> bool:
-    """Whether a part belongs to the turn; a text without a character says nothing, and some providers refuse it."""
+    """Return whether a part belongs in the turn. An empty text does not: some providers refuse it."""
     match part:
         case Aside():
             return part.kind not in ABOUT or (part.vendor, part.type) in _resent()
@@ -157,7 +157,7 @@ def _is_said(part: Part) -> bool:
 
 
 def _kept(part: Part, report: StreamReport | None) -> Part:
-    """A part without the fields that only another dialect knows."""
+    """Return a part without the fields that only another dialect knows; each is a loss."""
     if isinstance(part, Aside | Refusal) or not part.extras:
         return part
     for name in part.extras:

@@ -1,10 +1,10 @@
-"""Searches of the web that a provider ran itself, as another dialect tells them: what was looked for, and what was found.
+"""Translate the web searches that a provider ran itself: the query and the pages found, in another dialect's form.
 
-A client that asked for a search counts them and lists the pages: Claude Code takes its links from nothing else. So each search
-that is over is told once, in whole; its progress is not. No client runs any of it. The frames of a search that the source's
-dialect tells in pieces are taken together, and one without an end is a counted loss.
+A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
+search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
+source's dialect sends a search in several frames, they are collected; a search without an end is a counted loss.
 
-Source: dialects.md §2.1, §2.2, §3.1, §5.2.
+Source: dialects.md §2.1, §2.2, §3.1, §5.2 (searches of Responses, Anthropic and Gemini).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamkit.report import StreamReport
 
 
 class SearchCarrier(Link):
-    """Machine of ``carry_searches``: events to events."""
+    """The machine of ``carry_searches``: from events to events with translated searches."""
 
     def __init__(
         self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -41,7 +41,7 @@ class SearchCarrier(Link):
             self.emit(event)
             return
         found, left = self._reader.take(event)
-        if left is not None:  # in front: what it cites belongs to the text that is open
+        if left is not None:  # emitted before the search: what it cites belongs to the open text
             self.emit(left)
         for searched in found:
             for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():
@@ -53,9 +53,9 @@ class SearchCarrier(Link):
 
 
 def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[SearchForm, SearchForm] | None:
-    """How both dialects tell searches, where those of one are to be told in the other: the request offers one.
+    """Return how both dialects write searches, or None where none are translated: the request must offer a search.
 
-    Where clients read them in any case, none need be offered.
+    A dialect whose clients read searches in any case (``unasked``) needs no offer.
     """
     read, write = source.searches, to.searches
     if read is None or read.reader is None or write is None or write.write is None or source is to:
@@ -68,7 +68,7 @@ def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[Searc
 def carry_searches(
     source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """The stage in front of ``encode`` that tells the searches of one dialect in the words of another, if it has to."""
+    """Return the stage before ``encode`` that translates searches to the other dialect, or None if none is needed."""
     forms = _forms(source, to, offered)
     if forms is None:
         return None
@@ -76,7 +76,7 @@ def carry_searches(
 
 
 def carry_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> None:
-    """The same for a whole response, in place."""
+    """Translate the searches of a whole response to the dialect ``to``, in place."""
     forms = _forms(DIALECTS[response.dialect], DIALECTS[to], offered)
     if forms is None:
         return

@@ -1,17 +1,18 @@
-"""AG-UI's request, ``RunAgentInput``, to the neutral conversation and back.
+"""Read and write AG-UI's request, ``RunAgentInput``.
 
-No member names a model, so it is the one of ``forwardedProps``, or of the route. The answer is always a stream. What the
-application says in ``context`` is read as a system message in front of the others; its state and its answers to interrupts are
-for agents, and no model's.
+No member names a model, so the model is that of ``forwardedProps`` or of the route. The response is always a stream. The
+application's ``context`` is read as a system message before the others. Its state and its answers to interrupts are for agents
+and never reach a model.
 
-A reasoning message is a part of the assistant's turn behind it. A message of an activity is what a user interface shows, and
-no part of the conversation: it is dropped and counted.
+A reasoning message becomes a part of the assistant turn after it. An activity message is only for the user interface: it is
+dropped and counted.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what agents take, and the passes below are AG-UI's own. The ids of the exchange and of its messages are the client's own,
-or made. Reasoning is a message of its own in front of the assistant's, and opaque reasoning one without text; each call and
-each message has room for what only a vendor can read. The agent chooses its options by itself: no member says any, and which
-tools may be called is said by offering no others. A model is named in ``forwardedProps``, which an agent may pass over.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what agents take, and this module has the passes that only AG-UI needs. The ids of the run and of its
+messages are the client's, or made up. Reasoning is written as a message before the assistant's, opaque reasoning as one with
+no text; each call and each message has a member for data that only a vendor can read. The agent chooses its options itself: no
+member sets them, and the tools that may be called are the only ones offered. A model is named in ``forwardedProps``, which
+agents may ignore.
 
 Source: ui-protocols.md §2.6; @ag-ui/core 1.0.0, ``RunAgentInputSchema``.
 """
@@ -57,7 +58,7 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 
-#: The kinds of media, by the types of parts.
+#: The kind of media for each type of part.
 MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
     "image": "image",
     "audio": "audio",
@@ -66,9 +67,9 @@ MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
 }
 Message: TypeAlias = dict[str, Any]
 Thought: TypeAlias = Reasoning | RedactedReasoning | Text
-#: The types of parts, by the kinds of media.
+#: The type of part for each kind of media.
 TYPES: Final = {"image": "image", "audio": "audio", "video": "video", "file": "document"}
-#: The ``error`` of a tool that failed without a word.
+#: The ``error`` of a tool that failed without a message.
 FAILED: Final = "Error"
 
 
@@ -83,8 +84,8 @@ class AgUiRequestReader(TurnReader):
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
-        self._thoughts: list[Part] = []  # for the assistant's turn that comes next
-        self._ids: list[str] = []  # of the messages that they came in
+        self._thoughts: list[Part] = []  # reasoning for the next assistant turn
+        self._ids: list[str] = []  # the ids of the reasoning messages
 
     def begun(self, fields: Fields) -> Request:
         props = fields.fields("forwardedProps") if isinstance(fields.peek("forwardedProps"), dict) else None
@@ -119,7 +120,7 @@ class AgUiRequestReader(TurnReader):
             self._end_thoughts()
         if role == "tool":
             result = self.result(message)
-            # one that was made for a call that was not run
+            # a result that was made for a call that was not run
             result.is_error = result.is_error or message_id.startswith(NOT_RUN_ID)
             result.native_id, result.extras = message_id, message.rest() or None
             self.join(result)
@@ -133,13 +134,13 @@ class AgUiRequestReader(TurnReader):
         self._thoughts, self._ids = [], []
 
     def _end_thoughts(self) -> None:
-        """Reasoning that no message of the assistant's follows is a turn of its own."""
+        """Add reasoning that no assistant message follows as a separate turn."""
         if self._thoughts:
             self.turns.append(Turn("assistant", self._thoughts, native_ids=tuple(self._ids)))
             self._thoughts, self._ids = [], []
 
     def _thought(self, message: Fields) -> Part:
-        """A reasoning message: thinking, or what only a vendor can read."""
+        """Read a reasoning message: reasoning, or data that only a vendor can read."""
         text, value = message.string("content") or "", message.string("encryptedValue")
         extras = message.rest() or None
         if not value:
@@ -185,7 +186,7 @@ class AgUiRequestReader(TurnReader):
         return media
 
     def _binary(self, part: Fields) -> Media:
-        """Media of version 0, whose type says what they are."""
+        """Read media in the form of version 0, in which the media type says what kind they are."""
         media_type = part.needed("mimeType")
         kind = MEDIA.get(media_type.partition("/")[0], "file")
         media = Media(kind, media_type, part.string("data"), part.string("url"), part.string("id"), place=part.place)
@@ -214,7 +215,7 @@ class AgUiRequestReader(TurnReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """A result: what the tool said, or why it failed."""
+        """Read a tool result: the output, or the error message."""
         result = ToolResult(message.string("toolCallId") or "", place=message.place)
         result.parts = content_of(message, self._part)
         error = message.string("error")
@@ -228,8 +229,8 @@ class AgUiRequestReader(TurnReader):
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media of the user's that the agent can reach: a result is text alone for agents of version 0."""
-    stored = place == "user" and media.file_id is not None  # at another provider
+    """Return media that the agent can reach, else None and a loss. Agents of version 0 take results as text only."""
+    stored = place == "user" and media.file_id is not None  # kept by another provider
     if stored or place == "result":
         to.lose("media", f"{media.kind}, by an id" if stored else media.kind)
         return None
@@ -237,7 +238,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media of the user's or of a result, without what says how to look at them."""
+    """Return media of the user or of a result, without how to look at them; None, and a loss, elsewhere."""
     if place in {"system", "assistant"} or (media.data or media.url or media.file_id) is None:
         to.lose("media", media.kind)
         return None
@@ -246,7 +247,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def fit(part: Part, place: Place, to: Lowering) -> Part | None:
-    """Parts that the messages have a place for."""
+    """Drop parts and signatures that messages have no place for; each is a loss."""
     match part:
         case Text(signature=Opaque() as signed) if place != "assistant":
             to.lose("reasoning_signature", signed.vendor)
@@ -258,7 +259,7 @@ def fit(part: Part, place: Place, to: Lowering) -> Part | None:
 
 
 def as_text(part: Part, place: Place, to: Lowering) -> Part | None:
-    """Results of one text, calls with arguments, and no texts without one."""
+    """Join the texts of a result, give each call arguments, and drop empty texts of the assistant."""
     match part:
         case ToolResult() if len(part.parts) > 1:
             return evolve(part, parts=[Text(_joined([cast("Text", inner).text for inner in part.parts], to.report))])
@@ -297,7 +298,7 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     exchange, extras, messages = request.exchange, dict(request.extras), Messages(report)
     body = {
         "threadId": exchange.get("threadId") or random_id("thread_"),
@@ -320,14 +321,14 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 class Messages:
-    """Writes the messages of one request, and numbers those that came without an id."""
+    """Writes the messages of one request, and numbers those without an id."""
 
     def __init__(self, report: StreamReport) -> None:
         self._report = report
         self._numbers = count(1)
 
     def of(self, turn: Turn) -> Iterator[Message]:
-        """The messages of a turn: none for what the application says, which has a member of its own."""
+        """Yield the messages of a turn; none for the application's context, which has its own member."""
         if turn.role == "assistant":
             yield from self._spoken(turn)
         elif turn.parts and all(isinstance(part, ToolResult) for part in turn.parts):
@@ -335,12 +336,12 @@ class Messages:
                 yield self._result(cast("ToolResult", part))
         elif turn.native_role != CONTEXT:
             content: Any = _content(turn.parts)
-            if turn.role == "system" and not isinstance(content, str):  # which can only be text
+            if turn.role == "system" and not isinstance(content, str):  # a system message can only be text
                 content = _joined([str(part.get("text", "")) for part in content], self._report, "\n\n")
             yield self._message(turn, turn.native_ids[-1:], turn.native_role or turn.role, content=content)
 
     def _id(self, given: str | None) -> str:
-        """The client's own id of a message, or one by its number."""
+        """Return the id that the client gave to a message, or one made from its number."""
         return given or f"message_{next(self._numbers)}"
 
     def _message(self, turn: Turn, ids: Sequence[str], role: str, **members: Any) -> Message:
@@ -348,7 +349,7 @@ class Messages:
         return add_missing(message, turn.extras)
 
     def _spoken(self, turn: Turn) -> Iterator[Message]:
-        """Messages of reasoning, and the assistant's own behind them."""
+        """Yield the reasoning messages of an assistant turn, then its message."""
         ids, rest = [*turn.native_ids], list[Part]()
         for part in turn.parts:
             if not _is_thought(part):
@@ -362,7 +363,7 @@ class Messages:
             yield self._message(turn, ids, "assistant", **self._said(rest))
 
     def _said(self, parts: Sequence[Part]) -> dict[str, Any]:
-        """The members of the assistant's message: one text with the last of the signatures, and calls behind it."""
+        """Return the members of an assistant message: one text with the last of the signatures, and the calls after it."""
         texts = [part for part in parts if isinstance(part, Text)]
         calls = [_call(part) for part in parts if isinstance(part, ToolCall)]
         for part in dropwhile(lambda part: not isinstance(part, ToolCall), parts):
@@ -384,7 +385,7 @@ class Messages:
 
 
 def _is_thought(part: Part) -> TypeGuard[Thought]:
-    """Whether a part is a message of its own: one of reasoning, or a text with nothing but a signature."""
+    """Return whether a part is written as a separate message: reasoning, or a text with only a signature."""
     if isinstance(part, Text):
         return not part.text and part.signature is not None
     return isinstance(part, Reasoning | RedactedReasoning)
@@ -398,14 +399,14 @@ def _thought(part: Thought) -> dict[str, Any]:
 
 
 def _value(kind: Kind, opaque: Opaque | None) -> str | None:
-    """What only a vendor can read, sealed with its name."""
+    """Return data that only a vendor can read, sealed with the vendor's name."""
     if opaque is None or opaque.vendor == VENDOR:
         return None if opaque is None else opaque.blob
     return seal(kind, opaque.vendor, opaque.blob)
 
 
 def _joined(texts: Sequence[str], report: StreamReport, between: str = "") -> str:
-    """Texts as one, without empty ones; the boundaries between them are lost."""
+    """Join texts that are not empty; each boundary between them is a loss."""
     texts = [text for text in texts if text]
     if len(texts) > 1:
         report.lose("block_boundary", len(texts) - 1)

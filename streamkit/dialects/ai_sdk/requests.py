@@ -1,18 +1,17 @@
-"""The AI SDK's request, a list of ``UIMessage``, to the neutral conversation and back.
+"""Read and write the AI SDK's request, a list of ``UIMessage``.
 
-A message of the assistant's may hold several steps, each of which is a turn, and the results of its calls the user's turn
-behind it. Model, system message and tools are the application's own: they stand in further members where assistant-ui or a
-program writes them. A call whose input was still streaming was cut, and is dropped and counted: no path of the SDK runs or
-converts it.
+An assistant message may have several steps. Each becomes an assistant turn, and the results of its calls a user turn after it.
+Model, system message and tools are the application's: assistant-ui and some programs write them in further members. A call
+whose input was still streaming is truncated, so it is dropped and counted: the SDK never runs or converts it either.
 
-What a user interface alone shows (sources, data, metadata) is kept for this dialect, and a counted loss elsewhere. Whether a
-text was still streaming (``state``) is passed over.
+Parts that are only for a user interface (sources, data, metadata) are kept for this dialect, and are a counted loss for
+others. Whether a text was still streaming (``state``) is ignored.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what a route of the AI SDK takes. A result is in the part of its call, so the turns from a question to the next are one
-message of the assistant's, each a step of it. The model, and the tools by name, are members of the body next to the messages,
-as assistant-ui writes them, and a route may ignore them. The route chooses its options by itself, and which tools it may call
-is said by offering no others.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what a route of the AI SDK takes. A result is in the part of its call, so all turns between two user
+messages are one assistant message, with a step for each. The model and the tools (by name) are members next to the messages,
+as assistant-ui writes them; a route may ignore them. The route chooses its options itself, and the tools that may be called
+are the only ones offered.
 
 Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``, ``validateUIMessages``.
 """
@@ -55,14 +54,14 @@ from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-#: The states of a call that has no outcome yet, the least of them first.
+#: The states of a call without an outcome, from the earliest to the latest.
 STATES: Final = ("input-streaming", "input-available", "approval-requested", wire.RESPONDED)
-#: The beginnings of types of parts of a user's message that are only for a user interface: the AI SDK sends none of them.
+#: The beginnings of part types in user messages that are only for a user interface: the AI SDK sends none to a model.
 SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
 Message: TypeAlias = dict[str, Any]
-#: What a client's own words for a call that nobody ran stand in.
+#: The states of a call that was not run, with which the client says so.
 _REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
-#: The ``errorText`` of a tool that failed without a word.
+#: The ``errorText`` of a tool that failed without a message.
 FAILED: Final = "Error"
 
 
@@ -74,7 +73,7 @@ class AISDKRequestReader(RequestReader):
 
     dialect = wire.VENDOR
     exchange = wire.EXCHANGE
-    _calls = 0  # of the step at hand
+    _calls = 0  # of the current step
 
     def begun(self, fields: Fields) -> Request:
         return Request(self.dialect, fields.string("model"), stream=True)
@@ -84,7 +83,7 @@ class AISDKRequestReader(RequestReader):
         return Options() if settings is None else read_options(settings, wire.OPTIONS)
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The tools by name, as assistant-ui has them; a list of anything else is the application's own."""
+        """Read the tools by name, in assistant-ui's form. Anything else in ``tools`` is the application's, and is ignored."""
         tools = fields.fields("tools") if isinstance(fields.peek("tools"), dict) else None
         return [] if tools is None else [self._tool(name, tools.needed_fields(name)) for name in tools.names]
 
@@ -109,7 +108,7 @@ class AISDKRequestReader(RequestReader):
             self.turns[begin].extras = message.rest() or None
 
     def _assistant(self, message: Fields, name: str) -> None:
-        """The steps of a message: what the model said, and the results of its calls."""
+        """Read the steps of an assistant message: the model's output, and the results of its calls."""
         begin = len(self.turns)
         answer: list[Part] = []
         results: list[Part] = []
@@ -138,8 +137,8 @@ class AISDKRequestReader(RequestReader):
     def _latest_states(self, parts: Sequence[Fields]) -> list[Fields]:
         """Return the parts of a message without older states of a call.
 
-        A client that answers an approval, or that runs a tool, may add a part instead of changing the one that is there. Two
-        parts with an outcome each, of different inputs, are two calls of a provider that gives an id twice.
+        A client that answers an approval or runs a tool may add a part instead of changing the existing one. Two parts that
+        both have an outcome, with different inputs, are two calls: some providers give one id twice.
         """
         latest: dict[tuple[str, str], int] = {}
         older: set[int] = set()
@@ -181,7 +180,7 @@ class AISDKRequestReader(RequestReader):
         return evolve(unknown, place="") if kind.startswith(SHOWN) else unknown
 
     def _file(self, part: Fields) -> Media:
-        """A file at a URL, which may hold it, or by its id at a provider."""
+        """Read a file at a URL (which may be a ``data:`` URI), or by its id at a provider."""
         media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
         media = Media(kind_of(media_type), media_type, name=part.string("filename"), place=part.place)
         if (
@@ -201,7 +200,7 @@ class AISDKRequestReader(RequestReader):
         return media
 
     def _reasoning(self, part: Fields) -> list[Part]:
-        """Thinking, and what only a vendor can read of it."""
+        """Read reasoning: its text, and data that only a vendor can read."""
         text = part.string("text") or ""
         read = self._metadata(part, "providerMetadata", is_empty=not text)
         part.take("state")
@@ -215,10 +214,10 @@ class AISDKRequestReader(RequestReader):
         return parts
 
     def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
-        """What only a vendor can read; all else stays where it is."""
+        """Read data that only a vendor can read; the rest of the member stays in the part."""
         metadata = part.mapping(name)
         read = read_metadata(metadata or {}, is_empty=is_empty)
-        for _ in read.signatures[1:]:  # a part has one place
+        for _ in read.signatures[1:]:  # a part has room for one signature
             self.report.lose("reasoning_signature")
         if read.others:
             part.replace(name, read.others)
@@ -227,7 +226,7 @@ class AISDKRequestReader(RequestReader):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
-        """A call, and the result that its part has."""
+        """Read a call, and the result if its part has one."""
         if part.peek("providerExecuted") is True:
             answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
@@ -250,7 +249,7 @@ class AISDKRequestReader(RequestReader):
             results.append(result)
 
     def _input(self, part: Fields, call: ToolCall, state: str) -> None:
-        """The arguments: the text of the input as it stands, or a text that is the input."""
+        """Read the arguments: the JSON text of the input unchanged, or an input that is a string."""
         name = "rawInput" if state == "output-error" and "input" not in part and "rawInput" in part else "input"
         value = part.peek(name)
         if isinstance(value, str):
@@ -260,7 +259,7 @@ class AISDKRequestReader(RequestReader):
             call.arguments = part.text_of(name)
 
     def _result(self, part: Fields, call: ToolCall, state: str) -> ToolResult | None:
-        """What the tool said, or why it did not; None for a call that waits."""
+        """Read the output or the error of a tool; None for a call without an outcome."""
         approval = part.peek("approval")
         refused = isinstance(approval, dict) and approval.get("approved") is False
         result = ToolResult(call.id, name=call.name, place=part.place)
@@ -293,7 +292,7 @@ class AISDKRequestReader(RequestReader):
 
 
 def _progress(part: Fields) -> int:
-    """Return how far a call is by the state of its part; an outcome is the furthest."""
+    """Return how far a call has got, by the state of its part; an outcome is the furthest."""
     state = part.peek("state")
     if state == "output-available" and part.peek("preliminary") is True:
         state = wire.RESPONDED
@@ -304,8 +303,8 @@ def _progress(part: Fields) -> int:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media that the route can reach."""
-    elsewhere = media.data is None and media.url is None and media.file_id is not None  # at another provider
+    """Return media that the route can reach, else None and a loss."""
+    elsewhere = media.data is None and media.url is None and media.file_id is not None  # kept by another provider
     if elsewhere and place != "result":
         to.lose("media", f"{media.kind}, by an id")
         return None
@@ -313,7 +312,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media that are parts of a message: a result is text alone."""
+    """Return media that can be part of a message, else None and a loss. Results are text only."""
     nowhere = media.data is None and media.url is None and media.file_id is None
     if nowhere or place == "result":
         to.lose("media", media.kind)
@@ -323,7 +322,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_aside(aside: Aside, place: Place) -> bool:
-    """Whether an aside was read from a message. Others were chunks of a stream."""
+    """Return whether an aside was read from a message, and not from a chunk of a stream."""
     return place != "result" and aside.type.startswith(CONTENT)
 
 
@@ -354,7 +353,7 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     exchange, messages = request.exchange, Messages(report)
     for turn in request.turns:
         messages.add(turn)
@@ -374,17 +373,17 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 class Messages:
-    """Writes the messages of one request, and numbers those that came without an id."""
+    """Writes the messages of one request, and numbers those without an id."""
 
     def __init__(self, report: StreamReport) -> None:
         self.written: list[Message] = []
         self._report = report
-        self._calls: dict[str, dict[str, Any]] = {}  # the parts, by the ids of their calls
-        self._message: Message | None = None  # the assistant's, which a further step may join
-        self._ids: tuple[str, ...] = ()  # that its turns came with
+        self._calls: dict[str, dict[str, Any]] = {}  # the parts of calls, by the call's id
+        self._message: Message | None = None  # the assistant message that the next step may join
+        self._ids: tuple[str, ...] = ()  # the ids of the turns in that message
 
     def add(self, turn: Turn) -> None:
-        """Write a turn: nothing for what the application says, which has a member of its own."""
+        """Write a turn; skip the system text, which has its own member."""
         if turn.role == "assistant":
             self._add_step(turn)
         elif turn.parts and isinstance(turn.parts[0], ToolResult):
@@ -404,7 +403,7 @@ class Messages:
         return message
 
     def _add_step(self, turn: Turn) -> None:
-        """A step of the assistant's message: of the one at hand, unless it came as another."""
+        """Write a step: into the current assistant message, or a new one if the ids show that the client had several."""
         if self._message is None or turn.native_ids != self._ids:
             self._message, self._ids = self._begin(turn), turn.native_ids
         parts = []
@@ -421,7 +420,7 @@ class Messages:
         if not isinstance(result, ToolResult):
             raise TypeError(f"no result is a {type(result).__name__}")
         part = self._calls.get(result.call_id)
-        if part is None:  # of a call that this dialect does not write
+        if part is None:  # the call is one that this dialect does not write
             self._report.lose("metadata", what="result")
         else:
             part.update(_outcome(result))
@@ -429,7 +428,7 @@ class Messages:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    """One part of a message."""
+    """Return one part of a message."""
     match part:
         case Text():
             written = {"type": "text", "text": part.text, **_metadata("text", part.signature)}
@@ -449,13 +448,13 @@ def _part(part: Part) -> dict[str, Any]:
 
 
 def _metadata(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
-    """The member of that name for what only a vendor can read; none where there is nothing."""
+    """Return the member called ``name`` with data that only a vendor can read; an empty object if there is none."""
     metadata = write_metadata(kind, opaque)
     return {name: metadata} if metadata else {}
 
 
 def _file(media: Media) -> dict[str, Any]:
-    """A file at a URL, which may hold it. One by its id at a provider has a member of its own for that."""
+    """Return a file part with a URL, or with the bytes as a ``data:`` URI."""
     url = media.url or ""
     if media.data is not None:
         url = f"data:{media_type_of(media)};base64,{media.data}"
@@ -464,7 +463,7 @@ def _file(media: Media) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """The part of a call, which waits for its result."""
+    """Return the part of a call without a result."""
     extras = call.extras or {}
     named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
     if extras.get("type") == wire.DYNAMIC_TOOL:
@@ -474,7 +473,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _waiting(extras: Extras) -> str:
-    """The state of a call without a result."""
+    """Return the state of a call without a result."""
     if extras.get("preliminary") is True:
         return "output-available"
     approval = extras.get("approval")
@@ -484,13 +483,13 @@ def _waiting(extras: Extras) -> str:
 
 
 def _input(call: ToolCall) -> Any:
-    """The arguments: as the JSON that they are, else as text."""
+    """Return the arguments: as JSON if they are valid JSON, else as a string."""
     is_json = call.kind != "custom" and check_arguments(call.arguments).kind in {"complete", "not_an_object"}
     return orjson.Fragment(call.arguments.strip().encode()) if is_json else call.arguments
 
 
 def _outcome(result: ToolResult) -> dict[str, Any]:
-    """What a result changes in the part of its call."""
+    """Return the members that a result sets in the part of its call."""
     if not result.is_error:
         is_json = result.native == "output"
         return {

@@ -1,21 +1,22 @@
-"""Anthropic's requests to the neutral conversation and back: messages, options, tools, the choice among them.
+"""Read and write Anthropic's requests: messages, options, tools and the tool choice.
 
-A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: the
-assistant's as the frames of a stream (``asides.py``), others whole. What another vendor signed or encrypted and was carried
-here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
+Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
+become asides: those of the assistant as the frames of a stream (``asides.py``), others whole. Signatures and opaque reasoning
+of another vendor that a client sent back sealed become that vendor's again (``vocabulary/sealed_reasoning.py``).
 
-``thinking`` and ``output_config`` say together how much to think; what has no word of ours stays a member that only this
-dialect knows. A tool of a versioned type is the server's definition, whoever runs it. A summary in place of the conversation
-is asked for as an edit of the context, or alone (``compaction``).
+``thinking`` and ``output_config`` together say how much to think; what has no neutral form stays in the request's extras. A
+tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
+conversation is requested either as an edit of the context or on its own (``compaction``).
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are Anthropic's own. Thinking goes back if Anthropic signed it. The bound on
-the answer, which is demanded, is the target's where the request has none. Sampling parameters are refused since API version
-2026-10-21: those of another dialect's request are written only for a provider that says it is older.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only Anthropic needs. Only reasoning that
+Anthropic signed is sent back. ``max_tokens`` is mandatory: it is the target's if the request has none. Sampling
+parameters are refused since API version 2026-10-21: for another dialect's request they are written only if the provider's
+version is older.
 
-Compaction. The edit ``compact_20260112`` summarises once the input is long; a request with ``compaction`` is answered by the
-summary alone, and refuses what only shapes a reply, other edits included. Each is a beta of its own, and so is a block of
-such a summary in the history.
+Compaction: the edit ``compact_20260112`` makes a summary once the input is long. A request with ``compaction`` returns only
+the summary, and refuses members that shape a reply, including other edits. Each of the two needs a beta header, and so does a
+block of such a summary in the history.
 
 Source: dialects.md §3.0, §3.2, §3.3, §7.3, §7.4; seeds.md S2; quirks.md R14; anthropic 2.12, ``BetaCompactionConfigParam``,
 ``BetaCompact20260112EditParam`` and its tool runner; Anthropic, "Compaction", for the least trigger and the models.
@@ -73,23 +74,23 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Blocks that may stand in one place only.
+#: Blocks that are allowed in messages of one role only.
 ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
-#: Kinds of ``source`` that have a form of ours, by the block's type; the others are asides.
+#: Types of ``source`` that have a neutral form, by the block's type. Blocks with other sources become asides.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
     "document": frozenset({"base64", "url", "file", "text"}),
 }
-#: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
+#: Values of ``service_tier`` that other vendors have, too. Others stay in the extras.
 SERVICE_TIERS: Final = ("auto",)
-#: Members of the edit that have a word of ours.
+#: Members of the compaction edit that have a neutral form.
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
-#: The search of the web that every version of the server has.
+#: The version of the web search tool that every version of the server has.
 SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
-#: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
+#: The ``anthropic-beta`` values that the server demands for a compaction edit, and for a request that returns a summary.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
-#: A trigger may not be less.
+#: The smallest trigger of a compaction that the server takes, in tokens.
 LEAST_TRIGGER: Final = 50_000
 
 
@@ -104,7 +105,7 @@ class AnthropicRequestReader(RequestReader):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
-        """The member ``system``, text or text blocks, and the messages."""
+        """Read the member ``system``, which is a string or text blocks, and the messages."""
         if parts := BlockReader("system").read(fields.text_or_each("system")):
             self.turns.append(Turn("system", parts))
         for message in fields.needed_each("messages"):
@@ -135,7 +136,7 @@ class AnthropicRequestReader(RequestReader):
         )
 
     def _output(self, fields: Fields | None, name: str) -> OutputFormat | None:
-        """The form of the answer: in ``output_config``, or where the beta had it."""
+        """Read the output format from ``output_config``, or from its place in the beta version."""
         form = None if fields is None else fields.fields(name)
         if form is None or form.peek("type") != "json_schema":
             return None
@@ -183,7 +184,7 @@ class AnthropicRequestReader(RequestReader):
 
 
 class BlockReader(claude.BlockParts):
-    """Content blocks to parts."""
+    """Reads content blocks as parts."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(wire.VENDOR)
@@ -191,7 +192,7 @@ class BlockReader(claude.BlockParts):
         self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
 
     def read(self, content: str | list[Fields]) -> list[Part]:
-        """The parts of one content: a text, or blocks. Raises BadRequest."""
+        """Return the parts of content that is a string or a list of blocks. Raises BadRequest."""
         if isinstance(content, str):
             return [Text(content)] if content else []
         for number, block in enumerate(content):
@@ -275,7 +276,7 @@ class BlockReader(claude.BlockParts):
         arguments = block.peek("input")
         text = block.text_of("input") if isinstance(arguments, dict) and arguments else None
         raw = {"type": kind, **block.rest()}
-        if is_made(raw):  # the server would refuse what it did not run
+        if is_made(raw):  # the server would refuse a search that it did not run
             self.parts.append(Aside(MADE, "server_tool", f"{CONTENT}{kind}", raw, block=number))
             return
         self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
@@ -293,7 +294,7 @@ class BlockReader(claude.BlockParts):
 
 
 def cache_mark(fields: Fields) -> CacheMark | None:
-    """The ``cache_control`` of a block or a tool."""
+    """Read the ``cache_control`` of a block or a tool. Raises BadRequest for an unknown value."""
     control = fields.fields("cache_control")
     if control is None:
         return None
@@ -306,7 +307,7 @@ def cache_mark(fields: Fields) -> CacheMark | None:
 
 
 def _source_kind(block: Fields) -> str | None:
-    """What kind of ``source`` a block has; a missing one is an error of the block's reader, not an unknown one."""
+    """Return the type of a block's ``source``. A missing source counts as base64, so that its reader raises the error."""
     source = block.peek("source")
     kind = source.get("type") if isinstance(source, dict) else "base64"
     return kind if isinstance(kind, str) else "base64"
@@ -316,7 +317,7 @@ def _source_kind(block: Fields) -> str | None:
 
 
 def read_compaction(fields: Fields) -> Compaction | None:
-    """What ``compaction`` or an edit in ``context_management`` asks for. Other edits stay where they are."""
+    """Read what ``compaction`` or an edit in ``context_management`` requests. Other edits stay in ``context_management``."""
     raw = fields.peek("compaction")
     summary = fields.fields_of_type("compaction", {wire.SUMMARIZE})
     if summary is not None:
@@ -332,7 +333,7 @@ def read_compaction(fields: Fields) -> Compaction | None:
     trigger, pause = edit.get("trigger"), edit.get("pause_after_compaction")
     tokens = _tokens(trigger)
     left = {name: value for name, value in edit.items() if name not in READ}
-    if tokens is None and trigger is not None:  # it counts something else
+    if tokens is None and trigger is not None:  # the trigger counts something other than tokens
         left["trigger"] = trigger
     others = [other for other in edits if other is not edit] + ([{"type": wire.EDIT, **left}] if left else [])
     rest = {name: value for name, value in management.items() if name != "edits"}
@@ -353,12 +354,12 @@ def _tokens(trigger: Any) -> int | None:
 
 
 def _instructions(text: Any) -> str | None:
-    """Instructions; blank ones count as none."""
+    """Return instructions; None if they are blank."""
     return text if isinstance(text, str) and text.strip() else None
 
 
 def features_of(request: Request) -> dict[str, str]:
-    """The headers without which the server refuses what a request of another dialect becomes."""
+    """Return the beta headers that the server demands for a request that was translated from another dialect."""
     compaction = request.options.compaction
     betas = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
     parts = [part for turn in request.turns for part in turn.parts]
@@ -371,8 +372,8 @@ def features_of(request: Request) -> dict[str, str]:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """An image or a document of the user's or of a result; text as such, and nothing else in base64."""
-    fit = _fit(media, to) if place in {"user", "result"} else None  # none of the assistant's (dialects.md §3.0)
+    """Return an image or a document of the user or of a result as the server takes it; None, and a loss, for other media."""
+    fit = _fit(media, to) if place in {"user", "result"} else None  # the assistant can't have media (dialects.md §3.0)
     if fit is None:
         to.lose("media", media.media_type or media.kind)
         return None
@@ -381,7 +382,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """An image or a document, wherever it stands."""
+    """Return an image or a document wherever it is; None, and a loss, for other media."""
     if media.kind in {"image", "file"}:
         return media
     to.lose("media", media.media_type or media.kind)
@@ -405,9 +406,9 @@ def _fit(media: Media, to: Lowering) -> Media | None:
 
 
 def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
-    """The definition of a search of the web."""
+    """Return the definition of a web search tool."""
     allowed, blocked = list(asked.allowed_domains), list(asked.blocked_domains)
-    if allowed and blocked:  # the server takes one of them, and what is allowed is narrower
+    if allowed and blocked:  # the server takes only one of them, and the allowed domains restrict more
         to.lose("parameter", "web_search.blocked_domains")
         blocked = []
     return without_none(
@@ -421,12 +422,12 @@ def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
 
 
 def _can_search(request: Request) -> bool:
-    """Whether a search can be defined: no function may have its name."""
+    """Return whether a web search can be defined: not if a function has its name."""
     return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
-    """A summary of the conversation where the model makes one, and beside it nothing that shapes a reply."""
+    """Drop a compaction that the model can't make; for one on its own, drop the options that shape a reply."""
     options, compaction = request.options, request.options.compaction
     if compaction is None:
         return
@@ -456,7 +457,7 @@ def compaction_fits(request: Request, to: Lowering) -> None:
 
 
 def bounded(request: Request, to: Lowering) -> None:
-    """A bound on the answer; the target's is one on what is said, so what may be thought comes on top."""
+    """Set ``max_tokens`` if the request has none: the target's bound, plus the thinking budget, which counts towards it."""
     options = request.options
     if options.max_tokens is not None:
         return
@@ -472,7 +473,7 @@ FOREIGN: Final = Capabilities(
     is_claude=True,
     ids=re.compile(r"[A-Za-z0-9_-]+"),
     names=wire.TOOLS.names,
-    users=re.compile(r"[^@]{1,256}"),  # addresses are refused
+    users=re.compile(r"[^@]{1,256}"),  # addresses with @ are refused
     signs_reasoning=wire.VENDOR,
     blank_texts="some",
     arguments="object",
@@ -501,7 +502,7 @@ FOREIGN: Final = Capabilities(
         bounded,
     ),
 )
-#: Of requests of the dialect itself. Claude gets ids that it takes: a client that changed its model has those of another one.
+#: For Anthropic's clients. Claude gets ids that it takes, since a client that changed its model has ids of the other one.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -518,7 +519,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
         return evolve(OWN, ids=FOREIGN.ids) if "claude" in (name or "").lower() else OWN
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
@@ -535,7 +536,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     said = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
     leading = leading_of([turn for turn, _ in said])
     options = request.options
@@ -571,7 +572,7 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
     blocks = AnthropicBlocks(report)
     for part in parts:
         match part:
-            case Text(item=item) if item is not None:  # a compaction, whoever sent it back
+            case Text(item=item) if item is not None:  # a compaction that a client of any dialect sent back
                 blocks.add(dict(item))
             case Text():
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
@@ -609,7 +610,7 @@ def _block(part: Part, report: StreamReport) -> Block:
 
 
 def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:
-    """A block or a tool with its cache mark and the members that only this dialect knows."""
+    """Add to a block or a tool its cache mark and the members that only this dialect knows."""
     if value.cache is not None:
         written["cache_control"] = dict(claude.CACHE_CONTROLS[value.cache])
     return add_missing(written, value.extras)

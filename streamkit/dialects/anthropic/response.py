@@ -1,11 +1,11 @@
-"""Anthropic's whole responses: a ``message`` or an error body, both directions.
+"""Read and write Anthropic's whole responses: a ``message`` or an error body.
 
-Reading. A message has at once what a stream brings in pieces, so it is taken apart into the frames of one, which the decoder
-of streams reads. What a stream brings at its end stands beside the rest here: stop reason and details, the container.
+To read a message, this module splits it into the frames that a stream would have sent, and the stream decoder reads them.
+Members that a stream sends at its end (stop reason and details, container) are next to the others here.
 
-Writing is that of ``bodies/block_responses.py``.
+Messages are written by ``bodies/block_responses.py``.
 
-Source: dialects.md §3.1, §3.3, §7.2, §7.5.
+Source: dialects.md §3.1, §3.3, §7.2, §7.5 (messages, stop reasons and usage).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 
-#: What a stream brings at its end.
-LAST_EVENT_MEMBERS: Final = ("context_management",)  #: beside the delta of its last event
+#: Members that a stream sends at its end: next to the delta of its last event, and in that delta.
+LAST_EVENT_MEMBERS: Final = ("context_management",)
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 
 
 class AnthropicBodyDecoder(AnthropicDecoder):
-    """Reads a whole body: a message, or an error."""
+    """Reads a whole body: a message or an error."""
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
@@ -89,11 +89,11 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 
     def text(self, text: str, label: int) -> None:
-        # strict readers take a list, and no null
+        # strict readers accept a list, but no null
         self.blocks.add_text({"type": "text", "text": text, "citations": []}, label)
 
     def thinking(self, text: str, signature: str | None) -> Block:
-        return {"type": "thinking", "thinking": text, "signature": signature or ""}  # a member that must be there
+        return {"type": "thinking", "thinking": text, "signature": signature or ""}  # the member is mandatory
 
     def redacted(self, data: str) -> Block:
         return {"type": "redacted_thinking", "data": data}

@@ -1,21 +1,22 @@
-"""Bedrock's Converse requests to the neutral conversation and back: messages, options, tools, the choice among them.
+"""Read and write Bedrock's Converse requests: messages, options, tools and the tool choice.
 
-A message is one turn, and so are the blocks of ``system``, in front. A block has one member, which names its kind; a
-``cachePoint`` marks the part in front. Blocks that only this vendor understands are asides: the assistant's as the messages
-of a stream (``asides.py``), others whole. What another vendor signed or encrypted and was carried here sealed is that
-vendor's again (``vocabulary/sealed_reasoning.py``).
+Each message becomes one turn, and the blocks of ``system`` a turn before them. A block has one member, which names its kind; a
+``cachePoint`` marks the part before it. Blocks that only this vendor understands become asides: those of the assistant as the
+messages of a stream (``asides.py``), others whole. Signatures and opaque reasoning of another vendor that a client sent back
+sealed become that vendor's again (``vocabulary/sealed_reasoning.py``).
 
-What only some models know is in ``additionalModelRequestFields``, in the words of their vendors, of which Claude's are read.
-The model and whether to stream are in the URL; a client's ``modelId`` in the body is read. A body with ``anthropic_version``
-is InvokeModel's, for Anthropic's models, and is Anthropic's request from then on.
+``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read. The model and whether to stream
+are in the URL; a client may put ``modelId`` into the body, which is read. A body with ``anthropic_version`` is InvokeModel's
+form for Anthropic's models, and is read as a request of Anthropic's dialect.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are Bedrock's own. Documents must have names, each its own, of few characters.
-Media at a URL are taken from S3 alone. Reasoning goes back if Claude signed it, here or elsewhere, and the model may be one.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only Bedrock needs. Documents need unique
+names of few allowed characters. Media at a URL are taken from S3 only. Reasoning is sent back if Claude signed it, here or
+elsewhere, and the model may be Claude.
 
-What only Claude takes (how to think, no parallel calls) stands in ``additionalModelRequestFields`` where the model's id says
-Claude, and is a loss for other models. The model and whether to stream are in the URL. For the choice ``none`` no tools are
-offered, except those that the history calls: the server demands their definitions.
+Members that only Claude takes (how to think, no parallel calls) are written to ``additionalModelRequestFields`` if the model's
+id names Claude, and are a loss for other models. For the choice ``none`` no tools are offered, except those that the history
+calls: the server demands their definitions.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; quirks.md R14; botocore's model of ``DocumentBlock``.
 """
@@ -63,31 +64,31 @@ from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
 
-#: Blocks that may stand in one place only.
+#: Blocks that are allowed in messages of one role only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
 MEDIA: Final = {member: kind for kind, member in wire.MEMBERS.items()}
-#: Members of ``source`` that have a form of ours; a block with another is an aside. Text is one in a document alone.
+#: Members of ``source`` with a neutral form. A block with another source becomes an aside; only documents may have ``text``.
 SOURCES: Final = frozenset({"bytes", "s3Location"})
-#: Blocks without anything that a model must read: marks, and pictures for a guardrail. They are dropped for other dialects.
+#: Blocks without text for the model: cache points, and pictures for a guardrail. Other dialects drop them.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
-#: The headers of Anthropic's own API, which are members here.
+#: Members of InvokeModel's body that are headers in Anthropic's API.
 VERSION, BETA = "anthropic_version", "anthropic_beta"
 Block: TypeAlias = dict[str, Any]
-#: Media that may stand in a tool's result.
+#: Media that are allowed in tool results.
 IN_RESULTS: Final = frozenset({"image", "document", "video"})
-#: What a document's name may not have, and how long it may be.
+#: The characters that a document's name may not have, and the most characters of a name.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
-#: Room in a name for a number that makes it unique: `` (100000)``.
+#: Room in a name for the number that makes it unique: `` (100000)``.
 NUMBER_CHARS: Final = 10
-#: What the id of a resource has that may be any model.
+#: Part of the ids of resources that may stand for any model.
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
-#: An address that the server takes.
+#: The form of an S3 URL that the server takes.
 IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: The text of the user where a document is alone: the server demands a text next to it.
+#: The user's text next to a lone document, since the server demands a text with each document.
 ATTACHED: Final = "(A document is attached.)"
 
 
@@ -99,7 +100,7 @@ class BedrockRequestReader(RequestReader):
 
     dialect = "bedrock"
 
-    #: The members that are the model's own, and those about tools.
+    #: The members ``additionalModelRequestFields`` and ``toolConfig``.
     _model: Fields | None = None
     _config: Fields | None = None
 
@@ -116,7 +117,7 @@ class BedrockRequestReader(RequestReader):
         return Request(self.dialect, fields.string("modelId"))
 
     def read_turns(self, fields: Fields) -> None:
-        """The member ``system``, blocks of text, and the messages."""
+        """Read the member ``system``, which is text blocks, and the messages."""
         if parts := BlockReader("system").read(fields.each("system")):
             self.turns.append(Turn("system", parts))
         for message in fields.needed_each("messages"):
@@ -139,7 +140,7 @@ class BedrockRequestReader(RequestReader):
         return options
 
     def _output(self, output: Fields) -> OutputFormat | None:
-        """A schema, which stands here as text."""
+        """Read a schema, which is JSON text here."""
         form = output.fields_of_type("textFormat", {"json_schema"})
         if form is None:
             return None
@@ -181,7 +182,7 @@ class BedrockRequestReader(RequestReader):
         return read
 
     def tool_choice(self, _fields: Fields) -> ToolChoice | None:
-        """The choice; whether calls may be parallel stands in Claude's own ``tool_choice``."""
+        """Read the choice. Whether calls may be parallel is in Claude's member ``tool_choice``."""
         model = self._model
         choice = self._choice(self._config) if self._config else None
         native = model.peek("tool_choice") if model else None
@@ -206,14 +207,14 @@ class BedrockRequestReader(RequestReader):
 
 
 class BlockReader(claude.BlockParts):
-    """Content blocks to parts."""
+    """Reads content blocks as parts."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(wire.SIGNER)
         self._place = place
 
     def read(self, blocks: Iterable[Fields]) -> list[Part]:
-        """The parts of one content. Raises BadRequest."""
+        """Return the parts of one content. Raises BadRequest."""
         for number, block in enumerate(blocks):
             self._block(block, number)
         return self.finish()
@@ -255,7 +256,7 @@ class BlockReader(claude.BlockParts):
         return self.last_text
 
     def _cited(self, cited: Fields, number: int) -> None:
-        """Text with citations; text that came in pieces is one."""
+        """Read text with citations; text in several pieces is joined."""
         pieces = []
         for piece in cited.each("content"):
             if _only_member(piece) != "text":
@@ -268,7 +269,7 @@ class BlockReader(claude.BlockParts):
         text.extras = cited.rest() or None
 
     def _mark(self, mark: CacheMark | None) -> bool:
-        """Mark the part in front; False where none can be marked."""
+        """Mark the part before a cache point; return False if it can't be marked."""
         last = self.parts[-1] if self.parts else None
         if mark is None or not isinstance(last, Text | Media | ToolCall | ToolResult) or last.cache is not None:
             return False
@@ -337,7 +338,7 @@ def _media(fields: Fields, member: str) -> Media:
 
 
 def _only_member(union: Fields) -> str:
-    """The one member of a union. Raises BadRequest where there are none or several."""
+    """Return the one member of a union. Raises BadRequest if there are none or several."""
     match union.names:
         case [member]:
             return member
@@ -346,7 +347,7 @@ def _only_member(union: Fields) -> str:
 
 
 def _cache_mark(block: Fields) -> CacheMark | None:
-    """The mark that a ``cachePoint`` is; None for one of a kind that has no word of ours. It is not taken."""
+    """Return the mark in a ``cachePoint`` without taking the member; None if it has no neutral form."""
     point = block.peek("cachePoint")
     if not isinstance(point, dict):
         raise block.wrong(f"an object is needed, not {kind_of(point)}", "cachePoint")
@@ -356,7 +357,7 @@ def _cache_mark(block: Fields) -> CacheMark | None:
 
 
 def _source_kind(block: Fields, member: str) -> str:
-    """The member of a media's ``source``; a missing one is an error of its reader, not an unknown one."""
+    """Return the member of a media's ``source``. A missing source counts as ``bytes``, so that its reader raises the error."""
     value = block.peek(member)
     source = value.get("source") if isinstance(value, dict) else None
     return next(iter(source)) if isinstance(source, dict) and len(source) == 1 else "bytes"
@@ -366,7 +367,7 @@ def _source_kind(block: Fields, member: str) -> str:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media of the user's, and of results those that they may have, each of a format that the server knows."""
+    """Return media of a format that the server knows, of the user or allowed in a result; None, and a loss, for others."""
     member = wire.MEMBERS[media.kind]
     allowed = place == "user" or (place == "result" and member in IN_RESULTS)
     known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
@@ -379,7 +380,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Media that have a source, and a format where the server demands one."""
+    """Return media that have a source, and a format where the server demands one; None, and a loss, for others."""
     member = wire.MEMBERS[media.kind]
     known = media.data is not None or (media.url or "").startswith("s3://")
     if known and (member == "document" or _own_format(media, member) is not None):
@@ -389,13 +390,13 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def _format_by_address(media: Media, member: str) -> str | None:
-    """The format of media at an address, by its end."""
+    """Return the format by the ending of a URL; None if it is unknown."""
     ending = (media.url or "").rpartition(".")[2].lower()
     return ending if ending in wire.FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
 
 
 def _format(media: Media, member: str) -> str | None:
-    """The server's word for a media type; None where it has none."""
+    """Return the server's word for a media type; None if it has none."""
     kind = media_type_of(media).partition(";")[0].strip().lower()
     return wire.FORMATS[member].get(wire.SAME_TYPES.get(kind, kind))
 
@@ -407,7 +408,7 @@ def _own_format(media: Media, member: str) -> str | None:
 
 
 def documents_named(request: Request, to: Lowering) -> None:
-    """Documents with names as the server takes them, no two alike: the same at every request."""
+    """Give documents unique names that the server takes. Their names are the same in each request."""
     names = DocumentNames(to)
     turns = []
     for turn in request.turns:
@@ -419,12 +420,12 @@ def documents_named(request: Request, to: Lowering) -> None:
 
 
 class DocumentNames:
-    """Gives the documents of one request their names."""
+    """Names the documents of one request."""
 
     def __init__(self, to: Lowering) -> None:
         self._to = to
         self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}  # the last number behind each beginning of a name
+        self._numbers: dict[str, int] = {}  # the last number used after each beginning of a name
 
     def named(self, part: Part) -> Part:
         match part:
@@ -450,7 +451,7 @@ class DocumentNames:
 
 
 def marks_fit(request: Request, to: Lowering) -> None:
-    """Marks for a span of time that the model has; a result has none in it."""
+    """Shorten cache marks to the span that the model has, and drop those inside results, which have no place."""
     shorter = to.takes.model.cache_marks == "short" and not to.own
 
     def fit(value: Any, what: str) -> Any:
@@ -459,7 +460,7 @@ def marks_fit(request: Request, to: Lowering) -> None:
             value = value if inner == value.parts else evolve(value, parts=inner)
         if getattr(value, "cache", None) != "long" or not shorter:
             return value
-        if to.source in to.takes.same_marks:  # else each is a loss already
+        if to.source in to.takes.same_marks:  # else each mark is already counted as a loss
             to.lose("cache_mark", what)
         return evolve(value, cache="short")
 
@@ -477,7 +478,7 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
 
 
 def documents_told(request: Request, to: Lowering) -> None:
-    """A text next to a document that is alone, which the server would refuse."""
+    """Add a text next to a lone document, which the server would refuse."""
     turns = []
     for turn in request.turns:
         parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
@@ -491,7 +492,7 @@ def documents_told(request: Request, to: Lowering) -> None:
 
 
 def thinking_of_model(request: Request, to: Lowering) -> None:
-    """How much to think: Claude's own members, or an effort for any other model."""
+    """Fit the amount of thinking: Claude's members for Claude, an effort for other models."""
     thinking = request.options.thinking
     if thinking is None or _is_claude(to.source, request.model):
         claude.thinking_fits(request, to)
@@ -505,7 +506,7 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
 
 
 def none_offered(request: Request, to: Lowering) -> None:
-    """No tools for a choice of none."""
+    """Offer no tools if the choice is ``none``, which the server can't express."""
     choice = request.tool_choice
     if choice is None or choice.mode != "none":
         return
@@ -516,14 +517,14 @@ def none_offered(request: Request, to: Lowering) -> None:
 
 
 def choice_has_tools(request: Request, _to: Lowering) -> None:
-    """Raises BadRequest where a tool must be called and there is none."""
+    """Raise BadRequest if a tool must be called and there is none."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "required" and not request.tools:
         raise BadRequest("tool_choice", "a tool must be called, and there is none")
 
 
 def parallel_of_claude(request: Request, to: Lowering) -> None:
-    """Whether several calls may come, which only Claude can be told."""
+    """Drop the setting for parallel calls, unless the model is Claude: no other model has it."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None or _is_claude(to.source, request.model) or not request.tools:
         return
@@ -569,7 +570,7 @@ FOREIGN: Final = Capabilities(
 )
 
 
-#: Of requests of the dialect itself: neighbours are joined in these, too, and the history's tools defined.
+#: For Bedrock's clients. Neighbouring turns are joined and the history's tools defined for these, too.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -585,7 +586,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
         return OWN
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
@@ -602,7 +603,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 
 def _is_claude(source: str, name: str | None) -> bool:
-    """Whether the model's own fields are Claude's, or those that the client wrote."""
+    """Return whether members for Claude may be written: the model is Claude, or a Bedrock client wrote them."""
     return source == FOREIGN.dialect or (name is not None and ("anthropic" in name or "claude" in name))
 
 
@@ -610,7 +611,7 @@ def _is_claude(source: str, name: str | None) -> bool:
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     turns, options, choice = request.turns, request.options, request.tool_choice
     leading = leading_of(turns)
     tools = [block for tool in request.tools for block in _tool(tool)]
@@ -669,7 +670,7 @@ def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = Fa
 
 
 def _cache_point(mark: CacheMark) -> Block:
-    """The block that marks what is in front of it."""
+    """Return the block that marks the part before it."""
     return {"cachePoint": dict(wire.CACHE_POINTS[mark])}
 
 
@@ -712,7 +713,7 @@ def _block(part: Part, report: StreamReport) -> Block:
 
 
 def _tool(tool: Tool) -> list[Block]:
-    """A definition, and its mark."""
+    """Return a definition, followed by its cache point if it has a mark."""
     if tool.kind == "server":
         written = dict(tool.raw or {})
     else:
@@ -727,7 +728,7 @@ def _tool(tool: Tool) -> list[Block]:
 
 
 def _choice(choice: ToolChoice | None, model: dict[str, Any]) -> dict[str, Any] | None:
-    """``toolChoice``; ``auto``, the default, is left out where Claude's own ``tool_choice`` has it."""
+    """Return ``toolChoice``; the default ``auto`` is left out if Claude's ``tool_choice`` has it."""
     if choice is None or choice.mode == "none":
         return None
     if choice.mode == "required":
@@ -736,7 +737,7 @@ def _choice(choice: ToolChoice | None, model: dict[str, Any]) -> dict[str, Any] 
 
 
 def _parallel(choice: ToolChoice | None) -> dict[str, Any] | None:
-    """Claude's own ``tool_choice``, which has its type only where ``toolChoice`` does not say it: else it is refused."""
+    """Return Claude's ``tool_choice``. It has a type only if ``toolChoice`` has none: else the server refuses it."""
     if choice is None or choice.parallel is None:
         return None
     kind = "auto" if choice.mode == "auto" else None

@@ -1,8 +1,8 @@
-"""Bedrock's whole responses: what Converse answers, and error bodies, both directions.
+"""Read and write Bedrock's whole responses: those of Converse, and error bodies.
 
-Reading. A whole message is taken apart into the messages of a stream, which the decoder of streams reads, counts behind the
-stop reason. Anthropic's own message came of InvokeModel, and is read by Anthropic's decoder. An error's kind stands in a
-header, which is not seen here, or in ``__type`` beside the message; so it is written there. Writing is that of
+To read a whole message, this module splits it into the messages of a stream, which the stream decoder reads; token counts come
+after the stop reason. InvokeModel returns Anthropic's message, which Anthropic's decoder reads. An error's type is in a
+header, which can't be seen here, or in ``__type`` next to the message, where it is written. Messages are written by
 ``bodies/block_responses.py``.
 
 Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
@@ -45,12 +45,12 @@ from streamkit.framing.frame import Frame
 from streamkit.tool_calls.value_text import lenient_text
 
 CITED = frozenset({"content", "citations"})
-#: What is read of two objects of a body.
+#: The members that are read of ``output``, and of a piece of cited text.
 OUTPUT, CITED_TEXT = Members("message"), Members("text")
 
 
 class BedrockBodyDecoder(BedrockDecoder):
-    """Reads a whole body: what Converse or InvokeModel answered, or an error."""
+    """Reads a whole body: a response of Converse or InvokeModel, or an error."""
 
     def take(self, frame: Frame) -> None:
         document = self.load(frame)
@@ -60,7 +60,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         if type(output := self.alone(document.get("output"))) is dict:
             self._whole(document, output)
             self.read_error(document)
-        elif document.get("type") == "message":  # an answer of InvokeModel, of Anthropic's models
+        elif document.get("type") == "message":  # a response of InvokeModel for Anthropic's models
             native = AnthropicBodyDecoder(self.limits, self.report)
             self.out += native.feed([frame])
             if native.fault is not None:
@@ -86,7 +86,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
 
     def _read(self, event: str, payload: dict[str, Any]) -> None:
-        """Read what stands in a message of its own in a stream."""
+        """Read members that would be a separate message in a stream."""
         self.frame = Frame(b"", event=event)
         self.read_and_keep(getattr(self, EVENTS[event].method), payload, EVENTS[event].members, f"{event}.")
 
@@ -118,7 +118,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         return "" if arguments is None else lenient_text(block, "toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
-        """The deltas that a stream would have had for text and reasoning; nothing for blocks that it has no form for."""
+        """Yield the deltas that a stream would have for text and reasoning; none for blocks without such deltas."""
         if member == "text":
             yield {"text": value}
         elif member == "citationsContent" and type(value) is dict:
@@ -135,13 +135,13 @@ class BedrockBodyDecoder(BedrockDecoder):
 
 
 class BedrockResponseWriter(BlockResponseWriter):
-    """Writes a response as one answer of Converse."""
+    """Writes a response as one response of Converse."""
 
     vendor = VENDOR
     signer = SIGNER
     inexact_stops = INEXACT_STOPS
     block_list = BedrockBlocks
-    _fields: Mapping[str, Any] = {}  #: of the model's own
+    _fields: Mapping[str, Any] = {}  #: the members of ``additionalModelResponseFields``
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return encode_exception(failure, self.report)
@@ -153,7 +153,7 @@ class BedrockResponseWriter(BlockResponseWriter):
         body: dict[str, Any] = {
             "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
-            # nobody here measured the time
+            # the latency is 0: it was not measured
             **encode_counts(response.usage, self.members, 0, self.report),
         }
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):
@@ -172,7 +172,7 @@ class BedrockResponseWriter(BlockResponseWriter):
         return {"reasoningContent": {"reasoningText": without_none(text=text, signature=signature)}}
 
     def takes(self, redacted: str) -> bool:
-        return is_base64(redacted)  # clients decode it
+        return is_base64(redacted)  # clients decode it as base64
 
     def redacted(self, data: str) -> Block:
         return {"reasoningContent": {"redactedContent": data}}

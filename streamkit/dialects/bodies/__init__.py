@@ -1,1 +1,1 @@
-"""What readers and writers of requests and whole responses share."""
+"""Code that the dialects' readers and writers of requests and whole responses share."""

@@ -1,10 +1,10 @@
-"""The content blocks of one message as they are put together, of a request or of a whole response.
+"""The content blocks of one message while a request or a whole response is written.
 
-A block that only its vendor understands comes as asides: the events that a stream would have sent, or all of it at once, as an
-aside whose type begins with ``CONTENT``. Here the events become one block again. A citation belongs to the text block with its
-label, and may come before that.
+A block that only its vendor understands is stored as asides: either the events that a stream would have sent, or the whole
+block in one aside whose type begins with ``CONTENT``. This module builds one block from such events. A citation belongs to
+the text block with its label, and may come before that block.
 
-Source: dialects.md §3.1, §3.3, §6.1.
+Source: dialects.md §3.1, §3.3, §6.1 (blocks of Anthropic and Bedrock).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Block = dict[str, Any]
 
 
 class GrowingBlock(Protocol):
-    """A block that grows by its events. Each dialect with blocks has one, in its ``asides.py``."""
+    """A block that is built from its events. Each dialect with blocks has one such class, in its ``asides.py``."""
 
     @property
     def block(self) -> Block:
-        """The block as it stands in the message."""
+        """The block as the message has it."""
 
     def take(self, delta: Any) -> bool:
-        """Add a delta; False for one that does not belong there."""
+        """Add a delta; return False if the delta does not belong in this block."""
 
     def finish(self, report: StreamReport) -> None:
-        """Nothing more comes: put what was gathered into the block."""
+        """End the block: put the collected deltas into it."""
 
 
 class BlockList:
     """The blocks of one message, in the order in which they began."""
 
-    #: The types of the asides that are a start, a delta and a stop of a block, and of one that is a citation.
+    #: The types of the asides that start, extend and end a block, and of a citation.
     start: ClassVar[str]
     delta: ClassVar[str]
     stop: ClassVar[str]
@@ -46,28 +46,28 @@ class BlockList:
         self.blocks: list[Block] = []
         self._texts: dict[int, Block] = {}
         self._growing: dict[int, GrowingBlock] = {}
-        self._citations: dict[int, list[Any]] = {}  # that came before their text
+        self._citations: dict[int, list[Any]] = {}  # citations that came before their text
 
     def growing(self, start: Any) -> GrowingBlock | None:
-        """The block that a start begins; None for one of an unknown kind."""
+        """Return the block that a start event begins; None for an unknown kind of block."""
         raise NotImplementedError
 
     def cite(self, block: Block, citation: Any) -> None:
         raise NotImplementedError
 
     def add(self, block: Block) -> None:
-        """Add a block that is whole."""
+        """Add a whole block."""
         self.blocks.append(block)
 
     def add_text(self, block: Block, label: int) -> None:
-        """Add a text block, which citations with its label belong to."""
+        """Add a text block. Citations with the same label belong to it."""
         self.blocks.append(block)
         self._texts[label] = block
         for citation in self._citations.pop(label, ()):
             self.cite(block, citation)
 
     def aside(self, part: Aside) -> None:
-        """Add what an aside of this vendor says of a block, or count that there is no place for it."""
+        """Add the block, delta or citation in an aside of this vendor, or record a loss if it has no place."""
         if part.type == self.citation:
             text = self._texts.get(part.block)
             if text is not None:
@@ -83,7 +83,7 @@ class BlockList:
             self.report.lose(part.kind, what=part.type)
 
     def _belongs(self, part: Aside) -> bool:
-        """Whether a further event is one of a block that is here; it is added to it."""
+        """Add a later event to the block with its label; return False if there is no such block or it refuses the event."""
         growing = self._growing.get(part.block)
         if growing is None:
             return False

@@ -1,10 +1,10 @@
-"""The writer of whole responses that the dialects of Claude share, whose messages are content blocks.
+"""The shared writer of whole responses for the dialects of Claude, in which a message is a list of content blocks.
 
-Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a client would
-run it. None of its dialects signs calls or text: what is another's, or belongs to a part, stands in a block of its own,
-sealed. What is lost is counted as the encoder of streams does (``streams/block_encoder.py``).
+Blocks are in the order of the parts. The input of a call must be an object: a call with truncated arguments is withheld,
+since a client would run it. These dialects have no signatures on calls or texts. A signature on one, and opaque reasoning of
+another vendor, is written as a separate sealed block. Losses are counted as in streams (``streams/block_encoder.py``).
 
-Source: dialects.md §3.3, §6.1; quirks.md R14.
+Source: dialects.md §3.3, §6.1; quirks.md R14 (opaque data must survive translation).
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from streamkit.report import StreamReport
 class BlockResponseWriter(ResponseWriter):
     """Writes a response whose message is a list of content blocks."""
 
-    #: Whose signatures are written as they are.
+    #: The vendor whose signatures are written unsealed.
     signer: ClassVar[str]
-    #: Stop reasons that the dialect has no word of its own for.
+    #: Stop reasons for which the dialect has only an inexact word.
     inexact_stops: ClassVar[frozenset[str]]
-    #: The dialect's list of blocks.
+    #: The dialect's subclass of ``BlockList``.
     block_list: ClassVar[type[BlockList]]
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)
         self.blocks = self.block_list(report)
-        self._calls = 0  # that were written
+        self._calls = 0  # the number of calls written
 
     def text(self, text: str, label: int) -> None:
-        """Add a block of text."""
+        """Add a text block with this label."""
         raise NotImplementedError
 
     def thinking(self, text: str, signature: str | None) -> Block:
-        """A block of reasoning."""
+        """Return a block of reasoning."""
         raise NotImplementedError
 
     def redacted(self, data: str) -> Block:
-        """A block of reasoning that only its vendor can read."""
+        """Return a block of reasoning that only its vendor can read."""
         raise NotImplementedError
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
-        """A block that is a call."""
+        """Return the block of a tool call."""
         raise NotImplementedError
 
     def beside(self, part: Aside) -> bool:
-        """Whether an aside of this vendor stands beside the content, where it was put."""
+        """Write an aside that belongs next to the content, not in it; return False if this is not one."""
         raise NotImplementedError
 
     def stop(self, choice: Choice) -> StopReason:
-        """The stop reason. Where every call was withheld, the client must not wait for one."""
+        """Return the stop reason: ``stop`` if every call was withheld, so that the client does not wait for a call."""
         reason = choice.stop_reason or "other"
         unfounded = reason == "tool_calls" and not self._calls
         if unfounded or reason in self.inexact_stops:
@@ -66,7 +66,7 @@ class BlockResponseWriter(ResponseWriter):
         return "stop" if unfounded else reason
 
     def content(self, choice: Choice) -> list[Block]:
-        """The blocks of a choice, and what of it is lost."""
+        """Return the blocks of a choice, and count its losses."""
         if choice.refusal:
             self.report.lose("refusal_as_text")
         for part in choice.parts:
@@ -98,17 +98,17 @@ class BlockResponseWriter(ResponseWriter):
         if arguments is None:
             self.withhold(call)
             return
-        if call.signature is not None and not self.carries(call.signature):  # it stands before the call
+        if call.signature is not None and not self.carries(call.signature):  # the sealed signature is before its call
             self._sealed("call", call.signature)
         self._calls += 1
         self.blocks.add(self.use(call, arguments, self.own_extras(call.extras)))
 
     def takes(self, _redacted: str) -> bool:
-        """Whether redacted reasoning of the signer's can be written as it is."""
+        """Return whether redacted reasoning of the signer can be written unsealed."""
         return True
 
     def carries(self, _signature: Opaque) -> bool:
-        """Whether the block of a call has its signature itself."""
+        """Return whether the block of a call can hold this signature."""
         return False
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:

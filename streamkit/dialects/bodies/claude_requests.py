@@ -1,12 +1,12 @@
-"""Requests to Claude, as far as each of its providers takes them alike: blocks, how to think, tools, the form of an answer.
+"""The parts of requests that all providers of Claude take alike: blocks, thinking, tools, and the output format.
 
-None of its dialects signs calls or text. What another vendor made of them stands in a block of its own, sealed; the reader
-gives it back to the part that it belongs to.
+These dialects have no signatures on calls or texts. A signature of another vendor is written as a separate sealed block, and
+the reader gives it back to its call or text.
 
-How to think stands in the member ``thinking``, and in the effort beside it. An effort alone asks Claude for effort only, while
-in other dialects it asks the model to think: then ``adaptive`` is written with it. Claude takes that since 4.6, and a budget
-up to 4.6 (``vocabulary/models.py``): an effort becomes a budget for an older one, a budget an effort for a newer one. An
-unknown model gets either, as the request has it.
+The member ``thinking`` says how to think, and another member the effort. For Claude an effort alone does not turn thinking
+on, while in other dialects it does: for those, ``adaptive`` is written with the effort. Claude takes ``adaptive`` since
+4.6 and a token budget up to 4.6 (``vocabulary/models.py``), so an effort becomes a budget for older models, and a budget
+an effort for newer ones. An unknown model gets what the request has.
 
 Source: dialects.md §3.2, §3.3, §6.1, §7.4; quirks.md R14; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
@@ -43,26 +43,26 @@ from streamkit.errors import BadRequest
 from streamkit.events import Opaque
 from streamkit.text.quoting import quoted
 
-#: Whether thinking is shown, and our words for it.
+#: The values of ``thinking.display``, and the neutral word for each.
 DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
 SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
-#: ``ttl`` of a ``cache_control`` or a ``cachePoint``, which without one is the shorter.
+#: The ``ttl`` of a ``cache_control`` or ``cachePoint``, and our word for it; without one, the span is the shorter.
 CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "5m": "short", "1h": "long"}
 CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
-#: The efforts that the server knows; for none there is another member.
+#: The efforts that Claude knows; ``none`` is written as ``thinking`` of the type ``disabled``.
 EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
-#: Kinds of ``thinking`` that have a word of ours.
+#: The types of ``thinking`` that have a neutral form.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
-#: The least ``budget_tokens``.
+#: The smallest ``budget_tokens`` that the server takes.
 LEAST_BUDGET: Final = 1024
-#: What asks for thinking, with which a tool can't be forced.
+#: The types that turn thinking on, with which no tool can be forced.
 THINKS: Final = frozenset({"enabled", "adaptive"})
-#: The schema of a function that takes nothing.
+#: The schema of a function without parameters.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
-#: Marks on the prompt that a request may have.
+#: The most cache marks in a request.
 MOST_MARKS: Final = 4
 
 
@@ -70,7 +70,7 @@ MOST_MARKS: Final = 4
 
 
 def role_of(message: Fields) -> Literal["system", "user", "assistant"]:
-    """The role of a message. Raises BadRequest for an unknown one."""
+    """Return the role of a message. Raises BadRequest for an unknown role."""
     role = message.needed("role")
     if role not in {"system", "user", "assistant"}:
         raise message.wrong(f"there is no role {quoted(role)}", "role")
@@ -78,7 +78,7 @@ def role_of(message: Fields) -> Literal["system", "user", "assistant"]:
 
 
 def call_of(use: Fields, id_member: str) -> ToolCall:
-    """A call, whose input must be an object. Raises BadRequest."""
+    """Read a tool call. Raises BadRequest if its input is no object."""
     call_id, name = use.needed(id_member), use.needed("name")
     if not isinstance(use.peek("input"), dict):
         raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
@@ -86,7 +86,7 @@ def call_of(use: Fields, id_member: str) -> ToolCall:
 
 
 class BlockParts:
-    """The parts of one message as its blocks are read, each labelled by its place."""
+    """The parts of one message while its blocks are read; each is labelled with the number of its block."""
 
     def __init__(self, signer: str) -> None:
         self.parts: list[Part] = []
@@ -96,11 +96,11 @@ class BlockParts:
         self._signature: Opaque | None = None  # of the next call
 
     def signature(self, blob: str | None) -> Opaque | None:
-        """The signature of a block of reasoning: the signer's, or another's that was sealed."""
+        """Return the signature of a reasoning block: the signer's, or another vendor's that was sealed."""
         return unsealed(blob, self._signer) if blob else None
 
     def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
-        """A block that only its vendor can read: the signer, or another whose text was sealed."""
+        """Add an opaque block: reasoning of the signer, or what another vendor's sealed block contains."""
         sealed = unseal(data)
         if sealed is None:
             self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
@@ -118,20 +118,20 @@ class BlockParts:
             self.parts.append(Text("", opaque, block=number))
 
     def call(self, call: ToolCall) -> None:
-        """Add a call, which gets its number here, and the signature that stood before it."""
+        """Add a call, with its number and with the signature from the sealed block before it."""
         call.index = self._calls
         self._calls += 1
         call.signature, self._signature = self._signature, None
         self.parts.append(call)
 
     def finish(self) -> list[Part]:
-        if self._signature is not None:  # the call that it signed is gone
+        if self._signature is not None:  # the call that it signed is missing
             self.parts.append(RedactedReasoning(self._signature))
         return self.parts
 
 
 def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
-    """How much to think: ``effort``, and the member ``thinking`` of ``fields``, which is taken. Raises BadRequest."""
+    """Read the member ``thinking`` of ``fields``, in addition to ``effort``. Raises BadRequest."""
     thinking = fields.fields_of_type("thinking", THINKING) if fields else None
     if thinking is None:
         return Thinking(effort) if effort else None
@@ -151,7 +151,7 @@ UNKNOWN_CLAUDE: Final = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="
 
 
 def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
-    """The member ``thinking``."""
+    """Return the member ``thinking``; None if the request does not mention it."""
     if thinking is None or (thinking.enabled is None and thinking.budget_tokens is None):
         return None
     if thinking.enabled is False:
@@ -165,7 +165,7 @@ def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """How much to think, in words that this model of Claude takes. What it can't do is a loss."""
+    """Adapt the amount of thinking to what this Claude model takes; the rest is a loss."""
     thinking = request.options.thinking
     if thinking is None:
         return
@@ -179,7 +179,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool) -> Thinking:
-    """Whether to think, how many tokens, and whether it is shown."""
+    """Return whether to think, the token budget, and whether thinking is shown."""
     model, enabled, budget, effort = to.takes.model, thinking.enabled, thinking.budget_tokens, thinking.effort
     lost = ""
     if enabled is None and budget is None and effort is None:
@@ -189,7 +189,7 @@ def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool)
             return Thinking(enabled=False)
         lost = "thinking.enabled" if model.efforts else ""
     elif enabled is None and budget is None and forced:
-        lost = "thinking"  # the effort is written, and the tool is what was asked for
+        lost = "thinking"  # the effort is written; the forced tool matters more than thinking
     elif not model.efforts:
         lost = "thinking"
     else:
@@ -200,7 +200,7 @@ def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool)
 
 
 def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lowering) -> Thinking:
-    """Thinking with a number of tokens, or as much as the model likes."""
+    """Return thinking with a token budget, or without one if the model takes none or the request names none."""
     model, effort = to.takes.model, thinking.effort
     if budget is not None and model.budget is None:
         to.lose("parameter", "thinking.budget_tokens")
@@ -221,7 +221,7 @@ def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lo
 
 
 def _effort(thinking: Thinking, to: Lowering) -> str | None:
-    """The effort, in a word that the server knows; None where it takes none, or where none was asked for."""
+    """Return an effort that the server knows; None if it takes none, or if the request has none."""
     model, effort = to.takes.model, thinking.effort
     if not model.words or effort == "none":
         return None
@@ -231,9 +231,9 @@ def _effort(thinking: Thinking, to: Lowering) -> str | None:
 
 
 def _continues_unsigned(turns: Sequence[Turn]) -> bool:
-    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
+    """Return whether the response continues a turn that called tools and does not begin with thinking.
 
-    With a budget the server then demands what it had thought before the calls.
+    With a token budget the server refuses such a history: it demands the thinking before the calls.
     """
     if len(turns) < 2 or turns[-1].role != "user" or not any(isinstance(part, ToolResult) for part in turns[-1].parts):
         return False
@@ -242,9 +242,9 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """Take no tool that must be called while Claude thinks (dialects.md §3.2).
+    """Let the model decide whether to call a tool, instead of requiring it, while Claude thinks (dialects.md §3.2: a 400).
 
-    Raises BadRequest where emulation is off.
+    Raises BadRequest if the target does not emulate what the dialect lacks.
     """
     choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
@@ -256,7 +256,7 @@ def choice_fits_thinking(request: Request, to: Lowering) -> None:
 
 
 def sampling_fits(request: Request, to: Lowering) -> None:
-    """A temperature in this vendor's range."""
+    """Drop a temperature above 1, the most that Claude takes."""
     temperature = request.options.temperature
     if temperature is None or temperature <= 1:
         return
@@ -265,7 +265,7 @@ def sampling_fits(request: Request, to: Lowering) -> None:
 
 
 def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
-    """Whether several calls may come, said only where it is forbidden."""
+    """Keep the setting for parallel calls only where it forbids them: they are the default."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None or (choice.parallel is False and choice.mode != "none"):
         return
@@ -273,7 +273,7 @@ def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
 
 
 def schemas_held(request: Request, to: Lowering) -> None:
-    """Schemas that the model must follow, of tools and of the answer, as Claude takes them."""
+    """Rewrite the schemas that the model must follow, of strict tools and of the output format, as Claude takes them."""
     tools = [
         evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
         if tool.strict and tool.kind == "function"
@@ -293,7 +293,7 @@ def _held(schema: Any, path: str, to: Lowering) -> Any:
 
 
 def form_has_schema(request: Request, to: Lowering) -> None:
-    """A schema as the one form of the answer, which Claude always follows."""
+    """Keep only an output format with a schema, which Claude always follows."""
     output = request.options.output
     if output is None:
         return
@@ -309,7 +309,7 @@ def form_has_schema(request: Request, to: Lowering) -> None:
 
 @of_tools
 def schemas_given(tool: Tool, to: Lowering) -> Tool:
-    """Functions with a schema, which the server demands."""
+    """Give a schema to each function without one: the server demands it."""
     if tool.kind == "server":
         return tool
     empty = tool.parameters is None or (tool.parameters == {} and not to.own)

@@ -1,8 +1,8 @@
-"""JSON schemas for Claude's structured output and strict tools: it takes part of JSON schema, and answers 400 to the rest.
+"""Rewrite JSON schemas for Claude's structured output and strict tools: Claude answers 400 to unsupported keywords.
 
-An object is closed, an array has no bounds but a least of 0 or 1, a text none but a known format; ``oneOf`` is ``anyOf``, and
-several types are one each of it. A ``$ref`` has nothing next to it, and an enumeration no type. What is left out is at the end
-of the description, for the model to read, and each keyword is counted with its path.
+Objects must be closed; arrays may only have ``minItems`` 0 or 1; strings may only have a known format. ``oneOf`` becomes
+``anyOf``, and a list of types becomes one ``anyOf`` schema for each. No keyword may be next to ``$ref``, and no type next to
+``enum``. Dropped keywords are appended to the description, where the model can read them, and each is counted with its path.
 
 Source: anthropic 2.12, ``lib/_parse/_transform.py``; platform.claude.com and AWS, "Structured outputs".
 """
@@ -19,34 +19,34 @@ from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 from streamkit.text.quoting import STEP_CHARS, shortened
 
-#: Formats of text that are taken.
+#: String formats that Claude takes.
 FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
-#: Keywords with a list of schemas, of which the first counts.
+#: Keywords with a list of schemas. If a schema has several, the first in this order is used.
 UNIONS: Final = ("anyOf", "oneOf", "allOf")
-#: Keywords of one type, for a schema of several.
+#: Keywords that belong to one type: they go with it when a list of types is split.
 OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
     "array": ("items", "minItems", "maxItems", "uniqueItems", "prefixItems", "contains"),
     "string": ("format", "minLength", "maxLength", "pattern"),
 }
-#: Keywords that say nothing of a value.
+#: Keywords that don't restrict a value: they are dropped silently.
 NAMES: Final = ("$schema", "$id", "$comment")
-#: A schema within a schema is up to four levels of JSON deeper.
+#: The deepest nesting of schemas. One schema inside another adds up to four levels of JSON.
 SCHEMAS_DEEP: Final = DEPTH // 4
 _PRIMITIVE: Final = (str, int, float, bool, type(None))
 
 
 @frozen
 class ClaudeSchemas:
-    """Writes schemas. ``lose`` gets the path of each keyword that is not taken; ``closed`` is called for each object."""
+    """Rewrites schemas. Calls ``lose`` with the path of each dropped keyword, and ``closed`` for each closed object."""
 
     lose: Callable[[str], None]
     closed: Callable[[], None]
 
     def write(self, schema: Any, path: str, depth: int = 1) -> Any:
-        """Return the schema at ``path`` as Claude takes it. Raises BadRequest for one that is nested too deep."""
+        """Return the schema at ``path`` as Claude takes it. Raises BadRequest for a schema that is nested too deep."""
         if depth > SCHEMAS_DEEP:
             raise BadRequest(path, f"a schema nested deeper than {SCHEMAS_DEEP}")
         if not isinstance(schema, Mapping):
@@ -82,7 +82,7 @@ class ClaudeSchemas:
         if kind == "object":
             kept |= self._object(left, path, inner)
         elif kind == "array":
-            if isinstance(left.get("items"), Mapping) or left.get("items") is True:  # not those of a list's places
+            if isinstance(left.get("items"), Mapping) or left.get("items") is True:  # not a list of schemas by place
                 kept["items"] = inner(left.pop("items"), "items")
             kept |= _taken(left, ("minItems",) if left.get("minItems") in (0, 1) else ())
         elif kind == "string" and left.get("format") in FORMATS:
@@ -90,7 +90,7 @@ class ClaudeSchemas:
         return self._described(kept, left, path)
 
     def _object(self, left: dict[str, Any], path: str, inner: Callable[[Any, str], Any]) -> dict[str, Any]:
-        """Return the keywords of an object: its named members, and no others."""
+        """Return the keywords of a closed object: its properties, and which are required."""
         named = left.pop("properties", None)
         if not isinstance(named, Mapping):
             named = {}
@@ -103,7 +103,7 @@ class ClaudeSchemas:
         return {"properties": properties, "additionalProperties": False, **_taken(left, ("required",))}
 
     def _described(self, kept: dict[str, Any], left: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema, the keywords that Claude refuses at the end of its description."""
+        """Return the schema with the keywords that Claude refuses at the end of its description."""
         if left:
             self._lose(path, left)
             refused = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
@@ -117,7 +117,7 @@ class ClaudeSchemas:
 
 
 def _literals(left: dict[str, Any]) -> dict[str, Any]:
-    """Take the allowed values out of the schema; values that are objects or lists stay."""
+    """Remove ``enum`` and ``const`` from ``left`` and return them; keep those with objects or lists, which Claude refuses."""
     enum = left.get("enum")
     takes_enum = isinstance(enum, list) and enum and all(isinstance(value, _PRIMITIVE) for value in enum)
     literals = {"enum": left.pop("enum")} if takes_enum else {}
@@ -127,7 +127,7 @@ def _literals(left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_of(left: dict[str, Any]) -> Any:
-    """Take the type out of the schema; where it has none, return the type that its other keywords imply."""
+    """Remove the type from ``left`` and return it; without a type, return the one that other keywords imply."""
     kind = left.pop("type", None)
     if isinstance(kind, list):
         if odd := [each for each in kind if not isinstance(each, str)]:
@@ -140,7 +140,7 @@ def _type_of(left: dict[str, Any]) -> Any:
 
 
 def _taken(left: dict[str, Any], keywords: tuple[str, ...]) -> dict[str, Any]:
-    """Take these keywords out of the schema."""
+    """Remove these keywords from ``left`` and return them."""
     return {keyword: left.pop(keyword) for keyword in keywords if left.get(keyword) is not None}
 
 

@@ -1,6 +1,6 @@
-"""Requests to Google's models, as far as both of its APIs take them alike: results, tools, the choice, the form of an answer.
+"""The parts of requests that both Google APIs take alike: results, tools, the tool choice, and the output format.
 
-Source: dialects.md §5.3, §5.5, §7.3, §7.4.
+Source: dialects.md §5.3, §5.5, §7.3, §7.4 (requests of both APIs).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Media of the dialect itself, which must be somewhere."""
+    """Return media of the same dialect; None, and a loss, if they have neither bytes nor a URL or file id."""
     if media.data is not None or media.url or media.file_id:
         return media
     to.lose("media", media.media_type or media.kind)
@@ -21,9 +21,9 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> None:
-    """The media of results behind all results of their turn, for a model that takes none in a result.
+    """Move media out of tool results to after the turn's last result, for a model that takes no media in results.
 
-    ``kinds``: the losses name their kinds.
+    With ``kinds``, the report names the kind of each.
     """
 
     def apart(turn: Turn, to: Lowering) -> Turn:
@@ -44,7 +44,7 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
 
 
 def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
-    """No text that has nothing in it, and nothing beside it."""
+    """Drop a text part that is empty and has no signature and no extras."""
     if not isinstance(part, Text) or part.text or part.signature is not None or part.extras:
         return part
     to.report.repair("turn_empty")
@@ -52,7 +52,7 @@ def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def schemas_anew(request: Request, _to: Lowering) -> None:
-    """Schemas without the older forms that another API of Google has beside JSON schema; none for one that says nothing."""
+    """Drop the older schema forms that only the other Google API has, and empty schemas of functions."""
     output = request.options.output
     if output is not None:
         output = evolve(output, native_schema=None)
@@ -67,10 +67,10 @@ def _anew(tool: Tool) -> Tool:
 
 
 def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> None:
-    """The choice among functions, without a word about parallel calls; none where there are no functions.
+    """Fit the tool choice: without parallel calls, and dropped if there are no functions.
 
-    Arguments that must match their schemas are asked for once for all tools, by the mode ``validated``. ``names``: so is a
-    choice among some of them that leaves it to the model whether to call.
+    If the arguments of any tool must match its schema, the mode ``validated`` requests that for all tools. With ``names``,
+    so does a choice that limits the model to some tools without requiring a call.
     """
     choice = request.tool_choice
     functions = [tool for tool in request.tools if tool.kind != "server"]
@@ -81,7 +81,7 @@ def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool =
         return
     if choice.parallel is False:
         to.lose("tool_choice", "parallel")
-    if not functions and not to.own:  # such a choice is refused
+    if not functions and not to.own:  # the server refuses a choice without functions
         if choice.mode == "required":
             to.lose("tool_choice", "required")
         request.tool_choice = None
@@ -92,7 +92,7 @@ def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool =
 
 
 def form_counted(request: Request, to: Lowering) -> None:
-    """Count what is not written of the form of an answer, which always fits its schema."""
+    """Count the members of the output format that are not written; the output always matches its schema."""
     output = request.options.output
     if output is not None and output.kind == "schema":
         to.lose_members(output, "output", "name", "description")
@@ -101,7 +101,7 @@ def form_counted(request: Request, to: Lowering) -> None:
 
 
 def tier_named(request: Request, _to: Lowering) -> None:
-    """The tier of service by Google's name."""
+    """Replace the service tier with Google's name for it."""
     tier = request.options.service_tier
     if tier is not None:
         request.options.service_tier = SERVICE_TIERS[tier]

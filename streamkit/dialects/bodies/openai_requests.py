@@ -1,6 +1,6 @@
-"""Requests to OpenAI, as far as Chat and Responses take them alike: ids, effort, files, members, the form of an answer.
+"""The parts of requests that Chat and Responses take alike: ids, effort, files, members, and the output format.
 
-Source: dialects.md §1.3, §2.3, §7.4.
+Source: dialects.md §1.3, §2.3, §7.4 (requests of both).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from streamkit.dialects.lowering import Lowering, asked_effort
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
 
-#: Ids of calls, and names of users.
+#: Allowed ids of calls, and allowed ids of users.
 IDS: Final = re.compile(r"(?s).{1,64}")
 USERS: Final = re.compile(r"[ -~]{1,64}")
-#: Members of a request that both have, by one name.
+#: Members of a request that both dialects have, with the same name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
-#: How names of files end, by their media types, where it is another word than the type's own (``application/pdf``).
+#: File endings by media type, where they differ from the subtype (``application/pdf`` ends in ``pdf``).
 ENDINGS: Final[Mapping[str, str]] = {
     "text/plain": "txt",
     "text/markdown": "md",
@@ -38,12 +38,12 @@ ENDINGS: Final[Mapping[str, str]] = {
 
 
 def takes_marks(model: Model, *, related: bool) -> bool:
-    """Whether a model takes marks on the prompt. An unknown one takes those of OpenAI's own clients."""
+    """Return whether a model takes cache marks. An unknown model gets those that a ``related`` (OpenAI) dialect had."""
     return bool(model.cache_marks) or (related and model is UNKNOWN)
 
 
 def shared_members(extras: Extras, *, verbosity_in_text: bool) -> tuple[dict[str, Any], Extras]:
-    """The members that both of OpenAI's dialects have, as one of them writes them, and the others."""
+    """Split the members that both OpenAI dialects have, in the form of one of them, from the others."""
     written = {name: extras[name] for name in SHARED if extras.get(name) is not None}
     rest = {name: value for name, value in extras.items() if name not in SHARED}
     text = rest.get("text")
@@ -56,19 +56,19 @@ def shared_members(extras: Extras, *, verbosity_in_text: bool) -> tuple[dict[str
 
 
 def effort_alone(thinking: Thinking, to: Lowering, *lost: str) -> str | None:
-    """How much to think, as an effort that the model knows. Members that are ``lost`` are counted."""
+    """Return the amount of thinking as an effort that the model knows, and count the members ``lost``."""
     to.lose_thinking(thinking, *lost)
     if to.own or thinking.enabled is not False:
         to.lose_thinking(thinking, "enabled")
         return to.fit_effort(asked_effort(thinking))
     effort = to.takes.model.fit("none")
-    if effort != "none":  # which says that it is off
+    if effort != "none":  # ``none`` says that thinking is off; another effort does not
         to.lose("parameter", "thinking.enabled")
     return effort
 
 
 def named_file(media: Media, to: Lowering) -> Media:
-    """A file with a name, which the server demands with its content: one of its media type where it has none."""
+    """Give a file with content a name, which the server demands; the made-up name ends as its media type says."""
     if media.name is not None or media.data is None:
         return media
     to.report.repair("file_named")
@@ -78,7 +78,7 @@ def named_file(media: Media, to: Lowering) -> Media:
 
 
 def write_form(output: OutputFormat | None, *, nested: bool) -> dict[str, Any] | None:
-    """The form of the answer; None where none is asked for. ``nested``: whether a schema has an object of its own."""
+    """Return the output format; None if none is requested. ``nested``: the schema is in an object of its own (Chat)."""
     if output is None:
         return None
     if output.kind != "schema":

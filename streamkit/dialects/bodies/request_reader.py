@@ -1,12 +1,12 @@
-"""Reading request bodies: the order in which each member is taken, and the parts that dialects say alike.
+"""The shared readers of request bodies: the order in which members are read, and parts that dialects have in common.
 
-What is read is taken (``members/fields.py``), and what nobody took at the end is the dialect's own. Where the result of a tool
-is a message of its own (role ``tool``), those that stand together are one turn of the user (``TurnReader``).
+A member that is read is removed from its object (``members/fields.py``); what is left at the end is kept as extras. Where a
+tool result is a separate message (role ``tool``), neighbouring results become one user turn (``TurnReader``).
 
-In some histories calls need no ids. Such a call is given one by the reader, made of its place. A result without one, or with
-one that no call has, answers the first call that waits under its tool's name, or the first that waits at all (``Waiting``).
+In some dialects calls need no ids. The reader then makes an id from the call's place. A result without an id, or with one
+that no call has, answers the first waiting call of its tool's name, or else the first waiting call (``Waiting``).
 
-Source: dialects.md §7.3, §7.4; quirks.md 35.
+Source: dialects.md §7.3, §7.4; quirks.md 35 (calls without ids).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 P = TypeVar("P", bound=Part)
-#: How the blocks of content that a reader does not know are named.
+#: The beginning of the aside type for content blocks that a reader does not know.
 CONTENT: Final = "content."
-#: The key of the calls that wait, whatever their names.
+#: The key of all waiting calls, whatever their names.
 _ANY: Final = ""
-#: How the value of each option that is one field is read, by our names.
+#: How the value of each single-member option is read, by our name of the option.
 READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     **dict.fromkeys(("max_tokens", "top_k", "seed", "choices", "top_logprobs"), Fields.integer),
     **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), Fields.number),
@@ -48,18 +48,18 @@ READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
 
 
 class RequestReader:
-    """Reads one request, member by member. A dialect's own says what is in each."""
+    """Reads one request, member by member. A dialect's subclass reads the content of each member."""
 
     #: The dialect's name.
     dialect: ClassVar[str]
 
-    #: Members that name the exchange, or are read as a part of the conversation: written again as they came.
+    #: Members that identify the exchange or are read as part of the conversation: they are written back unchanged.
     exchange: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, report: StreamReport) -> None:
         self.report = report
         self.turns: list[Turn] = []
-        self.references: list[tuple[str, str]] = []  #: to what the server keeps: see ``Request.stored``
+        self.references: list[tuple[str, str]] = []  #: to data that the server keeps: see ``Request.stored``
         self.unreadable: list[tuple[str, str, str]] = []  #: see ``Request.unreadable``
 
     @classmethod
@@ -68,7 +68,7 @@ class RequestReader:
         return cls(report).request(fields)
 
     def begun(self, fields: Fields) -> Request:
-        """The request as far as its model and whether to stream. Overridden where they stand elsewhere."""
+        """Read the model and whether to stream. Subclasses override this where these are elsewhere."""
         return Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
 
     def read_turns(self, fields: Fields) -> None:
@@ -82,18 +82,18 @@ class RequestReader:
         raise NotImplementedError
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:  # noqa: ARG002 - for those that override it
-        """The choice among tools; None where the dialect has none."""
+        """Return the tool choice; None where the dialect has none."""
         return None
 
     def options(self, fields: Fields) -> Options:
         raise NotImplementedError
 
     def stream_usage(self, fields: Fields, stream: bool | None) -> bool | None:  # noqa: ARG002 - for those that override it
-        """Whether a stream shall end with token counts, which most dialects bring without being asked."""
+        """Return whether a stream must end with token counts. Most dialects send them unasked."""
         return stream or None
 
     def request(self, fields: Fields) -> Request:
-        """The whole request. Raises BadRequest."""
+        """Read the whole request. Raises BadRequest."""
         request = self.begun(fields)
         request.exchange = {name: fields.peek(name) for name in self.exchange if fields.peek(name) is not None}
         self.read_turns(fields)
@@ -110,23 +110,23 @@ class RequestReader:
 
 
 class TurnReader(RequestReader):
-    """Reads the messages of a request into ``turns``. A dialect's own reader of requests says what is in a message."""
+    """Reads the messages of a request into ``turns``. A dialect's subclass reads the content of each message."""
 
     _results: Turn | None = None  #: the turn that further results join
 
     def content(self, message: Fields, /) -> Sequence[Part]:
-        """The parts of a message of the system or the user."""
+        """Return the parts of a system or user message."""
         raise NotImplementedError
 
     def assistant(self, message: Fields, /) -> Turn:
         raise NotImplementedError
 
     def result(self, message: Fields, /) -> ToolResult:
-        """A message of role ``tool``."""
+        """Read a message of role ``tool``."""
         raise NotImplementedError
 
     def role(self, message: Fields) -> str:
-        """The role of a message. Overridden where the server takes it in more than one spelling."""
+        """Return the role of a message. Subclasses override this where the server takes several spellings."""
         return message.needed("role")
 
     def read_turns(self, fields: Fields) -> None:
@@ -143,18 +143,18 @@ class TurnReader(RequestReader):
             self.turns.append(turn)
 
     def answer(self, message: Fields, role: str) -> ToolResult | None:
-        """The result that a message of ``role`` is; None for any other."""
+        """Read a message that is a tool result; return None for other messages."""
         return self.result(message) if role == "tool" else None
 
     def join(self, result: ToolResult) -> None:
-        """Let a result join those that it stands with."""
+        """Add a result to the turn of the results directly before it, or begin a turn."""
         if self._results is None:
             self._results = Turn("user")
             self.turns.append(self._results)
         self._results.parts.append(result)
 
     def turn(self, message: Fields, role: str) -> Turn:
-        """The turn that a message of ``role`` is. Raises BadRequest."""
+        """Read a message as a turn. Raises BadRequest for an unknown role."""
         match role:
             case "system" | "user":
                 return Turn(role, [*self.content(message)])
@@ -168,7 +168,7 @@ class Waiting:
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
         self._waiting: dict[str, deque[ToolCall]] = {}
-        self._given: dict[str, int] = {}  #: the ids that came with their calls
+        self._given: dict[str, int] = {}  #: the ids that the request gave to calls, with the calls' numbers
         self._answered: set[int] = set()
         for call in calls:
             self.add(call)
@@ -180,7 +180,7 @@ class Waiting:
             self._waiting.setdefault(key, deque()).append(call)
 
     def answer(self, call_id: str, name: str | None) -> str:
-        """The id of the call that a result answers; the result's own where there is no such call."""
+        """Return the id of the call that a result answers; the result's id if there is no such call."""
         if call_id in self._given:
             self._answered.add(self._given[call_id])
             return call_id
@@ -191,22 +191,22 @@ class Waiting:
             return call_id
         call = waiting.popleft()
         self._answered.add(call.index)
-        if call_id:  # the result has kept what the call has not
+        if call_id:  # the result has the id that the client dropped from the call
             call.id, call.id_made = call_id, False
         return call.id
 
 
 def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Options:
-    """The options whose names in the dialect are in ``names``, by ours, and ``others``, which are read already.
+    """Read the options in ``names`` (our name to the dialect's), and add ``others``, which were read before.
 
-    Raises BadRequest for a value of another type.
+    Raises BadRequest for a value of a wrong type.
     """
     plain = {name: READERS[name](fields, theirs) for name, theirs in names.items() if name not in others}
     return Options(**plain, **others)
 
 
 def function_call(call: Fields, number: int) -> ToolCall:
-    """A call of a function, in a list of an assistant's message, whose arguments are text. Raises BadRequest."""
+    """Read a function call from an assistant message's list; its arguments are text. Raises BadRequest."""
     kind = call.string("type") or "function"
     if kind != "function":
         raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
@@ -216,7 +216,7 @@ def function_call(call: Fields, number: int) -> ToolCall:
 
 
 def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
-    """The parts of a content that is a text or a list of parts; an empty text is none. Raises BadRequest."""
+    """Return the parts of content that is a string or a list of parts; an empty string has none. Raises BadRequest."""
     content = message.text_or_each("content")
     if isinstance(content, str):
         return [Text(content)] if content else []
@@ -224,13 +224,13 @@ def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
 
 
 def unknown_part(vendor: str, kind: str, part: Fields, block: int = 0) -> Aside:
-    """Return an unknown part, whole: only the same dialect writes it again."""
+    """Return an unknown part unchanged, as an aside: only the same dialect writes it again."""
     raw = {"type": kind, **part.rest()}
     return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", raw, block=block, place=part.place)
 
 
 def image_of(part: Fields) -> Media:
-    """The image of a part whose ``image_url`` is an object, as OpenAI's is. Raises BadRequest."""
+    """Read the image of a part whose ``image_url`` is an object, as in OpenAI's. Raises BadRequest."""
     image = part.needed_fields("image_url")
     media = media_at("image", image, "url")
     media.detail = image.string("detail")
@@ -238,7 +238,7 @@ def image_of(part: Fields) -> Media:
 
 
 def media_at(kind: Any, fields: Fields, name: str) -> Media:
-    """Media at a URL, which may be their content itself. Raises BadRequest."""
+    """Read media at a URL; a ``data:`` URI has the content itself. Raises BadRequest."""
     url = fields.needed(name)
     if is_data_uri(url):
         return Media(kind, *media_of(url, fields.at(name)))
@@ -246,14 +246,14 @@ def media_at(kind: Any, fields: Fields, name: str) -> Media:
 
 
 def server_tool(kind: str, tool: Fields, name: str | None = None) -> Tool:
-    """A tool that the provider runs itself, as it came: called ``name``, or what it says, or else what its type is."""
+    """Return a tool that the provider runs, unchanged: named ``name``, or by its member ``name``, or else by its type."""
     raw = {"type": kind, **tool.rest()}
     named = raw.get("name") if name is None else name
     return Tool(named if isinstance(named, str) else kind, kind="server", raw=raw)
 
 
 def function_tool(function: Fields, tool: Fields) -> Tool:
-    """A tool that is a function; ``tool`` is the object that says what it is, maybe the same. Raises BadRequest."""
+    """Read a function tool. ``tool`` is the object whose unread members are kept, maybe the same. Raises BadRequest."""
     read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
     read.extras = tool.rest() or None
     return read

@@ -1,9 +1,9 @@
-"""Writing whole responses: what all writers do alike, and those of dialects with one message a choice.
+"""The shared writer of whole responses, and helpers for dialects with one message in each choice.
 
-Such a message has one place for each kind of part, so that the order among kinds is lost. What is lost is counted as the
-encoder of streams does (``streams/event_encoder.py``).
+Such a message has one place for each kind of part, so the order of parts of different kinds is lost. Losses are counted as
+in streams (``streams/event_encoder.py``).
 
-Source: dialects.md §7.3.
+Source: dialects.md §7.3 (calls in each dialect).
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from streamkit.dialects.streams.media import with_own_media
 from streamkit.events import Aside, MediaGenerated, ProviderFailed
 from streamkit.report import StreamReport
 
-#: Where kinds of parts stand in most messages: reasoning, then text, then calls.
+#: The order of the kinds of parts in most dialects' messages.
 PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
 
 
 class ResponseWriter:
-    """Writes one response. A dialect's own says what its body is."""
+    """Writes one response. A dialect's subclass defines the body."""
 
-    #: Whose extras and asides are written as they came.
+    #: The vendor whose extras and asides are written unchanged.
     vendor: ClassVar[str]
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
         self.encoding = encoding
         self.report = report
-        #: Whether the response is this vendor's, so that what only this vendor knows is written again.
+        #: Whether the response is this vendor's: if so, data that only this vendor knows are written again.
         self.own = response.vendor == self.vendor
-        #: Members of the body that were asides, and what grows by several of them.
+        #: Members of the body that came from asides, and members that grow from several asides.
         self.members: dict[str, Any] = {}
         self.growing = Growing()
 
     @classmethod
     def encode_response(cls, response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-        """A whole body as JSON values: an answer, or the error that the response ended with."""
+        """Return a whole body as JSON values: a response, or the error that the response ended with."""
         writer = cls(response, encoding, report)
         failure = failure_of(response, report)
         if failure is not None:
@@ -65,15 +65,15 @@ class ResponseWriter:
         raise NotImplementedError
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        """The body of the error that took the place of an answer."""
+        """Return the body of the provider's error, instead of a response."""
         raise NotImplementedError
 
     def media_form(self, _media: MediaGenerated) -> Sequence[Aside]:
-        """The dialect's own asides that say another vendor's media; none where it has no place for them."""
+        """Return this dialect's asides for another vendor's generated media; none if it has no place for them."""
         return ()
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
-        """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
+        """Return members that only the response's vendor knows: all for the same vendor; for another, none and one loss."""
         if extras and not self.own:
             self.report.lose(loss)
             return {}
@@ -84,11 +84,11 @@ class ResponseWriter:
         self.report.withhold("call_withheld", call.id, call.name, call.arguments)
 
     def place_of(self, part: Part) -> int | None:
-        """The place of a part in a message; None for one that has no place among others. Overridden where it is not usual."""
+        """Return the place of a part in a message; None if it has none. Overridden where the places differ."""
         return PLACES.get(type(part))
 
     def lose_order(self, choice: Choice) -> None:
-        """Count the parts that are written in front of one that came before them."""
+        """Count each part that the message has before a part that came earlier."""
         order = 0
         for part in choice.parts:
             place = self.place_of(part)
@@ -99,7 +99,7 @@ class ResponseWriter:
             order = place
 
     def lose_sealed(self, choice: Choice) -> None:
-        """Count what only its vendor can read, for a dialect that has a place neither for it nor for signatures."""
+        """Count opaque reasoning and signatures as lost, for a dialect that has a place for neither."""
         for part in choice.parts:
             if isinstance(part, RedactedReasoning):
                 self.report.lose("reasoning_opaque")

@@ -1,16 +1,16 @@
-"""Cohere's v2 chat requests to the neutral conversation and back.
+"""Read and write Cohere's v2 chat requests.
 
-The tool plan is a summary of reasoning in front of the content, as the decoder of streams reads it. A document that a tool
-returned is text: the words of its data, or their JSON. A stream ends with token counts without being asked.
+The tool plan is read as a reasoning summary before the content, as in streams. A document that a tool returned becomes text:
+its data if they are text, else their JSON. Streams end with token counts unasked.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are Cohere's own. A turn is one message, and each result of a tool a ``tool``
-message. Images are for the user's messages only. A part of reasoning is a thinking, and this dialect's own summary the tool
-plan. Nothing signed or encrypted has a place.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only Cohere needs. Each turn is one message,
+but each tool result is a separate ``tool`` message. Only user messages may have images. Reasoning is written as a ``thinking``
+part, and a summary that was read from Cohere as the tool plan. Signatures and encrypted data have no place.
 
-The server refuses fields that it does not know. A tool can't be named: such a choice is written as the only tool, which must
-then be called, and counted; a choice of some is one of all that are offered. One member says for all tools whether calls must
-fit their schemas. Numbers that other dialects take and this one does not become the nearest that it takes.
+The server refuses members that it does not know. A choice can't name a tool: instead, only that tool is offered and a call
+required, which is a loss; in the same way, a choice of some tools offers only those. One member says for all tools whether
+calls must match their schemas. A number outside the range that Cohere takes becomes the nearest one inside it.
 
 Source: dialects.md §6.2, §7.3, §7.4; the request types of cohere 7.3.1, and the documentation in its client.
 """
@@ -153,12 +153,12 @@ class CohereRequestReader(TurnReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """A result: text, documents and images."""
+        """Read a tool result: text, documents and images."""
         call_id, parts = message.string("tool_call_id") or "", content_of(message, self._result_part)
         return ToolResult(call_id, parts, place=message.place)
 
     def _result_part(self, part: Fields) -> Text | Media | Aside:
-        """A part of a result. The extras of a document have its data empty, as text or as an object, which it was."""
+        """Read a part of a result. A document's extras keep its data empty, as ``""`` or ``{}``, to show what it was."""
         if part.peek("type") != "document":
             return cast("Text | Media | Aside", self._part(part))
         part.take("type")
@@ -178,7 +178,7 @@ class CohereRequestReader(TurnReader):
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """An image of the user's, in the request or at a URL of the web."""
+    """Return a user's image with bytes or at a web URL; None, and a loss, for other media."""
     fit = own_media(media, place, to)
     if fit is None:
         return None
@@ -189,7 +189,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """An image of the user's."""
+    """Return a user's image; None, and a loss, for other media."""
     if place == "user" and media.kind == "image" and (media.data is not None or media.url is not None):
         return media
     to.lose("media", media.kind)
@@ -197,17 +197,17 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_aside(aside: Aside, place: Place) -> bool:
-    """Whether an aside is a part of a content, or a citation of the assistant's."""
+    """Return whether an aside is a content part, or a citation of the assistant."""
     return wire.content_of(aside) is not None or (aside.type == wire.CITATION and place == "assistant")
 
 
 def chosen_offered(request: Request, _to: Lowering) -> None:
-    """The tools that the choice names alone, since the server can't be told their names."""
+    """Offer only the tools that the choice names, since the choice itself can't name them."""
     request.tools = [*chosen_of(request.tools, request.tool_choice)]
 
 
 def strict_together(request: Request, to: Lowering) -> None:
-    """Calls that must fit the schemas of all tools; where only some must, that is lost."""
+    """Require calls to match the schemas of all tools or of none; a loss where only some tools require it."""
     strict = {tool.strict for tool in request.tools if tool.kind == "function"}
     if strict == {True} or (strict == {False} and to.own):
         return
@@ -219,7 +219,7 @@ def strict_together(request: Request, to: Lowering) -> None:
 
 @of_parts
 def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
-    """Parts that say anything, and thinking in place of another dialect's summary of it."""
+    """Drop empty reasoning and texts, and write another dialect's reasoning summary as thinking."""
     match part:
         case Reasoning(text=""):
             return None
@@ -231,7 +231,7 @@ def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def choice_unnamed(request: Request, to: Lowering) -> None:
-    """A choice without the name of the only tool, which has no place."""
+    """Drop the name in a choice of the only tool, which has no place."""
     choice = request.tool_choice
     if choice is None:
         return
@@ -241,7 +241,7 @@ def choice_unnamed(request: Request, to: Lowering) -> None:
 
 
 def numbers_in_range(request: Request, to: Lowering) -> None:
-    """Options within the ranges that the server takes."""
+    """Clamp options to the ranges that the server takes; each change is a loss."""
     changes: dict[str, Any] = {}
     for name, (least, most) in wire.RANGES.items():
         value = getattr(request.options, name)
@@ -253,7 +253,7 @@ def numbers_in_range(request: Request, to: Lowering) -> None:
 
 
 def thinking_in_tokens(request: Request, to: Lowering) -> None:
-    """Whether to think, and how many tokens: an effort has no other form."""
+    """Set whether to think and how many tokens; an effort becomes a number of tokens."""
     options, thinking = request.options, request.options.thinking
     if thinking is None:
         return
@@ -266,7 +266,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
     if effort not in {None, "none"}:
         to.lose("parameter", "thinking.effort")
-    if budget is not None and budget <= 0 and not to.own:  # none, or as the model likes (Gemini)
+    if budget is not None and budget <= 0 and not to.own:  # Gemini: 0 is off, -1 dynamic
         enabled = budget < 0 if enabled is None else enabled
         budget = None
     if budget is None and enabled is not False:
@@ -279,7 +279,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
 
 
 def form_unnamed(request: Request, to: Lowering) -> None:
-    """The form of the answer, for whose name and description there is no place."""
+    """Count the name and description of the output format, which have no place."""
     output = request.options.output
     if output is not None and output.kind != "text":
         to.lose_members(output, "output", "name", "description", kind="metadata")
@@ -306,7 +306,7 @@ FOREIGN: Final = Capabilities(
     said=(saying,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
-#: Of requests of the dialect itself.
+#: For Cohere's clients.
 OWN: Final = evolve(
     FOREIGN,
     media=own_media,
@@ -321,7 +321,7 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     options, choice = request.options, request.tool_choice
     body = without_none(
         model=request.model,
@@ -357,7 +357,7 @@ def _output(output: OutputFormat | None) -> dict[str, Any] | None:
 
 
 def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
-    """The messages that a turn is: one, but for results of tools."""
+    """Yield the messages of a turn: one, or one for each tool result."""
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
     for result in results:
         message = {"role": "tool", "tool_call_id": result.call_id, "content": _content(result.parts)}
@@ -368,7 +368,7 @@ def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
 
 
 def _assistant(parts: Sequence[Part], report: StreamReport) -> dict[str, Any]:
-    """The members of a message of the assistant's. Each part that is written before an earlier one is a loss."""
+    """Return the members of an assistant message. Each part that is written before an earlier part is a loss."""
     plans, calls, content, citations = list[str](), list[dict[str, Any]](), list[dict[str, Any]](), list[Any]()
     for part in parts:
         late = False
@@ -397,7 +397,7 @@ def _assistant(parts: Sequence[Part], report: StreamReport) -> dict[str, Any]:
 
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
-    """A string for one plain text, else a list of parts."""
+    """Return content as a string if it is one plain text, else as a list of parts."""
     return plain_or_list([_part(part) for part in parts])
 
 

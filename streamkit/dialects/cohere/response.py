@@ -1,8 +1,7 @@
-"""Cohere's whole responses and error bodies, both directions. Reading is the work of ``CohereBodyDecoder``.
+"""Write Cohere's whole responses and error bodies. ``CohereBodyDecoder`` reads them.
 
-Writing. The content has any number of parts in order; the tool plan, the calls and the citations stand beside it. An answer
-that says nothing has one empty text, since programs look for the first part. What is lost is counted as the encoder of streams
-does.
+The content has any number of parts in order; the tool plan, the calls and the citations are members next to it. A response
+without content and calls has one empty text, since programs read the first part. Losses are counted as in streams.
 
 Source: dialects.md §6.2, §7.1; the response types of cohere 7.3.1.
 """
@@ -24,7 +23,7 @@ from streamkit.text.one_string import one_string
 
 
 class CohereResponseWriter(ResponseWriter):
-    """Writes one response. Its message has its content, tool plan, calls and citations in members of their own."""
+    """Writes one response, with content, tool plan, calls and citations in separate members of its message."""
 
     vendor = VENDOR
 
@@ -68,13 +67,13 @@ class CohereResponseWriter(ResponseWriter):
         return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}
 
     def place_of(self, part: Part) -> int | None:
-        """Where a part stands in a message: the plan, then the content, then the calls."""
+        """Return the place of a part in a message: the plan, then the content, then the calls."""
         if isinstance(part, Aside | RedactedReasoning):
             return None
         return 0 if self._is_plan(part) else 2 if isinstance(part, ToolCall) else 1
 
     def _is_plan(self, part: Part) -> TypeGuard[Reasoning]:
-        """Whether a part is the tool plan: this vendor's summary. What others call one is thinking here."""
+        """Return whether a part is the tool plan: Cohere's summary. Another vendor's summary is written as thinking."""
         return isinstance(part, Reasoning) and part.kind == "summary" and self.response.vendor == VENDOR
 
     def _part(self, part: Part) -> dict[str, Any] | None:
@@ -89,7 +88,7 @@ class CohereResponseWriter(ResponseWriter):
                 return None
 
     def _call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that no client may run."""
+        """Return one call; None if no client may run it."""
         if not call.name or not call.ended:
             self.withhold(call)
             return None
@@ -98,7 +97,7 @@ class CohereResponseWriter(ResponseWriter):
         return add_missing(function_call(call, call.id, call.name), self.own_extras(call.extras))
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
-        """Write what only this dialect knows where it belongs."""
+        """Write an aside of this dialect where it belongs."""
         name = aside.type
         if aside.vendor != VENDOR:
             self.report.lose(aside.kind, what=name)

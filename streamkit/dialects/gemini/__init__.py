@@ -28,9 +28,9 @@ DIALECT = Dialect(
     decoder=GeminiDecoder,
     encoder=GeminiEncoder,
     linter=GeminiLinter,
-    # the client reads no comments (dialects.md §0.4)
+    # the google-genai client can't read comments (dialects.md §0.4)
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
-    failed_end=b'data: {"error":',  # an event that ends with the stream: SSE readers drop it, Google's older ones raise
+    failed_end=b'data: {"error":',  # SSE readers drop an unfinished event, Google's older ones raise
     recognises=recognises,
     bodies=Bodies.of(GeminiRequestReader, write, GeminiBodyDecoder, GeminiResponseWriter, capabilities),
     errors=ERRORS,

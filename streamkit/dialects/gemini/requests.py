@@ -1,31 +1,32 @@
-"""Gemini's requests to the neutral conversation and back: contents, options, tools, the choice among them.
+"""Read and write Gemini's requests: contents, options, tools and the tool choice.
 
-A content is one turn, but neighbours of the model are one turn: the official client keeps each chunk of a stream as a content
-of its own. Ids are optional; a call without one is given one made of its place. An empty text says nothing and is no part.
-What only Google understands is an aside, whole, as in its streams (``decode.py``).
+Each content becomes one turn, but neighbouring contents of the model become one turn together: the official client stores each
+chunk of a stream as a separate content. Ids are optional; a call without one gets an id made from its place. An empty text is
+dropped. Parts that only Google understands become asides, whole, as in streams (``decode.py``).
 
-A response of a function is an object. Where its one member is text that a tool gave, that is the result, and the member is
-remembered; any other object is a result of JSON text.
+The response of a function is an object. If its one member is text that a tool returned, that text is the result, and the
+member's name is remembered. Any other object becomes a result of JSON text.
 
-Google's client writes base64 in the alphabet for URLs: media are read into the other one, and signatures stay as they are.
-What another vendor signed and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``), with
-all the text that it signs.
+Google's client writes base64 in the URL alphabet: media are converted to the standard alphabet, signatures are not. Signatures
+of another vendor that a client sent back sealed become that vendor's again, together with all the text that they sign
+(``vocabulary/sealed_reasoning.py``).
 
-The wire takes each member by two names, its own (``functionCall``) and the protocol's (``function_call``), and so does the
-reader. The model, and whether the answer streams, stand in the URL. A schema has two forms, and the older one (``parameters``,
-``responseSchema``) is read as the JSON schema that it means and kept beside it.
+The server takes each member under two names (``functionCall`` and ``function_call``), and so does the reader. The model, and
+whether to stream, are in the URL. A schema has two forms; the older one (``parameters``, ``responseSchema``) is read as the
+JSON schema with the same meaning, and the original is kept, too.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are Gemini's own. All messages of the system are one instruction.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only Gemini needs. All system messages are
+joined to one instruction.
 
-A signature stands on the very part that it came with; one that is not Google's is left out, and so are thoughts of other
-models. Where the server demands one, a word of its own says that there is none.
+A signature is written on the same part on which it was read. Signatures of other vendors are dropped, and so is reasoning of
+other models. Where the server demands a signature, Google's placeholder for a missing one is written.
 
-The model, and whether the answer streams, stand in the URL and not here. A schema is written as JSON schema, without the
-keywords that Gemini does not take, or in the older form if it came so. Arguments that must match their schemas are asked for
-once for all tools (``VALIDATED``), and so is a choice among some of them that leaves it to the model whether to call.
+A schema is written as JSON schema, without the keywords that Gemini does not take, or in the older form if it was read so. The
+mode ``VALIDATED`` applies to all tools at once: it requires arguments to match their schemas, and allows a choice among some
+tools that does not require a call.
 
-Source: dialects.md §5.1-§5.3, §7.3, §7.4; quirks.md R14, 35; seeds.md S2.
+Source: dialects.md §5.1-§5.3, §7.3, §7.4; quirks.md R14, 35; seeds.md S2 (pairs of calls and results).
 """
 
 from __future__ import annotations
@@ -87,23 +88,23 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-#: What a part can be: one of these.
+#: The members that say what a part is. A part has one of them.
 KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
-#: Roles, and ours. The third is an older name, which the server does not take any more.
+#: Gemini's roles, and ours. The third is an older name, which the server refuses by now.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
-#: Members of a response that hold a tool's output where they are its only one.
+#: Names of the one member of a function's response that is a tool's output.
 OUTPUTS: Final = frozenset({"output", "result", "error"})
-#: ``mode``, and ours.
+#: The values of ``mode``, and our modes.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",
     VALIDATED: "auto",
     **{word: ours for ours, word in MODES.items()},
 }
-#: Members of a tool that let the model search the web, the older one last.
+#: Members of a tool that let the model search the web; the last is older.
 SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
 NO_LEVEL: Final = "thinking_level_unspecified"
 PartBody: TypeAlias = dict[str, Any]
-#: Types of media that are taken.
+#: Media types that Gemini takes.
 MEDIA_TYPES: Final = re.compile(
     r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
 )
@@ -122,10 +123,10 @@ class GeminiRequestReader(RequestReader):
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
-        self._calls = 0  #: of the model's turn
+        self._calls = 0  #: the number of calls in the current model turn
         self._waiting = Waiting()
-        self._signature: Opaque | None = None  #: of the next call
-        self._extras: dict[str, Any] = {}  #: of the turn that is being read
+        self._signature: Opaque | None = None  #: for the next call
+        self._extras: dict[str, Any] = {}  #: of the current turn
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
@@ -139,7 +140,7 @@ class GeminiRequestReader(RequestReader):
     # -- contents ------------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
-        """The instruction of the system, whose role says nothing, and the contents."""
+        """Read the system instruction, whose role has no meaning, and the contents."""
         instruction = fields.fields("systemInstruction")
         if instruction is not None:
             turn = Turn("system", native_role=instruction.string("role"))
@@ -161,13 +162,13 @@ class GeminiRequestReader(RequestReader):
         turn.extras = self._extras or None
 
     def _end_turn(self) -> None:
-        """No more parts of the model's turn come."""
-        if self._signature is not None:  # the call that it signed is gone
+        """End a turn: keep a signature whose call is missing as opaque reasoning."""
+        if self._signature is not None:  # the call that it signed is missing
             self.turns[-1].parts.append(RedactedReasoning(self._signature))
             self._signature = None
 
     def _turn(self, role: Literal["user", "assistant"]) -> Turn:
-        """The turn that a content of the role belongs to."""
+        """Return the turn that a content of this role belongs to, a new one if needed."""
         if self.turns and role == "assistant" == self.turns[-1].role:
             return self.turns[-1]
         self._end_turn()
@@ -201,7 +202,7 @@ class GeminiRequestReader(RequestReader):
                 turn.parts.append(Aside(VENDOR, aside, "part", part.rest(), place=part.place))
 
     def _text(self, part: Fields, turn: Turn) -> None:
-        """Text that is not the model's: a signature of it means nothing."""
+        """Read text that is not the model's: a signature on it has no meaning."""
         if part.boolean("thought"):
             raise part.wrong("a thought may only stand in a content of the model", "thought")
         text = Text(part.string("text") or "")
@@ -210,7 +211,7 @@ class GeminiRequestReader(RequestReader):
             turn.parts.append(text)
 
     def _spoken(self, part: Fields, parts: list[Part]) -> None:
-        """Text or a thought of the model."""
+        """Read text or reasoning of the model."""
         text, thought, blob = part.string("text") or "", part.boolean("thought"), part.string("thoughtSignature")
         new: Text | Reasoning = Reasoning(text, "summary") if thought else Text(text)
         new.extras = part.rest() or None
@@ -223,7 +224,7 @@ class GeminiRequestReader(RequestReader):
             self._foreign(sealed, parts)
 
     def _foreign(self, sealed: Sealed, parts: list[Part]) -> None:
-        """What another vendor signed or encrypted. A signature is of all the text of its kind in front of it."""
+        """Restore another vendor's signature or opaque data. A signature covers all text of its kind before it."""
         opaque = sealed.opaque
         match sealed.kind:
             case "call":
@@ -274,7 +275,7 @@ class GeminiRequestReader(RequestReader):
         _beside(part, parts)
 
     def _response(self, response: Fields, result: ToolResult) -> None:
-        """The text of a response, which may be a list of several, or all of the object."""
+        """Read the text of a function's response, which may be a list of several, or else the whole object as JSON."""
         members = response.peek("response")
         if not isinstance(members, dict | None):
             raise response.wrong(f"an object is needed, not {kind_of(members)}", "response")
@@ -321,10 +322,10 @@ class GeminiRequestReader(RequestReader):
         return read if read != Thinking() else None
 
     def _output(self, config: Fields) -> OutputFormat | None:
-        """How the answer is to be written. One of another type, an enumeration as bare text, is the dialect's own."""
+        """Read the output format. One of another type, such as an enumeration as bare text, stays in the extras."""
         kind = config.peek("responseMimeType")
         if not isinstance(kind, str | None):
-            kind = config.string("responseMimeType")  # which says what is wrong
+            kind = config.string("responseMimeType")  # raises the error
         older, newer = "responseSchema" in config, "responseJsonSchema" in config
         if kind not in {None, JSON, PLAIN} or not (kind or older or newer):
             return None
@@ -344,7 +345,7 @@ class GeminiRequestReader(RequestReader):
         return [tool for each in fields.each("tools") for tool in self._tools(each)]
 
     def _tools(self, tool: Fields) -> Iterator[Tool]:
-        """The functions of one ``tool``, and the tools of Google's beside them."""
+        """Yield the functions of one ``tool``, and Google's tools next to them."""
         for declaration in tool.each("functionDeclarations"):
             yield self._function(declaration)
         for name, value in tool.rest().items():
@@ -375,7 +376,7 @@ class GeminiRequestReader(RequestReader):
 
 
 def _media_of(part: Fields) -> Media:
-    """``inlineData`` or ``fileData``."""
+    """Read ``inlineData`` or ``fileData``."""
     if "inlineData" in part:
         data = part.needed_fields("inlineData")
         media = _read_media(data)
@@ -403,7 +404,7 @@ def _read_media(data: Fields) -> Media:
 
 
 def _kind(part: Fields) -> str:
-    """What a part is; "" for one of an unknown kind."""
+    """Return the member that says what a part is; ``""`` for an unknown kind. Raises BadRequest if there are several."""
     kinds = [name for name in part.names if name in KINDS]
     if len(kinds) > 1:
         raise part.wrong(f"a part is one thing, and here are {' and '.join(kinds)}")
@@ -413,7 +414,7 @@ def _kind(part: Fields) -> str:
 
 
 def _beside(part: Fields, parts: list[Part]) -> None:
-    """What stands in a part beside its call or result: asides, as in a stream."""
+    """Add the members next to a part's call or result as asides, as in a stream."""
     for name, value in part.rest().items():
         if has_value(value):
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
@@ -424,12 +425,12 @@ def _unsealed(blob: str | None) -> Sealed | None:
 
 
 def _may_be_signed(part: Any, kind: type[Text | Reasoning]) -> bool:
-    """Whether a part can be a piece of a signed text: the streams of this dialect bring it in pieces, and its end behind."""
+    """Return whether a part may be a fragment of a signed text: streams send the text in fragments and its signature last."""
     return type(part) is kind and part.signature is None and part.extras is None
 
 
 def _search(options: Any) -> WebSearch:
-    """Google's search, whose options are its own."""
+    """Read the options of Google's web search."""
     options = dict(options) if isinstance(options, Mapping) else {}
     excluded = options.pop("excludeDomains", None)
     return read_search(options | without_none(blocked_domains=excluded))
@@ -439,7 +440,7 @@ def _search(options: Any) -> WebSearch:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media of a type that is taken; those of a result must be in the request itself."""
+    """Return media of a type that Gemini takes; None, and a loss, for others. A result's media must be in the request."""
     uri = media.url or media.file_id
     if media.data is not None:
         kind: str | None = media_type_of(media)
@@ -457,7 +458,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def no_empty_end(part: Part, _place: Place, to: Lowering) -> Part | None:
-    """No empty text that is there for another vendor's signature alone."""
+    """Drop an empty text that exists only for another vendor's signature."""
     signature = part.signature if isinstance(part, Text) and not part.text else None
     if signature is None or signature.vendor == VENDOR:
         return part
@@ -466,15 +467,15 @@ def no_empty_end(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def no_empty_text(part: Part, place: Place, to: Lowering) -> Part | None:
-    """No empty text, except in a result."""
+    """Drop empty texts, except in tool results."""
     return part if place == "result" else google.telling_text(part, place, to)
 
 
 def result_as_object(part: Part, _place: Place, to: Lowering) -> Part:
-    """A result that is an object as it is, and the member that says what any other is.
+    """Keep a result that is a JSON object as it is; name the member for any other result (``output`` or ``error``).
 
-    Gemini takes a ``$ref`` at any depth for the name of one of the result's ``parts``, and answers 400 where there is none:
-    such an object, which may be a JSON schema, is text.
+    Gemini reads a ``$ref`` at any depth as the name of one of the result's ``parts``, and answers 400 if there is none. So an
+    object with ``$ref``, such as a JSON schema, is written as text.
     """
     if not isinstance(part, ToolResult):
         return part
@@ -487,7 +488,7 @@ def result_as_object(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def _object_of(result: ToolResult) -> str | None:
-    """The text of a result that is an object and nothing else."""
+    """Return the text of a result if it is one JSON object; else None."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     is_object = len(texts) == 1 and texts[0].lstrip()[:1] == "{" and check_arguments(texts[0]).kind == "complete"
     return texts[0] if is_object else None
@@ -497,7 +498,7 @@ def _object_of(result: ToolResult) -> str | None:
 
 
 def results_by_call(request: Request, to: Lowering) -> None:
-    """Results in the order of their calls, where the wire's only other word for them is the name."""
+    """Sort results into the order of their calls, if calls have no ids: on the wire only names and order link the two."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id: place for place, call in enumerate(calls) if call.id_made}
 
@@ -516,7 +517,7 @@ def results_by_call(request: Request, to: Lowering) -> None:
 
 @of_turns
 def members_kept(turn: Turn, _to: Lowering) -> Turn:
-    """What stands in a part beside a result, which may be moved, as an aside in the result."""
+    """Move members next to a result, read as asides, into the result, which may be moved later."""
     made: list[Part] = []
     for part in turn.parts:
         before = made[-1] if made else None
@@ -528,13 +529,13 @@ def members_kept(turn: Turn, _to: Lowering) -> Turn:
 
 
 def _is_member(part: Part) -> TypeGuard[Aside]:
-    """Whether a part is a member of the one in front of it."""
+    """Return whether a part is a member of the part before it."""
     return isinstance(part, Aside) and part.type.startswith("part.")
 
 
 @of_turns
 def no_roles(turn: Turn, _to: Lowering) -> Turn:
-    """An instruction without another dialect's word for its role."""
+    """Drop another dialect's word for the role of an instruction."""
     return evolve(turn, native_role=None) if turn.native_role else turn
 
 
@@ -542,17 +543,17 @@ def no_roles(turn: Turn, _to: Lowering) -> Turn:
 
 
 def can_search(request: Request) -> bool:
-    """Whether Google's search is offered: beside functions it is refused, so one of both must do without."""
+    """Return whether Google's search can be offered: if there are no functions, or the choice requires just the search."""
     choice = request.tool_choice
     functions = {tool.name for tool in request.tools if tool.kind != "server"}
     if not functions:
-        return choice is None or choice.mode != "none"  # which is no word about searches here
+        return choice is None or choice.mode != "none"  # here ``none`` applies to functions only
     searches = {tool.name for tool in request.tools if tool.search is not None} - functions
     return choice is not None and choice.mode == "required" and len(choice.names) == 1 and choice.names[0] in searches
 
 
 def search_alone(request: Request, to: Lowering) -> None:
-    """No functions beside a search, which is there beside functions only if it must be called."""
+    """Drop the functions if a search is offered: the server refuses both together, and the choice requires the search."""
     if to.search is None:
         return
     for tool in request.tools:
@@ -564,7 +565,7 @@ def search_alone(request: Request, to: Lowering) -> None:
 
 
 def schemas_cut(request: Request, to: Lowering) -> None:
-    """Schemas with the keywords that Gemini takes."""
+    """Drop the schema keywords that Gemini does not take; each is a loss."""
 
     def cut(schema: Any, *path: str | int) -> Any:
         return cut_schema(schema, path, lambda where: to.lose("schema_keyword", where))
@@ -579,7 +580,7 @@ def schemas_cut(request: Request, to: Lowering) -> None:
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """How much to think, as a level or as a number of tokens, which is 0 for no thinking."""
+    """Fit the amount of thinking: a level or a number of tokens, where 0 is no thinking."""
     thinking, model = request.options.thinking, to.takes.model
     if thinking is None:
         return
@@ -593,7 +594,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
         level, budget = None, 0
     elif thinking.enabled and level is None and budget is None:
         budget = DYNAMIC
-    elif level is not None and budget is not None and not to.own:  # the server takes one of them
+    elif level is not None and budget is not None and not to.own:  # the server takes only one of the two
         to.lose("parameter", "thinking.budget_tokens")
         budget = None
     level, budget = _for_model(level, budget, to)
@@ -604,7 +605,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def _for_model(level: str | None, budget: int | None, to: Lowering) -> tuple[str | None, int | None]:
-    """The two as the model takes them: budgets within its bounds up to 2.5, levels from 3 on, which is never without."""
+    """Fit level and budget to the model: budgets within bounds up to Gemini 2.5; levels from 3 on, which always thinks."""
     model = to.takes.model
     if budget == 0 and model.words and "none" not in model.efforts:
         to.lose("parameter", "thinking.enabled")
@@ -660,7 +661,7 @@ FOREIGN: Final = Capabilities(
         google.tier_named,
     ),
 )
-#: Of requests of the dialect itself.
+#: For Gemini's clients.
 OWN: Final = evolve(
     FOREIGN,
     model=evolve(UNKNOWN, efforts=("none", *LEVELS), budget=None),
@@ -681,7 +682,7 @@ capabilities: Final = told_by(OWN, FOREIGN, LEVELS | {"none"})
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     system = [turn for turn in request.turns if turn.role == "system"]
     words = [part for turn in system for part in _parts(turn.parts, report)]
     body = without_none(
@@ -713,7 +714,7 @@ def _parts(given: Sequence[Part], report: StreamReport) -> list[PartBody]:
 
 
 def _aside(part: Aside, parts: list[PartBody], report: StreamReport) -> None:
-    """What only this dialect knows: a part, or a member of the part in front of it."""
+    """Write an aside of this dialect: a part, or a member of the part before it."""
     if part.type == "part" and isinstance(part.raw, Mapping):
         parts.append(dict(part.raw))
     elif _is_member(part) and parts:
@@ -767,7 +768,7 @@ def _result(result: ToolResult, report: StreamReport) -> PartBody:
 
 
 def _response(result: ToolResult) -> Any:
-    """A tool's output as an object: its own if it is one, else under the member that says what it is."""
+    """Return a tool's output as an object: the output if it is one, else an object with the output in one member."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     if result.native is None:
         only = _object_of(result)
@@ -802,14 +803,14 @@ def _output(output: OutputFormat | None) -> dict[str, Any]:
 
 
 def _schema(schema: Any, came: Extras | None, forms: tuple[str, str]) -> dict[str, Any]:
-    """A schema under the name of its form: the older as it came, unless the schema is another by now."""
+    """Return a schema under the member of its form: the older if it was read so and was not changed since."""
     older, newer = forms
     is_older = came is not None and json_schema(came) == schema
     return without_none(**({older: came} if is_older else {newer: schema}))
 
 
 def _tools(offered: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The functions, in one tool at the place of the first, and Google's own tools, each in one."""
+    """Return the functions, in one tool at the place of the first, and each of Google's tools in a separate one."""
     functions: list[dict[str, Any]] = []
     tools: list[dict[str, Any]] = []
     for tool in offered:

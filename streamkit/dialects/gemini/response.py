@@ -1,10 +1,10 @@
-"""Gemini's whole responses: ``generateContent``, a streamed array as one body, and error bodies, both directions.
+"""Read and write Gemini's whole responses: ``generateContent``, a streamed array as one body, and error bodies.
 
-Reading. A whole response has the shape of a chunk, so the decoder of streams reads it; an array is a stream of them. Writing.
-Parts stand in their order, signed as in a stream (``encode.py``); a member that came beside a part stands on it again, and
-what came of a candidate in pieces is one. What is lost is counted as the encoder of streams does.
+A whole response has the shape of a chunk, so the stream decoder reads it; an array is read as a stream of chunks. Parts are
+written in their order, signed as in a stream (``encode.py``). A member next to a part is written on that part again, and
+pieces of a candidate's member are joined. Losses are counted as in streams.
 
-Source: dialects.md §5.1-§5.4, §7.2, §7.5.
+Source: dialects.md §5.1-§5.4, §7.2, §7.5 (responses, stop reasons and usage).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streamkit.text.one_string import one_string
 
 
 class GeminiBodyDecoder(GeminiDecoder):
-    """Reads a whole body: a response, a streamed array of them, or an error."""
+    """Reads a whole body: a response, a streamed array of responses, or an error."""
 
     @classmethod
     def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
@@ -41,7 +41,7 @@ class GeminiBodyDecoder(GeminiDecoder):
 
 
 def _elements(body: bytes, limits: Limits, report: StreamReport) -> list[Frame]:
-    """The chunks of a streamed array. Its bytes were counted as one body: only what was mended goes into ``report``."""
+    """Return the chunks of a streamed array. Its bytes are already counted as one body: only repairs go into ``report``."""
     parser = JSONArrayParser(limits=limits, report=(counted := StreamReport()))
     frames = [*parser.feed(body), *parser.finish()]
     if parser.fault is not None:
@@ -55,10 +55,10 @@ class GeminiResponseWriter(ResponseWriter):
     """Writes a response as one body."""
 
     vendor = VENDOR
-    # Of the candidate that is being written:
+    # These belong to the candidate that is being written:
     _parts: list[dict[str, Any]]
-    _called: bool  # a call was written
-    _kind: type | None  # of the block that the next unsigned part would go on with
+    _called: bool  # whether a call was written
+    _kind: type | None  # the kind of the last part, if unsigned: a reader joins the next part of this kind to it
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.report)}
@@ -80,7 +80,7 @@ class GeminiResponseWriter(ResponseWriter):
         return write_media(media)
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
-        """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
+        """Return one candidate; an empty object if its prompt was blocked, since ``promptFeedback`` says that."""
         self._parts, self._called, self._kind = [], False, None
         if choice.refusal:
             self.report.lose("refusal_as_text")
@@ -102,7 +102,7 @@ class GeminiResponseWriter(ResponseWriter):
         return {**written, "index": choice.index}
 
     def _beside(self, aside: Aside, candidate: dict[str, Any]) -> None:
-        """What only this dialect knows of a candidate or of the response."""
+        """Write an aside of this dialect to the candidate or the response."""
         name = aside.type
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
             self.report.lose(aside.kind, what=name)
@@ -112,7 +112,7 @@ class GeminiResponseWriter(ResponseWriter):
             self._put(self.members, name, aside)
 
     def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
-        """A member that came once or in pieces: lists are joined, of other values the last one stands."""
+        """Write a member that came once or several times: lists are joined, of other values the last one is kept."""
         before, value = place.get(name), aside.raw
         if _are_lists(value) and (self.growing.owns(before) or _are_lists(before)):
             joined = self.growing.inner(place, name)
@@ -123,7 +123,7 @@ class GeminiResponseWriter(ResponseWriter):
             self.report.lose(aside.kind, what=aside.type)
         place[name] = value
 
-    # -- what stands in the content of a candidate -----------------------------------------------------------------
+    # -- parts of a candidate's content ----------------------------------------------------------------------------
 
     def _part(self, part: Part) -> None:
         match part:
@@ -147,7 +147,7 @@ class GeminiResponseWriter(ResponseWriter):
             return
         if part["text"]:
             if self._kind is kind:
-                self.report.lose("block_boundary")  # a reader joins unsigned parts of a kind
+                self.report.lose("block_boundary")  # a reader joins neighbouring unsigned parts of one kind
                 if kind is Reasoning:
                     before = self._parts[-1]["text"]
                     part["text"] = one_string([before, part["text"]])[len(before) :]
@@ -157,7 +157,7 @@ class GeminiResponseWriter(ResponseWriter):
             self._sealed(place, signature)
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:
-        """What is not Google's, on a part without text."""
+        """Write another vendor's data, sealed, on a part without text."""
         thought = {} if kind == "text" else {"thought": True}
         blob = seal(kind, opaque.vendor, opaque.blob)
         self._parts.append({"text": "", **thought, "thoughtSignature": blob})
@@ -176,9 +176,9 @@ class GeminiResponseWriter(ResponseWriter):
         self._called, self._kind = True, None
 
     def _aside(self, aside: Aside) -> None:
-        """A part of Google's own, or a member of the part in front."""
+        """Write a part of Google's, or a member of the part before it."""
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
-            return  # counted with those that belong to the candidate
+            return  # counted in ``_beside``
         if aside.type == "part":
             self._parts.append(dict(aside.raw))
             self._kind = None

@@ -1,21 +1,21 @@
-"""Requests for interactions to the neutral conversation and back: steps, options, tools, the choice among them.
+"""Read and write requests of Google's Interactions API: steps, options, tools and the tool choice.
 
-The input is a text, a content, or a list of contents or of steps. A ``user_input`` is one turn, and so is a row of results,
-which may also stand in a ``user_input``, as the AI SDK writes them. What the model said, thought and called in a row is one
-turn, and the texts of one ``model_output`` share a label. Steps that only Google understands are asides.
+The input is a string, a content, or a list of contents or of steps. A ``user_input`` becomes one turn, and so do neighbouring
+results, which may also be in a ``user_input``, as the AI SDK writes them. Neighbouring outputs, thoughts and calls of the
+model become one turn; the texts of one ``model_output`` share a block label. Steps that only Google understands become asides.
 
-A signature is Google's, or another vendor's that was carried here sealed: then it is that vendor's again, with what it signs.
-A result that is an object has it as JSON text. What the server alone knows, a previous interaction above all, is a reference,
-and a result whose call only it knows is an aside: nothing here could pair it.
+A signature is Google's, or another vendor's that a client sent back sealed: then it becomes that vendor's again, with the text
+that it signs. A result that is an object becomes its JSON text. Data that only the server has, such as a previous interaction,
+are a reference. A result whose call only the server has becomes an aside, since it can't be paired here.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are the dialect's own. A user's turn is a ``user_input``, with a step for
-each result in front. What the model said is a ``model_output`` for each label of its texts and media. All messages of the
-system are one ``system_instruction``.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only this dialect needs. A user's turn is
+written as a ``user_input``, after one step for each result. The model's texts and media are written as one ``model_output``
+for each block label. All system messages are joined to one ``system_instruction``.
 
-Thoughts, and calls, go back with Google's signature; what other vendors signed is left out, and so are their models'
-thoughts. Arguments are objects, and so is a result that came as one. A request of another dialect says ``store: false``,
-since Google keeps each interaction otherwise, and its clients send the whole conversation each time.
+Thoughts and calls are sent back with Google's signature; signatures and thoughts of other vendors are dropped. Arguments are
+objects, and so is a result that was read as one. A request of another dialect is written with ``store: false``, since Google
+stores each interaction otherwise, and clients of other dialects send the whole conversation each time.
 
 Source: dialects.md §5.5, §7.3, §7.4; seeds.md S2; quirks.md R14; the types of google-genai 3.4.0.
 """
@@ -64,22 +64,22 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: What to send instead of a reference to what the server keeps.
+#: What a client must send instead of each reference to data on the server.
 REMEDIES: Final[Mapping[str, str]] = {
     "previous_interaction_id": "send all steps so far as input with each request, without the id of an interaction",
     "continuation_token": "ask again with the whole input",
     "cached_content": "send the contents themselves",
     "environment": "send the files themselves as input",
 }
-#: Members that stand for a part of the conversation.
+#: References to a part of the conversation.
 STORED: Final = ("previous_interaction_id", "continuation_token")
-#: ``tool_choice``, and ours.
+#: The values of ``tool_choice``, and our modes.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     wire.VALIDATED: "auto",
     **{word: ours for ours, word in wire.MODES.items()},
 }
 SEARCH: Final = "google_search"
-#: Types of a response's format; an object with none of them is a schema, the older form.
+#: Types of a response format. An object without one of these types is a schema, in the older form.
 FORMATS: Final = frozenset({"text", "image", "audio", "video"})
 Step: TypeAlias = dict[str, Any]
 
@@ -94,15 +94,15 @@ class InteractionsRequestReader(RequestReader):
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
-        self._calls = 0  # of the model's turn
-        self._stored = False  # the server knows more of the conversation than the request says
+        self._calls = 0  # the number of calls in the current model turn
+        self._stored = False  # the server has more of the conversation than the request
         self._called: set[str] = set()
-        self._outputs = 0  # steps of the model that are outputs
-        self._text: Text | None = None  # the model's last one
-        self._signature: Opaque | None = None  # of the next call
-        self._thoughts = 0  # steps of the model that are thoughts
-        self._answers: Turn | None = None  # the turn that further results join
-        self._contents: Turn | None = None  # the turn that further contents without a step join
+        self._outputs = 0  # the number of outputs among the model's steps
+        self._text: Text | None = None  # the last text of the model
+        self._signature: Opaque | None = None  # for the next call
+        self._thoughts = 0  # the number of thoughts among the model's steps
+        self._answers: Turn | None = None  # the turn that the next result joins
+        self._contents: Turn | None = None  # the turn that the next content outside a step joins
 
     def begun(self, fields: Fields) -> Request:
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
@@ -126,7 +126,7 @@ class InteractionsRequestReader(RequestReader):
         self._close()
 
     def _item(self, item: Fields) -> None:
-        """A step of the input, or a content, which is a part of what the user says."""
+        """Read a step of the input, or a content, which is a part of a user turn."""
         kind = item.needed("type")
         if kind == "text" or kind in wire.MEDIA:
             self._users().append(self._content(item, kind))
@@ -148,13 +148,13 @@ class InteractionsRequestReader(RequestReader):
                 )
 
     def _close(self) -> None:
-        """Nothing more joins the last turn."""
-        if self._signature is not None:  # the call that it signed is gone
+        """End the last turn, so that nothing joins it."""
+        if self._signature is not None:  # the call that it signed is missing
             self._assistants().append(RedactedReasoning(self._signature))
         self._signature = self._text = self._answers = self._contents = None
 
     def _users(self) -> list[Part]:
-        """The parts of the user's turn that contents without a step join."""
+        """Return the parts of the user turn that contents outside a step join."""
         if self._contents is None:
             self._close()
             self._contents = Turn("user")
@@ -162,7 +162,7 @@ class InteractionsRequestReader(RequestReader):
         return self._contents.parts
 
     def _assistants(self) -> list[Part]:
-        """The parts of the model's turn that is being read."""
+        """Return the parts of the current model turn."""
         self._answers = self._contents = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
@@ -240,7 +240,7 @@ class InteractionsRequestReader(RequestReader):
         self._assistants().extend(thoughts)
 
     def _sealed(self, sealed: Sealed, thoughts: list[Part]) -> None:
-        """What another vendor signed or encrypted."""
+        """Restore another vendor's signature or opaque data."""
         opaque, parts = sealed.opaque, self._assistants()
         match sealed.kind:
             case "call":
@@ -274,7 +274,7 @@ class InteractionsRequestReader(RequestReader):
         parts.append(call)
 
     def _programs(self) -> list[Part]:
-        """The parts of the turn that answers calls."""
+        """Return the parts of the turn that results join."""
         if self._answers is None:
             self._close()
             self._answers = Turn("user")
@@ -318,7 +318,7 @@ class InteractionsRequestReader(RequestReader):
         return read if read != Thinking() else None
 
     def _format(self, fields: Fields) -> OutputFormat | None:
-        """The form of the answer's text. Forms of media, and lists of several, are the dialect's own."""
+        """Read the format of the response's text. Formats of media, and lists of formats, stay in the extras."""
         mime_type = fields.peek("response_mime_type")
         form = fields.peek("response_format")
         if form is None and mime_type in {wire.JSON, wire.PLAIN}:
@@ -382,10 +382,10 @@ class InteractionsRequestReader(RequestReader):
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media of a type that is taken, in the request or at an address, but none of the system's."""
+    """Return media of a type that Google takes, with bytes or a URI; None, and a loss, for others and for system media."""
     uri = media.url or media.file_id or ""
     kind = media.media_type if media.data is None else media_type_of(media)
-    there = media.data is not None or is_own_uri(uri) or uri.startswith("http")  # another provider's ids mean nothing
+    there = media.data is not None or is_own_uri(uri) or uri.startswith("http")  # ids of other providers are unknown
     if place != "system":
         to.lose_look(media, "name")
         if there and (kind is None or kind in wire.MEDIA_TYPES[media.kind]):
@@ -398,9 +398,9 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 @of_turns
 def steps_apart(turn: Turn, _to: Lowering) -> Turn:
-    """Texts that follow one another as one step, and each thought as its own.
+    """Label parts so that neighbouring texts and media become one step, and each thought a separate step.
 
-    The signature of a call goes to a thought in front of it: the client's types have no place for one in a call.
+    The signature of a call moves to a thought before it, since the client's types have no signature in a call.
     """
     made: list[Part] = []
     for number, part in enumerate(turn.parts):
@@ -417,7 +417,7 @@ def steps_apart(turn: Turn, _to: Lowering) -> Turn:
 
 
 def instruction_joined(request: Request, _to: Lowering) -> None:
-    """The system's words as one text where nobody else speaks."""
+    """Join the system's texts to one if there are no other turns."""
     if any(turn.role != "system" for turn in request.turns):
         return
     text = _instruction(request)
@@ -425,17 +425,17 @@ def instruction_joined(request: Request, _to: Lowering) -> None:
 
 
 def not_stored(request: Request, _to: Lowering) -> None:
-    """The request with the word that Google shall not keep it."""
+    """Tell Google not to store the interaction."""
     request.exchange = {"store": False}
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """How much to think, as a level."""
+    """Set the amount of thinking as a level; a token budget becomes the nearest level."""
     thinking = request.options.thinking
     if thinking is None:
         return
     level = thinking.effort
-    if level == "none" or (thinking.enabled is False and level is None):  # no word says that
+    if level == "none" or (thinking.enabled is False and level is None):  # there is no level for no thinking
         to.lose("parameter", "thinking.enabled")
         level = next(iter(to.takes.model.efforts), None)
     elif thinking.budget_tokens is not None:
@@ -446,7 +446,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def summary_fits(request: Request, to: Lowering) -> None:
-    """Whether thoughts are shown, and not how."""
+    """Replace the kind of a thought summary with ``auto``, the only kind that Google has."""
     thinking = request.options.thinking
     if thinking is None or thinking.summary in {None, "none", "auto"}:
         return
@@ -486,7 +486,7 @@ FOREIGN: Final = Capabilities(
         not_stored,
     ),
 )
-#: Of requests of the dialect itself.
+#: For clients of the Interactions API.
 OWN: Final = evolve(
     FOREIGN,
     model=evolve(UNKNOWN, efforts=tuple(LEVELS)),
@@ -506,7 +506,7 @@ capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
 
 
 def write(request: Request, _target: Target, _report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     steps = [step for turn in request.turns if turn.role != "system" for step in _steps(turn)]
     body = without_none(
         model=request.model,
@@ -532,7 +532,7 @@ def _steps(turn: Turn) -> list[Step]:
 
 
 def _of_user(turn: Turn) -> list[Step]:
-    """The results of a turn, each a step, and what the user says."""
+    """Return a step for each result of a turn, and one for the user's contents."""
     steps: list[Step] = []
     content: list[dict[str, Any]] = []
     for part in turn.parts:
@@ -548,9 +548,9 @@ def _of_user(turn: Turn) -> list[Step]:
 
 
 def _of_model(turn: Turn) -> list[Step]:
-    """What the model said, thought and called, in its order."""
+    """Return the steps of a model turn, in order: outputs, thoughts, calls and others."""
     steps: list[Step] = []
-    last: tuple[str, int] | None = None  # the kind and the label of the step that may go on
+    last: tuple[str, int] | None = None  # the kind and label of the last step, which the next part may join
     for part in turn.parts:
         kind = _kind_of(part)
         label = (kind, getattr(part, "block", 0))
@@ -574,7 +574,7 @@ def _of_model(turn: Turn) -> list[Step]:
 
 
 def _kind_of(part: Part) -> str:
-    """The type of the step that a part of the model's belongs into; "" for a step of its own."""
+    """Return the type of the step that a part of the model belongs to; ``""`` for a part that is a separate step."""
     match part:
         case Text() | Media():
             return wire.TEXT
@@ -588,7 +588,7 @@ def _kind_of(part: Part) -> str:
 
 
 def _think(part: Reasoning | Aside, steps: list[Step], *, goes_on: bool) -> None:
-    """Write a piece of a thought into the step that goes on, or a new one."""
+    """Write a part of a thought into the last step if the thought ``goes_on``, else into a new step."""
     summary, signature = None, None
     if isinstance(part, Aside):
         summary = [dict(part.raw)]
@@ -605,7 +605,7 @@ def _think(part: Reasoning | Aside, steps: list[Step], *, goes_on: bool) -> None
 
 
 def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """The contents, without texts that say nothing."""
+    """Return the contents, without empty texts."""
     contents: list[dict[str, Any]] = []
     for part in parts:
         match part:
@@ -647,7 +647,7 @@ def _result(result: ToolResult) -> Step:
 
 
 def _said(result: ToolResult) -> Any:
-    """What a tool said: an object as it came, text, or a list of contents."""
+    """Return a tool's output: an object if it was read as one, else a string or a list of contents."""
     only = result.parts[0] if len(result.parts) == 1 else None
     if result.native == wire.OBJECT and isinstance(only, Text):
         return orjson.Fragment(only.text)
@@ -655,7 +655,7 @@ def _said(result: ToolResult) -> Any:
 
 
 def _short(steps: list[Step]) -> str | list[Step]:
-    """An input of one plain text as that text."""
+    """Return an input of one plain text as a string."""
     if len(steps) == 1 and steps[0].keys() == {"type", "content"} and steps[0]["type"] == wire.INPUT:
         content = steps[0]["content"]
         if len(content) == 1 and content[0].keys() == PLAIN_TEXT:

@@ -1,10 +1,10 @@
-"""Whole interactions: an answer or an error body, both directions.
+"""Read and write whole interactions and error bodies.
 
-Reading. The decoder of streams reads the ``steps`` (``outputs`` before the revision of May 2026) as an end that says it all.
-Writing is that of ``bodies/block_responses.py``: steps stand in the order of the parts, and adjacent texts and media of one
-block are one output. What is lost is counted as the encoder of streams does.
+The stream decoder reads the ``steps`` (``outputs`` before the revision of May 2026) as the end of a stream that contains all
+of them. Responses are written by ``bodies/block_responses.py``: steps are in the order of the parts, and neighbouring texts
+and media of one block become one output. Losses are counted as in streams.
 
-Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14.
+Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14 (opaque data must survive).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from streamkit.dialects.vocabulary import google
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 from streamkit.report import StreamReport
 
-#: One of these tells an interaction from other bodies.
+#: Members that show that a body is an interaction.
 TELLING: Final = frozenset({"steps", "outputs", "status"})
 
 
 class InteractionsBodyDecoder(InteractionsDecoder):
-    """Reads a whole body: an interaction, or an error."""
+    """Reads a whole body: an interaction or an error."""
 
     error_forms = (dict,)
 
@@ -61,7 +61,7 @@ class InteractionsBodyDecoder(InteractionsDecoder):
 
 
 class Steps(BlockList):
-    """The steps of one interaction as they are put together."""
+    """The steps of one interaction while it is written."""
 
     start = "step.start"
     delta = "step.delta"
@@ -70,7 +70,7 @@ class Steps(BlockList):
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
-        self._last: tuple[str, int] | None = None  # the kind and the label of the last step, if it may go on
+        self._last: tuple[str, int] | None = None  # the kind and label of the last step, if parts may join it
         self._raw: dict[int, Block] = {}
 
     def add(self, block: Block) -> None:
@@ -78,14 +78,14 @@ class Steps(BlockList):
         super().add(block)
 
     def put(self, content: Block, label: int) -> None:
-        """Add a content to the output of that block."""
+        """Add a content to the output step with this label."""
         if self._last != (TEXT, label):
             self.add({"type": TEXT, "content": []})
             self._last = TEXT, label
         self.blocks[-1]["content"].append(content)
 
     def put_thought(self, thought: Block, label: int) -> None:
-        """Add a thought, which an image of it may follow."""
+        """Add a thought, which an image may join."""
         self.add(thought)
         self._last = THOUGHT, label
 
@@ -109,7 +109,7 @@ class Steps(BlockList):
             self.report.lose(part.kind, what=part.type)
 
     def _cite(self, part: Aside) -> None:
-        """Citations of the last text of their block."""
+        """Add citations to the last text of their block."""
         texts = [content for content in self._contents(part.block) if content.get("type") == "text"]
         if not texts:
             self.report.lose("citation")
@@ -163,7 +163,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         return {"type": THOUGHT, "signature": data}
 
     def takes(self, _redacted: str) -> bool:
-        return False  # a thought here has a signature or none: what else is opaque is sealed
+        return False  # a thought can only have a signature, so other opaque data are sealed
 
     def carries(self, signature: Opaque) -> bool:
         return signature.vendor == self.signer
@@ -175,7 +175,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         return add_missing(step, extras)
 
     def beside(self, part: Aside) -> bool:
-        if part.type == WAITS:  # the status says so
+        if part.type == WAITS:  # the call is in the status
             self._calls += 1
             return True
         if not part.type.startswith(INTERACTION_MEMBER):

@@ -1,18 +1,17 @@
-"""Mistral's requests to the neutral conversation and back: Chat's, with other names, words and kinds of parts.
+"""Read and write Mistral's requests: OpenAI Chat's, with other names, values and kinds of parts.
 
-The assistant thinks in its content. A thinking is read as the decoder of streams reads it: its text is reasoning, what else is
-in it an aside, and another vendor's signature is unsealed, that of a call for the calls of its message in their order. In
-other messages than the assistant's a thinking is an example of one (the system shows how to think), and a part that only this
-dialect knows.
+The assistant's content contains its thinking parts. They are read as in streams: their texts become reasoning, other things in
+them asides. Another vendor's signature is unsealed; those of calls are given to the calls of the message in order. In other
+messages a thinking part is an example (the system shows how to think), and is kept for this dialect only.
 
-The server holds messages to an order: behind a result come results or the assistant, the system speaks in front or behind the
-user, the assistant says something each time, and last only in words to be continued (``prefix``). A request of another
-dialect is brought into that order; one of this dialect is written as it came.
+The server demands an order of messages: after a result come results or the assistant; the system is first or after the user;
+the assistant says something in each message, and is last only with text to be continued (``prefix``). A request of another
+dialect is put into that order; a request of this dialect is not changed.
 
-Thinking is taken back in the content, with Mistral's own signatures and no other vendor's. Results have media and the tool's
-name. A stream ends with token counts in any case. A choice of some of the tools is one of all that are offered.
+Thinking is sent back in the content, with Mistral's signatures but no other vendor's. Results have media and the tool's name.
+Streams always end with token counts. For a choice among some tools, only those are offered.
 
-Source: dialects.md §6.3, §7.3, §7.4; Mistral's own refusals, of ids above all; the order: mistral-common,
+Source: dialects.md §6.3, §7.3, §7.4; errors of Mistral's server, above all for ids; the order: mistral-common,
 ``protocol/instruct/validator.py``, code 3230; the request types of mistralai 3.7.0, which also have ``top_k`` and log
 probabilities.
 """
@@ -69,11 +68,11 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 from streamkit.text.quoting import quoted
 
-#: Roles of Chat that are unknown here.
+#: Roles of Chat that Mistral does not have.
 NO_ROLES = frozenset({"developer", "function"})
-#: The assistant's text between results and a text of the user, where the server demands one.
+#: The assistant's text between results and a user's text, where the server demands an assistant message.
 BRIDGE: Final = "OK."
-#: The schema of a function that takes nothing.
+#: The schema of a function without parameters.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -86,7 +85,7 @@ class MistralRequestReader(ChatRequestReader):
     dialect = "mistral"
     vendor: ClassVar[str] = VENDOR
 
-    stream_usage = RequestReader.stream_usage  # every stream ends with token counts, and no member asks for them
+    stream_usage = RequestReader.stream_usage  # every stream ends with token counts, unasked
 
     def options(self, fields: Fields) -> Options:
         names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
@@ -95,23 +94,23 @@ class MistralRequestReader(ChatRequestReader):
         )
 
     def thinking(self, fields: Fields) -> Thinking | None:
-        """How much to think, which is an effort."""
+        """Read the effort, which is all that says how much to think."""
         effort = fields.string("reasoning_effort")
         return None if effort is None else Thinking(effort)
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    tools = RequestReader.tools  # in one member
+    tools = RequestReader.tools  # all in one member
 
     def tool(self, tool: Fields) -> Tool:
-        """A function, or a tool that Mistral runs. A function may come without its type."""
+        """Read a function, or a tool that Mistral runs. A function may lack its type."""
         kind = tool.string("type") or "function"
         if kind == "function":
             return self.function(tool.needed_fields("function"), tool)
         return server_tool(kind, tool, kind)
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
-        """The choice among tools; none in the older member ``function_call``."""
+        """Read the tool choice; the older member ``function_call`` is not one here."""
         if name != "tool_choice":
             return None
         if not isinstance(fields.peek(name), dict):
@@ -123,13 +122,13 @@ class MistralRequestReader(ChatRequestReader):
         return ToolChoice("required", (choice.needed_fields("function").needed("name"),))
 
     def mode(self, mode: str, path: str) -> ToolChoice:
-        """A choice in one word: Chat's, or ``any``."""
+        """Read a choice in one word: those of Chat, and ``any``."""
         return super().mode("required" if mode == "any" else mode, path)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
     def role(self, message: Fields) -> str:
-        """The role of a message. Raises BadRequest for one that only Chat has."""
+        """Return the role of a message. Raises BadRequest for a role that only Chat has."""
         role = super().role(message)
         if role in NO_ROLES:
             raise message.wrong(f"there is no role {quoted(role)}", "role")
@@ -155,7 +154,7 @@ class MistralRequestReader(ChatRequestReader):
         return media
 
     def _input_audio(self, part: Fields) -> Media:
-        """A sound: where it is, or itself as base64, which the dialect takes bare as well."""
+        """Read audio: a URL, or base64 in a ``data:`` URI or bare."""
         audio = part.needed("input_audio")
         if audio.startswith(("http:", "https:")):
             return Media("audio", url=audio, place=part.place)
@@ -170,13 +169,13 @@ class MistralRequestReader(ChatRequestReader):
         for read in self.calls(message):
             read.signature = signatures.popleft() if signatures else None
             parts.append(read)
-        parts += [RedactedReasoning(signature) for signature in signatures]  # of calls that are not there
-        if message.peek("prefix") is False:  # the client writes the default
+        parts += [RedactedReasoning(signature) for signature in signatures]  # of calls that are missing
+        if message.peek("prefix") is False:  # the client always writes this default
             message.take("prefix")
         return Turn("assistant", parts)
 
     def _content_and_signatures(self, message: Fields) -> tuple[list[Part], deque[Opaque]]:
-        """The parts of the content, and signatures of calls."""
+        """Read the parts of the content, and the signatures of calls."""
         content = message.text_or_each("content")
         signatures: deque[Opaque] = deque()
         if isinstance(content, str):
@@ -193,7 +192,7 @@ class MistralRequestReader(ChatRequestReader):
         return parts, signatures
 
     def _thinking(self, chunk: Fields, parts: list[Part], signatures: deque[Opaque], before: Text | None) -> None:
-        """A thinking, and what its signature signs: the text ``before`` it, perhaps."""
+        """Read a thinking part, and give its signature to what it signs, maybe the text ``before`` it."""
         chunk.take("type")
         thoughts = _thoughts(chunk)
         blob = chunk.string("signature")
@@ -218,7 +217,7 @@ class MistralRequestReader(ChatRequestReader):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def call(self, call: Fields, number: int) -> ToolCall:
-        """A call, whose arguments may be an object; the client writes "null" where it knows no id."""
+        """Read a call, whose arguments may be an object. The client writes ``"null"`` for a missing id."""
         if call.peek("type") == "function":
             call.take("type")
         function = call.needed_fields("function")
@@ -229,20 +228,20 @@ class MistralRequestReader(ChatRequestReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """A result; the client writes "null" where it knows no id."""
+        """Read a result. The client writes ``"null"`` for a missing id."""
         result = super().result(message)
         result.call_id = text_of(result.call_id) or ""
         return result
 
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:
-    """A part that only this dialect knows."""
+    """Return a part that only this dialect knows as an aside."""
     raw = {"type": kind, **part.rest()}
     return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", raw, place=part.place)
 
 
 def _thoughts(chunk: Fields) -> list[Reasoning | Aside]:
-    """What a thinking is made of: neighbouring texts are one, and whatever else is in it stands between them."""
+    """Read the content of a thinking part: neighbouring texts are joined, and other things stay between them."""
     thoughts: list[Reasoning | Aside] = []
     texts: list[str] = []  # of the last text
 
@@ -263,7 +262,7 @@ def _thoughts(chunk: Fields) -> list[Reasoning | Aside]:
 
 
 def _last(thoughts: list[Reasoning | Aside]) -> Reasoning:
-    """The last text of a thinking, for what belongs to the whole of it; an empty one where something else stands last."""
+    """Return the last text of a thinking part, which holds its signature and extras; add an empty one if needed."""
     last = thoughts[-1] if thoughts else None
     if not isinstance(last, Reasoning):
         last = Reasoning("")
@@ -275,7 +274,7 @@ def _last(thoughts: list[Reasoning | Aside]) -> Reasoning:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """An image, a sound or a file of the user's or of a result, in the request or at a URL of the web."""
+    """Return images, audio and files of the user or a result, with bytes or a web URL; None, and a loss, for others."""
     here = media.data is not None or (media.url or "").startswith(("data:", "http:", "https:"))
     if place not in {"user", "result"} or media.kind == "video" or not here:
         to.lose("media", media.kind)
@@ -286,7 +285,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Media that the request has or names, but for films."""
+    """Return media with bytes, a URL or a file id; None, and a loss, for others and for videos."""
     here = media.data is not None or media.url is not None or (media.kind == "file" and media.file_id is not None)
     if media.native is not None or (here and media.kind != "video"):
         return media
@@ -295,7 +294,7 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def choice_of_offered(request: Request, _to: Lowering) -> None:
-    """A choice of one tool by its name, or of all that are offered."""
+    """Offer only the tools that the choice names, unless it names one tool, which the choice can express."""
     choice = request.tool_choice
     if choice is None or (choice.mode == "required" and len(choice.names) == 1):
         return
@@ -305,14 +304,14 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
 
 @of_parts
 def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
-    """No empty texts, nor thinking without text and signature."""
+    """Drop empty texts, and reasoning without text and signature."""
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
     return None if silent else part
 
 
 def in_order(request: Request, to: Lowering) -> None:
-    """The system in front or behind the user, and the assistant between results and the user's words."""
-    front, placed = list[Turn](), list[Turn]()  # what the system says, and the others
+    """Move system turns to the front or after the user, and add an assistant turn between results and user texts."""
+    front, placed = list[Turn](), list[Turn]()  # the system turns in front, and all others
     for turn in request.turns:
         answered = bool(placed) and _has(placed[-1], ToolResult)
         if turn.role == "system" and (not placed or answered or placed[-1].role == "assistant"):
@@ -335,13 +334,13 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
 
 @of_tools
 def schemas_given(tool: Tool, _to: Lowering) -> Tool:
-    """Functions with a schema, which the server demands."""
+    """Give functions without a schema an empty one, which the server demands."""
     is_bare = tool.kind == "function" and tool.parameters is None
     return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
 
 
 def effort_said(request: Request, to: Lowering) -> None:
-    """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
+    """Set the amount of thinking as an effort: ``high`` or ``none`` if the request only says whether to think."""
     thinking = request.options.thinking
     if thinking is not None:
         to.lose_thinking(thinking, "budget_tokens", "summary")
@@ -379,7 +378,7 @@ FOREIGN: Final = Capabilities(
     arranged=(in_order,),
     last=(schemas_given, effort_said),
 )
-#: Of requests of the dialect itself.
+#: For Mistral's clients.
 OWN: Final = evolve(
     FOREIGN,
     model=UNKNOWN,
@@ -399,7 +398,7 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     body = chat.write_body(request, MistralMessages(report), OPTIONS)
     if body.get("tool_choice") == "required":
         body["tool_choice"] = "any"
@@ -422,7 +421,7 @@ class MistralMessages(chat.Messages):
         return without_none(type="document_url", document_url=url, document_name=media.name)
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """A message of the assistant, with its thinking in the content."""
+        """Write a message of the assistant, with its thinking parts in the content."""
         chunks, calls, members = Chunks(), list[dict[str, Any]](), dict[str, Any]()
         for each in turn.parts:
             part = each.native or each if isinstance(each, Media) else each

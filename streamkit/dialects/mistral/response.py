@@ -1,10 +1,10 @@
-"""Mistral's whole responses and error bodies, both directions: Chat's, with the differences of its streams.
+"""Read and write Mistral's whole responses and error bodies: OpenAI Chat's, with the differences of Mistral's streams.
 
-Writing. Text and thinking are parts of the content, in order; content of text only is a string. A signature stands as in a
-stream (``encode.py``): behind its thinking, or sealed in a thinking of its own, that of a call among the text. Calls have no
-place there, so only their order says which signature is whose: one behind an unsigned call is lost.
+Text and thinking are parts of the content, in order; content of text only is a string. Signatures are written as in a stream
+(``encode.py``): in their thinking part, or sealed in a separate one, those of calls among the text. Only the order links these
+to their calls, so a signature after an unsigned call is lost.
 
-Source: dialects.md §0.4, §6.3.
+Source: dialects.md §0.4, §6.3 (what readers accept).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return encode_error(failure, self.report)
 
     def usage(self) -> dict[str, Any]:
-        """Token counts; the client demands the object, not the counts in it."""
+        """Return the token counts. The client demands the object, but no counts in it."""
         usage = self.response.usage
         return {"usage": {} if usage is None else encode_usage(usage, self.report)}
 
@@ -38,7 +38,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return finish_reason(choice.stop_reason or "other", choice.native_stop_reason, called=called)
 
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
-        """Nothing: Mistral's schema requires no more."""
+        """Do nothing: Mistral's schema requires no further members."""
 
     def message(self, choice: Choice) -> dict[str, Any]:
         chunks = Chunks()
@@ -68,7 +68,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return {**message, "tool_calls": calls} if calls else message
 
     def _add_text(self, text: str, chunks: Chunks) -> None:
-        """Add text, joined to text in front of it: readers make one of both."""
+        """Add text. It is joined to a text directly before it, since readers join them too."""
         last = chunks.written[-1] if chunks.written else None
         if not text:
             return
@@ -79,7 +79,7 @@ class MistralResponseWriter(ChatResponseWriter):
             chunks.add({"type": "text", "text": text})
 
     def _calls(self, choice: Choice, chunks: Chunks) -> list[dict[str, Any]]:
-        """The calls; their signatures go among the ``chunks``."""
+        """Return the calls, and add their signatures to ``chunks``."""
         calls: list[dict[str, Any]] = []
         unsigned = False
         for call in choice.tool_calls:
@@ -96,7 +96,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return calls
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that was cut, or has no name."""
+        """Return one call; None if it is truncated or has no name."""
         written = whole_call(call, self.encoding.limits, self.report)
         return None if written is None else add_missing(written, self.own_extras(call.extras))
 
@@ -104,11 +104,11 @@ class MistralResponseWriter(ChatResponseWriter):
         return image_chunk(media)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
-        """Write what only this dialect knows where it belongs, unless it is in the content."""
+        """Write an aside of this dialect where it belongs, unless it is in the content."""
         if not is_content(aside):
             super().aside(aside, body, choice, message)
 
 
 def _seal(chunks: Chunks, kind: Kind, opaque: Opaque) -> None:
-    """Add what only another vendor can read, in a thinking of its own."""
+    """Add data that only another vendor can read, in a separate thinking part."""
     chunks.add({"type": "thinking", "thinking": [], "signature": seal(kind, opaque.vendor, opaque.blob)})

@@ -1,20 +1,20 @@
-"""Ollama's chat requests to the neutral conversation and back.
+"""Read and write Ollama's chat requests.
 
-Ids of calls are optional here, and making them is no repair: ``Waiting`` (``bodies/request_reader.py``) says which call a
-result without one answers. A request that does not say ``stream`` is one for a stream, which ends with token counts. Images
-have no place within the text; the server puts them in front of it, and so does the reader.
+Ids of calls are optional here, so an added id is no repair; ``Waiting`` (``bodies/request_reader.py``) finds the call for a
+result without an id. A request without ``stream`` asks for a stream, which ends with token counts. Images have no place within
+the text: the server puts them before it, and so does the reader.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are Ollama's own. A turn is one message, and each result of a tool a ``tool``
-message. Content is one text: the assistant's are joined as they are, since a model's text may be truncated anywhere, others by
-a blank line. Images are next to it as bare base64. Some templates refuse a system message after the first (ollama#17774): from
-other dialects all of them are one in front.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only Ollama needs. Each turn is one message,
+and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are joined directly, since a
+model's text may be split anywhere, others with a blank line. Images are in the member ``images`` as bare base64. Some
+templates refuse a system message after the first (ollama#17774), so all of another dialect's become one message in front.
 
-No request can make Ollama call a tool: such a choice is refused, or imitated if the target says so, by offering only these
-tools. What its types for schemas do not know is dropped by the server, and a counted loss here. It streams where ``stream``
-is absent, so that is always written.
+No request can make Ollama call a tool. Such a choice is refused, or, if the target emulates it, only these tools are offered.
+Schema keywords that its types do not have are dropped by the server, and are a counted loss here. The server streams if
+``stream`` is absent, so the member is always written.
 
-Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35.
+Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35 (calls without ids).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, quoted, shortened
 
-#: How the types of asides begin that are members of a message.
+#: The beginning of the types of asides that are members of a message.
 MESSAGE: Final = "message."
 
 
@@ -96,7 +96,7 @@ class OllamaRequestReader(TurnReader):
         if model is None:
             return Options(**others)
         bound = model.peek("num_predict")
-        if isinstance(bound, int | float) and bound < 0:  # no bound, or the rest of the context: Ollama's own
+        if isinstance(bound, int | float) and bound < 0:  # -1: no limit; -2: the rest of the context
             others["max_tokens"] = None
         return read_options(model, OPTIONS, **others)
 
@@ -133,11 +133,11 @@ class OllamaRequestReader(TurnReader):
         return function_tool(tool.needed_fields("function"), tool)
 
     def role(self, message: Fields) -> str:
-        """The role, which the server takes in capitals, too."""
+        """Return the role, which the server also takes in capitals."""
         return super().role(message).lower()
 
     def content(self, message: Fields) -> list[Text | Media]:
-        """The images of a message, and its text behind them."""
+        """Return the images of a message, and its text after them."""
         images: list[Text | Media] = [
             Media("image", data=base64_of(image, f"{message.at('images')}[{number}]"))
             for number, image in enumerate(message.strings("images"))
@@ -168,7 +168,7 @@ class OllamaRequestReader(TurnReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """A result, with the id of the call that it answers."""
+        """Read a result, with the id of the call that it answers."""
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
         return ToolResult(self._waiting.answer(call_id, name), [*self.content(message)], name, place=message.place)
 
@@ -177,7 +177,7 @@ class OllamaRequestReader(TurnReader):
 
 
 def fit_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """An image or a sound in the request itself, or as Ollama's own model made it."""
+    """Return an image or audio with bytes, or media that Ollama's model made; None, and a loss, for others."""
     if media.native is not None and media.native.vendor == VENDOR:
         return media
     if media.kind not in IMAGES or media.data is None:
@@ -191,19 +191,19 @@ def fit_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def own_aside(aside: Aside, place: Place) -> bool:
-    """Whether an aside is a member of a message of the assistant's."""
+    """Return whether an aside is a member of an assistant message."""
     return place == "assistant" and aside.type.startswith(MESSAGE)
 
 
 def room_for_error(part: Part, _place: Place, _to: Lowering) -> Part:
-    """A result with a text, which the word that it is an error goes to, behind any images."""
+    """Add an empty text to a failed result without a text, for the words that mark the error, after its images."""
     if not isinstance(part, ToolResult) or not part.is_error or any(isinstance(inner, Text) for inner in part.parts):
         return part
     return evolve(part, parts=[*part.parts, Text("")])
 
 
 def one_system(request: Request, to: Lowering) -> None:
-    """All that the system says as one message in front."""
+    """Join all system turns to one at the front."""
     systems = [turn for turn in request.turns if turn.role == "system"]
     leading = leading_of(request.turns)
     for _ in systems[1:leading]:
@@ -218,7 +218,7 @@ def one_system(request: Request, to: Lowering) -> None:
 
 
 def silent_answers_empty(request: Request, _to: Lowering) -> None:
-    """Turns of the assistant that say nothing, without parts."""
+    """Remove empty parts from assistant turns that have nothing else."""
     turns = [
         evolve(turn, parts=[]) if turn.role == "assistant" and all(map(_is_silent, turn.parts)) else turn
         for turn in request.turns
@@ -231,7 +231,7 @@ def _is_silent(part: Part) -> bool:
 
 
 def thinking_in_levels(request: Request, to: Lowering) -> None:
-    """Whether to think, or a level that the server knows."""
+    """Set whether to think, or a level that the server knows."""
     thinking = request.options.thinking
     if thinking is None:
         return
@@ -249,14 +249,14 @@ def thinking_in_levels(request: Request, to: Lowering) -> None:
 
 
 def form_unnamed(request: Request, to: Lowering) -> None:
-    """A schema for the answer, which always fits it, and for whose name and description there is no place."""
+    """Count the name and description of a schema for the response, which have no place."""
     output = request.options.output
     if output is not None and output.kind == "schema":
         to.lose_members(output, "output", "name", "description", kind="metadata")
 
 
 def schemas_fit(request: Request, to: Lowering) -> None:
-    """Schemas of the functions that are offered, with what the server takes of them."""
+    """Reduce the schemas of the offered functions to what the server takes."""
     choice = request.tool_choice
     barred = choice is not None and choice.mode == "none"
     offered = {tool.name for tool in (() if barred else chosen_of(request.tools, choice)) if tool.kind == "function"}
@@ -272,7 +272,7 @@ def schemas_fit(request: Request, to: Lowering) -> None:
 def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:
     schema = schema if isinstance(schema, Mapping) else {}
     kept = _kept(schema, path, TOOLS.root_keywords or frozenset(), to)
-    if kept.get("type", "object") != "object":  # the server reads one type here, and no list of them
+    if kept.get("type", "object") != "object":  # the server reads one type here, no list
         to.lose("schema_keyword", f"{path}.type")
     return {**kept, "type": "object", "properties": kept.get("properties", {})}
 
@@ -280,7 +280,7 @@ def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:
 def _kept(
     schema: Mapping[str, Any], path: str, keywords: frozenset[str], to: Lowering, depth: int = 1
 ) -> dict[str, Any]:
-    """The keywords of a schema that are taken, and the same of the schemas in it."""
+    """Return the keywords of a schema that the server takes, and do the same with the schemas inside it."""
     if depth > DEPTH:
         raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
     kept: dict[str, Any] = {}
@@ -300,7 +300,7 @@ def _kept(
 def _inner(schema: Any, path: str, to: Lowering, depth: int) -> dict[str, Any]:
     if isinstance(schema, Mapping):
         return _kept(schema, path, TOOLS.keywords or frozenset(), to, depth)
-    to.lose("schema_keyword", path)  # true or false, which the server refuses
+    to.lose("schema_keyword", path)  # ``true`` or ``false``, which the server refuses
     return {}
 
 
@@ -325,7 +325,7 @@ FOREIGN: Final = Capabilities(
     said=(one_system, silent_answers_empty),
     last=(thinking_in_levels, form_unnamed),
 )
-#: Of requests of the dialect itself, in which calls may lack ids.
+#: For Ollama's clients, whose calls may lack ids.
 OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
 capabilities: Final = told_by(OWN, FOREIGN)
 
@@ -334,7 +334,7 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     options = request.options
     body = without_none(
         model=request.model,
@@ -368,7 +368,7 @@ def _think(thinking: Thinking | None) -> bool | str | None:
 
 
 def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
-    """The messages that a turn is: one, but for results of tools."""
+    """Yield the messages of a turn: one, or one for each tool result."""
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
     for result in results:
         message = {"role": "tool", **_content(result.parts, BLANK_LINE.join, report)}
@@ -410,7 +410,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: StreamReport) -> dict[str, Any]:
-    """``content``, and ``images`` if there are any. The server puts images in front of the text."""
+    """Return ``content``, and ``images`` if there are any, which the server puts before the text."""
     texts, images, late = list[str](), list[str](), False
     for part in parts:
         match part:
@@ -427,7 +427,7 @@ def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: St
 
 
 def _joined(texts: Sequence[str], join: Callable[[list[str]], str], report: StreamReport) -> str:
-    """The texts as one, without blank ones; the boundaries between them are lost."""
+    """Join texts that are not empty; each boundary between them is a loss."""
     kept = [text for text in texts if text]
     if len(kept) > 1:
         report.lose("block_boundary", len(kept) - 1)

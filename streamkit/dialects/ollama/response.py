@@ -1,10 +1,10 @@
-"""Whole responses of Ollama (``stream: false``) and error bodies, both directions.
+"""Read and write Ollama's whole responses (``stream: false``) and error bodies.
 
-A whole body is the last line of a stream with the message in it, so the decoder of streams reads it as its only line. Writing,
-a message has one text, one reasoning and its calls behind them; what is lost is counted as the encoder of streams does, and
-the same client is written for: one key in a call unless its profile takes ids, and no call that a client must not run.
+A whole body is the last line of a stream with the whole message in it, so the stream decoder reads it as a stream of one line.
+A written message has one text, one reasoning and its calls. Losses are counted as in streams, and the rules for clients are
+the same: a call has one key unless the client's profile takes ids, and calls that a client must not run are withheld.
 
-Source: dialects.md §4.1, §4.4; seeds.md S4.
+Source: dialects.md §4.1, §4.4; seeds.md S4 (Zed takes one key in a call).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OllamaResponseWriter(ResponseWriter):
         return {"role": "assistant", "content": text, **members}
 
     def _call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that no client may run."""
+        """Return one call; None if no client may run it."""
         if call.extras:  # strict readers allow one key in a call (dialects.md §0)
             self.report.lose("metadata")
         arguments = object_arguments(call, self.encoding.limits, self.report)
@@ -88,7 +88,7 @@ class OllamaResponseWriter(ResponseWriter):
         return write_image(media)
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
-        """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
+        """Write an aside of this dialect in its place; log probabilities that came in pieces become one list."""
         name, value = aside.type, aside.raw
         if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):
             self.growing.extend(body, name, value)

@@ -1,11 +1,11 @@
-"""Chat requests to the neutral conversation: messages to turns, options, tools and the choice among them.
+"""Read Chat requests: messages, options, tools and the tool choice.
 
-Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. The older
-``function_call`` and role ``function`` are read as a tool call and its result, paired by name, with an id made of the number
-of the message; ``functions`` are read as tools. Reasoning comes in one of several fields, two fields bound the answer and two
-ask for thinking (OpenRouter's ``reasoning`` is an object); which one came is remembered, so that it goes back there.
+Each message becomes one turn, but neighbouring ``tool`` messages become one user turn. The older ``function_call`` and role
+``function`` are read as a tool call and its result, paired by name, with an id made from the number of the message;
+``functions`` are read as tools. Several members may contain reasoning, two limit the response's tokens and two request
+thinking (OpenRouter's ``reasoning`` is an object). The name of the member is remembered, so that it is written back there.
 
-Source: dialects.md §1.3, §1.6, §7.3, §7.4.
+Source: dialects.md §1.3, §1.6, §7.3, §7.4 (requests of Chat and its providers).
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import quoted
 
-#: The two fields, in the order in which they are asked.
+#: The two limits on tokens, in the order in which they are tried.
 MAX_TOKENS = ("max_completion_tokens", "max_tokens")
-#: The beginnings of addresses in members where OpenAI has content or an id.
+#: The beginnings of URLs in members where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
-#: Types of ``tool_choice`` that name tools of the program.
+#: Types of ``tool_choice`` that name tools of the client.
 CHOICES = frozenset({"function", "custom", "allowed_tools"})
-#: The member that says what a call was given, by its kind.
+#: The member with a call's input, by the call's kind.
 INPUTS = {"function": "arguments", "custom": "input"}
 
 
@@ -91,11 +91,11 @@ class ChatRequestReader(TurnReader):
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
-        self._answered: set[str] = set()  #: the calls that the results which stand together answer
+        self._answered: set[str] = set()  #: the calls that the current run of results has answered
         self._custom: set[str] = set()  #: ids of calls of custom tools
-        self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
+        self._functions: dict[str, str] = {}  #: ids of calls in ``function_call`` without a result yet, by name
         self._model: str | None = None
-        self._twins: set[str] = set()  #: ids of calls that were said in both members
+        self._twins: set[str] = set()  #: ids of calls that a message had in both members
 
     def begun(self, fields: Fields) -> Request:
         begun = super().begun(fields)
@@ -122,13 +122,13 @@ class ChatRequestReader(TurnReader):
         return options
 
     def stop(self, fields: Fields) -> tuple[str, ...]:
-        """The texts that end an answer: one, or a list."""
+        """Read the stop sequences: one string, or a list."""
         if isinstance(fields.peek("stop"), str):
             return (fields.needed("stop"),)
         return fields.strings("stop")
 
     def thinking(self, fields: Fields) -> Thinking | None:
-        """``reasoning_effort``, or the object ``reasoning`` (OpenRouter)."""
+        """Read ``reasoning_effort``, or the object ``reasoning`` (OpenRouter)."""
         if reasoning := fields.fields("reasoning"):
             effort, budget = reasoning.string("effort"), reasoning.integer("max_tokens")
             excluded = reasoning.boolean("exclude")
@@ -151,7 +151,7 @@ class ChatRequestReader(TurnReader):
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The definitions of tools, the older ``functions`` and the search of the web among them."""
+        """Read the tools, including the older ``functions`` and ``web_search_options``."""
         tools = super().tools(fields)
         tools += [self.function(function, function) for function in fields.each("functions")]
         if (options := fields.mapping("web_search_options")) is not None:
@@ -160,7 +160,7 @@ class ChatRequestReader(TurnReader):
         return tools
 
     def tool(self, tool: Fields) -> Tool:
-        """One definition. What is no function and no custom tool is run by the provider."""
+        """Read one tool. Tools that are neither functions nor custom tools are run by the provider."""
         match tool.needed("type"):
             case "function":
                 return self.function(tool.needed_fields("function"), tool)
@@ -172,12 +172,12 @@ class ChatRequestReader(TurnReader):
                 return server_tool(kind, tool)
 
     def function(self, function: Fields, tool: Fields) -> Tool:
-        """A function; ``tool`` is the object that says what it is, itself for the older ``functions``."""
+        """Read a function. ``tool`` is the object whose unread members are kept; for the older ``functions``, the same."""
         strict = function.boolean("strict")
         return evolve(function_tool(function, tool), strict=strict)
 
     def _grammar(self, custom: Fields) -> dict[str, Any] | None:
-        """The format of a custom tool's input, without the object around the grammar."""
+        """Read the format of a custom tool's input, without the object around the grammar."""
         form = custom.fields("format")
         if form is None:
             return None
@@ -212,12 +212,12 @@ class ChatRequestReader(TurnReader):
         return found
 
     def choice_of_hosted(self, fields: Fields, name: str) -> ToolChoice | None:
-        """A choice of a tool that the provider runs itself: it is called what its type is."""
+        """Read a choice of a tool that the provider runs: the tool is named by its type."""
         raw = fields.mapping(name)
         return None if raw is None else ToolChoice("required", (raw["type"],), native=raw)
 
     def mode(self, mode: str, path: str) -> ToolChoice:
-        """A choice in one word, which stands at ``path``. Raises BadRequest."""
+        """Read a choice in one word, which is at ``path``. Raises BadRequest for an unknown word."""
         return mode_of_choice(mode, path)
 
     def _allowed(self, tool: Fields) -> str:
@@ -225,7 +225,7 @@ class ChatRequestReader(TurnReader):
         return tool.needed_fields(kind).needed("name") if kind in INPUTS else tool.string("name") or kind
 
     def turn(self, message: Fields, role: str) -> Turn:
-        """The turn that a message is, with the name of who speaks. Raises BadRequest."""
+        """Read a message as a turn, with the name of its speaker. Raises BadRequest for an unknown role."""
         turn = super().turn(message, "system" if role == "developer" else role)
         turn.native_role = role if role == "developer" else None
         turn.name = message.string("name")
@@ -238,7 +238,7 @@ class ChatRequestReader(TurnReader):
         return self._result(message, self._functions.pop(name, ""), name)
 
     def join(self, result: ToolResult) -> None:
-        """Let a result join those that it stands with. Who writes a call in two members may answer it twice."""
+        """Add a result to its run of results. A client that wrote a call in both members may also repeat its result."""
         if self._results is None:
             self._answered.clear()
         if result.call_id in self._twins and result.call_id in self._answered:
@@ -269,7 +269,7 @@ class ChatRequestReader(TurnReader):
                 return unknown_part(self.vendor, kind, part)
 
     def _film_or_sound(self, part: Fields, kind: str) -> Media:
-        """Read a video or a sound: ``input_audio``, which may be an address for some servers, or a form that others added."""
+        """Read a video or audio: ``input_audio``, which is a URL for some servers, or a member that other providers added."""
         if kind != "input_audio":
             return media_at(kind.removesuffix("_url"), part.needed_fields(kind), "url")
         media = read_audio(part)
@@ -281,7 +281,7 @@ class ChatRequestReader(TurnReader):
         return evolve(media, place=part.place)
 
     def _file(self, part: Fields) -> Media:
-        """Read a file, whose content or id may be an address (OpenRouter, LiteLLM)."""
+        """Read a file. Its content or id may be a URL (OpenRouter, LiteLLM)."""
         file = part.needed_fields("file")
         data, file_id = file.string("file_data"), file.string("file_id")
         media = Media("file", data=data, file_id=file_id, name=file.string("filename"), place=part.place)
@@ -293,7 +293,7 @@ class ChatRequestReader(TurnReader):
             media.url = address
         return media
 
-    # -- what the assistant said -----------------------------------------------------------------------------------
+    # -- the assistant ---------------------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
         turn = Turn("assistant")
@@ -323,7 +323,7 @@ class ChatRequestReader(TurnReader):
         return turn
 
     def _reasoning(self, message: Fields, turn: Turn) -> list[Part]:
-        """The reasoning of a message: its details, else one of the fields of plain text that say the same."""
+        """Read the reasoning of a message: its details or blocks, else the first member with plain text."""
         parts = [self._detail(detail, number) for number, detail in enumerate(message.each("reasoning_details"))]
         if parts:
             turn.native_reasoning = "reasoning_details"
@@ -338,12 +338,12 @@ class ChatRequestReader(TurnReader):
         text = "".join(texts)
         for name in PLAIN_REASONING:
             plain = message.peek(name)
-            if plain and plain in {text, one_string(texts)}:  # said already
+            if plain and plain in {text, one_string(texts)}:  # the same text again
                 message.take(name)
             elif plain and not text:
                 text = message.needed(name)
                 signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
-                # one of a stream put together: its text and its signature were apart
+                # from an accumulated stream, whose text and signature were apart
                 if len(signed) == 1 and not signed[0].extras:
                     signed[0].text = text
                 else:
@@ -356,7 +356,7 @@ class ChatRequestReader(TurnReader):
         return parts
 
     def _block(self, block: dict[str, Any]) -> Reasoning | RedactedReasoning:
-        """Read a block of Anthropic's, as LiteLLM has it, or a part with the same members."""
+        """Read one of Anthropic's blocks in LiteLLM's form, or a part with the same members."""
         text, signature, data = (block.get(name) for name in ("thinking", "signature", "data"))
         maker = maker_of(self._model)
         if isinstance(data, str) and data:
@@ -365,7 +365,7 @@ class ChatRequestReader(TurnReader):
         return Reasoning(text if isinstance(text, str) else "", signature=signed)
 
     def _answer_part(self, part: Fields) -> Part:
-        """Read a part of an assistant's content, which may be its reasoning (Databricks)."""
+        """Read a part of an assistant's content, which may be reasoning (Databricks)."""
         if part.peek("type") != "reasoning":
             return self.part(part)
         part.take("type")
@@ -377,7 +377,7 @@ class ChatRequestReader(TurnReader):
         return found
 
     def _detail(self, detail: Fields, number: int) -> Part:
-        """One of OpenRouter's details. Its place and format are kept where they are not those that it would be given."""
+        """Read one of OpenRouter's details. Its index and format are kept if the writer would not write the same ones."""
         kind, form = detail.string("type"), detail.string("format")
         vendor = vendor_in(text_of(form) or "openrouter")
         part: Part
@@ -403,7 +403,7 @@ class ChatRequestReader(TurnReader):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def calls(self, message: Fields) -> list[ToolCall]:
-        """The calls of a message; the older single one only where the list has no call of that name (llama-cpp-python)."""
+        """Read the calls of a message; ``function_call`` only if the list lacks it (llama-cpp-python writes both)."""
         calls = [self.call(call, number) for number, call in enumerate(message.each("tool_calls"))]
         if function := message.fields("function_call"):
             name, arguments = function.needed("name"), function.string("arguments") or ""
@@ -417,7 +417,7 @@ class ChatRequestReader(TurnReader):
         return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
-        """One of ``tool_calls``; ``number`` is its place in the list."""
+        """Read one of ``tool_calls``; ``number`` is its place in the list."""
         kind = call.string("type") or "function"
         if kind not in INPUTS:
             raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
@@ -446,7 +446,7 @@ class ChatRequestReader(TurnReader):
 
 
 def _signing(reasoning: list[Part], calls: list[ToolCall]) -> list[Part]:
-    """The reasoning without what signs a call: encrypted details that have the id of one (Gemini behind OpenRouter)."""
+    """Move signatures of calls to the calls: encrypted details with a call's id (Gemini at OpenRouter). Return the others."""
     by_id = {call.id: call for call in calls if call.signature is None}
     kept: list[Part] = []
     for part in reasoning:

@@ -1,15 +1,16 @@
-"""The neutral conversation to Chat requests: turns to messages, options, tools and the choice among them.
+"""Write Chat requests: messages, options, tools and the tool choice.
 
-What a request can't say here is left out before it is written (``translation/lowering``): ``capabilities`` says what the
-servers take, and the passes below are Chat's own. Which of them take what is the provider's (``providers.py``), and where
-none is named they are OpenAI's.
+What a request can't express here is dropped before it is written (``translation/lowering``): ``capabilities`` says what the
+servers take, and this module has the passes that only Chat needs. What a server takes depends on the provider
+(``providers.py``); if none is named, it is OpenAI.
 
-A turn is one message, and each result in it a ``tool`` message right behind the calls. A tool's answer is text only, so its
-media go into a message of the user behind all answers. Reasoning goes back where the provider takes it, or where it came from
-if the request was Chat's and no provider is named; a signature goes to the vendor who made it. What the dialect has two
-fields for is written by the same rule, and so are marks on the prompt: a pass says in which field, the writer writes it there.
+Each turn is one message, and each result in it a ``tool`` message directly after the calls. A ``tool`` message is text only,
+so a result's media go into a user message after all results. Reasoning is written where the provider takes it; for a Chat
+request without a named provider, in the member in which it was read. A signature is sent only to its vendor. Where the dialect
+has two members for one option, the same rule applies, as it does for cache marks: a pass chooses the member, the writer writes
+it.
 
-Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
+Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3 (histories with tools).
 """
 
 from __future__ import annotations
@@ -63,17 +64,17 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: Dialects of the same vendor, whose ids of files and marks mean the same.
+#: Dialects of OpenAI: their file ids and cache marks mean the same.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The member that lets a model search the web, and the models that take it.
+#: The member that lets a model search the web, and the names of the models that take it.
 SEARCH: Final = "web_search_options"
 SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
-#: A part of reasoning, or one of OpenRouter's details that says something else.
+#: A part of reasoning, or one of OpenRouter's details of another type.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
-#: Dialects whose marks on a prompt are for Anthropic's two spans.
+#: Dialects whose cache marks have Anthropic's two spans.
 ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
-#: Providers whose number of stop sequences is that of OpenAI.
+#: Providers that allow as many stop sequences as OpenAI.
 FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
@@ -81,12 +82,12 @@ FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
 def as_it_came(to: Lowering) -> bool:
-    """Whether what only a provider understands goes back to wherever it came from."""
+    """Return whether data that only a provider understands are written where they were read: no provider is named."""
     return to.own and to.target.provider is None
 
 
 def has_form(media: Media, to: Lowering) -> bool:
-    """Whether media can be a part of a content."""
+    """Return whether media can be a content part."""
     match media.kind:
         case "image":
             linked = media.url is not None and (to.own or media.url.startswith(("data:", "http:", "https:")))
@@ -100,7 +101,7 @@ def has_form(media: Media, to: Lowering) -> bool:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media that the user or a tool shows; a file has a name and a type."""
+    """Return media of the user or a result, a file with a name and a type; None, and a loss, for others."""
     if place not in {"user", "result"} or not has_form(media, to):
         to.lose("media", media.kind)
         return None
@@ -110,7 +111,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media as they came; of the assistant's only those that a model made behind this dialect."""
+    """Return media unchanged; of the assistant's media, only those that a model made in this dialect."""
     native = media.native
     if native is not None and native.vendor == wire.VENDOR if place == "assistant" else native or has_form(media, to):
         return media
@@ -120,7 +121,7 @@ def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 @of_turns
 def media_behind_results(turn: Turn, to: Lowering) -> Turn:
-    """Media of results as the user's, in front of what the user says: a ``tool`` message is text."""
+    """Move media from results to the user's parts directly after them, since a ``tool`` message is text only."""
     if ToolResult not in map(type, turn.parts) or as_it_came(to):
         return turn
     parts, moved = list[Part](), list[Part]()
@@ -140,7 +141,7 @@ def media_behind_results(turn: Turn, to: Lowering) -> Turn:
 
 
 def text_alone(request: Request, to: Lowering) -> None:
-    """Texts without anything else in the content, for a provider that takes one string."""
+    """Drop all content except text, for a provider that takes content as one string."""
     if provider_of(to.target.provider).text_only:
         each_part(request, to, _text_alone)
 
@@ -162,7 +163,7 @@ def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
 
 
 def result_marks(request: Request, to: Lowering) -> None:
-    """The mark of a result on the text at its end, for a provider that takes one there."""
+    """Move the cache mark of a result to the text at its end, for a provider that takes one there."""
     has_place = provider_of(to.target.provider).cache_marks == "anthropic"
     if has_place:
         each_part(request, to, _marked_at_end)
@@ -177,7 +178,7 @@ def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
 
 @of_tools
 def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
-    """Tools without marks, which have no place there."""
+    """Drop cache marks of tools, which have no place."""
     if tool.cache is None:
         return tool
     to.lose("cache_mark", tool.name)
@@ -185,7 +186,7 @@ def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
 
 
 def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
-    """A part with its mark as a member, in the provider's words."""
+    """Turn a part's cache mark into a member with the provider's name for it."""
     if (
         not isinstance(part, Text | Media | ToolCall | ToolResult)
         or part.cache is None
@@ -200,7 +201,7 @@ def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def nameless(part: Part, _place: Place, to: Lowering) -> Part:
-    """A result without the tool's name, but one that came with it."""
+    """Drop the tool's name from a result, unless the client of this dialect wrote it."""
     if not isinstance(part, ToolResult) or part.name is None or (to.own and part.place):
         return part
     return evolve(part, name=None)
@@ -208,7 +209,7 @@ def nameless(part: Part, _place: Place, to: Lowering) -> Part:
 
 @of_turns
 def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
-    """Reasoning in the field of its message that takes it back, and without what that field does not carry."""
+    """Put reasoning into the message's member that the provider takes, without what that member can't carry."""
     if turn.role != "assistant":
         return turn
     provider = provider_of(to.target.provider)
@@ -243,7 +244,7 @@ def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
 
 
 def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowering) -> Thought | None:
-    """A part as the field of the reasoning carries it, which in one of plain text may be next to the last ``signed`` one."""
+    """Return a part in the form that the reasoning member takes, or None. ``signed``: parts whose signature has a member."""
     match part:
         case Aside():
             if field == DETAILS or not part.type.startswith(f"{DETAILS}."):
@@ -267,17 +268,17 @@ def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowerin
 
 
 def _is_known(opaque: Opaque, to: Lowering) -> bool:
-    """Whether OpenRouter knows the vendor who can read this."""
+    """Return whether OpenRouter knows the vendor that can read this."""
     return to.own or opaque.vendor in wire.FORMATS
 
 
 def _goes_back(signature: Opaque, to: Lowering) -> bool:
-    """Whether ``extra_content`` takes a signature."""
+    """Return whether ``extra_content`` takes a signature."""
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
 
 
 def answers_said(request: Request, to: Lowering) -> None:
-    """No turns of the assistant that say nothing; each is a repair."""
+    """Drop assistant turns without content; each is a repair."""
     turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
     for _ in range(len(request.turns) - len(turns)):
         to.report.repair("turn_empty")
@@ -289,19 +290,19 @@ def _says(part: Part) -> bool:
 
 
 def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
-    """The member that is the definition of a search of the web."""
+    """Return the request's member that defines a web search."""
     location = None if asked.location is None else {"type": "approximate", "approximate": dict(asked.location)}
     return {SEARCH: without_none(user_location=location, search_context_size=asked.context)}
 
 
 def _can_search(request: Request) -> bool:
-    """Whether the model is one of those that search, and always do."""
+    """Return whether the model is one that searches the web, as such models always do."""
     choice = request.tool_choice
     return SEARCH_MODELS.search(request.model or "") is not None and (choice is None or choice.mode != "none")
 
 
 def search_not_chosen(request: Request, to: Lowering) -> None:
-    """A choice among functions: the search is none, and a model that has it uses it in any case."""
+    """Limit the choice to functions. The web search is not one, and a model that has it always searches."""
     choice, functions = request.tool_choice, {tool.name for tool in request.tools if tool.kind != "server"}
     if choice is None or to.search is None:
         return
@@ -315,7 +316,7 @@ def search_not_chosen(request: Request, to: Lowering) -> None:
 
 
 def options_in_fields(request: Request, to: Lowering) -> None:
-    """The bound of the answer, and how much to think, in the fields that the provider takes."""
+    """Set the members for the token limit and the amount of thinking that the provider takes."""
     options, provider = request.options, provider_of(to.target.provider)
     bound, field, thinking = provider.max_tokens_field, provider.thinking_field, options.thinking
     if as_it_came(to):
@@ -331,11 +332,11 @@ def options_in_fields(request: Request, to: Lowering) -> None:
 
 
 def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:
-    """How much to think, as OpenRouter's object says it."""
+    """Return the amount of thinking in the form of OpenRouter's object."""
     if thinking.summary not in {None, "none", "auto"}:
         to.lose_thinking(thinking, "summary")
     effort = to.fit_effort(thinking.effort)
-    if effort is not None and thinking.budget_tokens is not None and not to.own:  # one of them may be given
+    if effort is not None and thinking.budget_tokens is not None and not to.own:  # the server takes only one of the two
         to.lose_thinking(thinking, "effort")
         effort = None
     return evolve(thinking, effort=effort, native=field)
@@ -372,7 +373,7 @@ FOREIGN: Final = Capabilities(
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
-#: Of requests of the dialect itself. OpenAI has no ``top_k``, and many of the others do.
+#: For Chat's clients. OpenAI has no ``top_k``, but many other providers have.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -388,7 +389,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     chat, own = provider_of(provider), source == OWN.dialect
     words = chat.cache_marks
     marked = (Text, Media) if words else ()
@@ -416,13 +417,13 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     messages = Messages(report, one_text=provider_of(target.provider).text_only)
     return write_body(request, messages, wire.OPTIONS)
 
 
 def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -> dict[str, Any]:
-    """The body of a request; ``names`` has the dialect's names, by ours, of the options that are one field each."""
+    """Return the body of a request. ``names`` maps our names of single-member options to the dialect's."""
     options, thinking = request.options, request.options.thinking
     body = without_none(model=request.model)
     body["messages"] = [message for turn in request.turns for message in messages.of(turn)]
@@ -455,7 +456,7 @@ def _thinking(thinking: Thinking) -> dict[str, Any]:
 
 
 def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The tools, and a search that is a member of the request."""
+    """Return the tools, and a web search as its own member of the request."""
     beside, written = dict[str, Any](), list[dict[str, Any]]()
     for tool in tools:
         if tool.raw is not None and SEARCH in tool.raw:
@@ -476,7 +477,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The format of a custom tool's input, with the object around the grammar."""
+    """Return the format of a custom tool's input, with the object around the grammar."""
     if form is None or form.get("type") != "grammar":
         return None if form is None else dict(form)
     grammar = {name: value for name, value in form.items() if name != "type"}
@@ -484,7 +485,7 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _choice(choice: ToolChoice | None, custom: set[str]) -> dict[str, Any]:
-    """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+    """Return the members for the tool choice. The default ``auto`` is left out if only ``parallel`` is set."""
     if choice is None:
         return {}
     kinds = [("custom" if name in custom else "function", name) for name in choice.names]
@@ -506,10 +507,10 @@ class Messages:
 
     def __init__(self, report: StreamReport, *, one_text: bool = False) -> None:
         self.report = report
-        self._one_text = one_text  #: whether a content is one string
+        self._one_text = one_text  #: whether content must be one string
 
     def of(self, turn: Turn) -> list[dict[str, Any]]:
-        """The messages of a turn, which has results alone, or none."""
+        """Return the messages of a turn. A turn has either only results, or none."""
         if turn.role == "assistant":
             return [self.assistant(turn)]
         results = [self._result(part) for part in turn.parts if isinstance(part, ToolResult)]
@@ -523,19 +524,19 @@ class Messages:
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
-        """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
+        """Return content: a string if it is one plain text, or joined with ``joint`` if it must be one; else a list."""
         if not self._one_text:
             return plain_or_list([self.part(part) for part in parts])
         return self._joined([part.text for part in parts if isinstance(part, Text | Refusal)], joint.join)
 
     def _joined(self, texts: list[str], join: Callable[[list[str]], str]) -> str:
-        """Texts as one; the boundaries between them are lost."""
+        """Join texts; each boundary between them is a loss."""
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)
         return join(texts)
 
     def part(self, part: Part) -> dict[str, Any]:
-        """One part as content."""
+        """Return one part as content."""
         match part:
             case Text():
                 written = {"type": "text", "text": part.text}
@@ -552,7 +553,7 @@ class Messages:
         return add_missing(written, part.extras)
 
     def media(self, media: Media) -> dict[str, Any]:
-        """Media as content."""
+        """Return media as content."""
         match media.kind:
             case "image":
                 url = data_uri(media) if media.data is not None else media.url
@@ -565,13 +566,13 @@ class Messages:
         data = media.data if bare else data_uri(media)
         return {"type": "file", "file": without_none(file_data=data, file_id=media.file_id, filename=media.name)}
 
-    # -- what the assistant said -----------------------------------------------------------------------------------
+    # -- the assistant ---------------------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """A message of the assistant."""
+        """Return a message of the assistant."""
         content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
         beside, refused = dict[str, Any](), list[str]()
-        late = False  # whether reasoning came behind anything else
+        late = False  # whether reasoning came after another part
         for each in turn.parts:
             part = each.native if isinstance(each, Media) else each
             match part:
@@ -608,7 +609,7 @@ class Messages:
         return named(message | without_none(tool_calls=written or None), turn)
 
     def _aside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
-        """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
+        """Write an aside of this dialect: a part of the content, a part of the reasoning, or a member of the message."""
         if part.type.startswith("content."):
             content.append(part)
         elif part.type.startswith(f"{DETAILS}."):
@@ -616,7 +617,7 @@ class Messages:
         elif part.kind == "citation":
             beside.setdefault("annotations", []).append(part.raw)
         elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
-            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
+            beside["audio"] = {"id": part.raw["id"]}  # only the id of audio is sent back (dialects.md §1.3)
         elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
             beside.setdefault(IMAGES, []).extend(part.raw)
         elif part.type.startswith("delta.") and part.kind != "logprobs":
@@ -625,7 +626,7 @@ class Messages:
             self.report.lose(part.kind, what=part.type)
 
     def _reasoning(self, field: str | None, parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
-        """The reasoning of a turn, in its field."""
+        """Return the reasoning of a turn in its member."""
         if field == DETAILS:
             return _details(parts, calls)
         if field in {BLOCKS, PARTS}:
@@ -639,12 +640,12 @@ class Messages:
 
 
 def named(message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-    """A message with the name and the extras of its turn."""
+    """Return a message with the name and the extras of its turn."""
     return add_missing(message | without_none(name=turn.name), turn.extras)
 
 
 def _block(part: Thought, field: str) -> dict[str, Any]:
-    """A block of Anthropic's for LiteLLM, or a part of the content for Databricks."""
+    """Return one of Anthropic's blocks for LiteLLM, or a content part for Databricks."""
     if isinstance(part, RedactedReasoning):
         return {"type": "redacted_thinking", "data": part.opaque.blob}
     if isinstance(part, Aside):
@@ -660,7 +661,7 @@ def _block(part: Thought, field: str) -> dict[str, Any]:
 
 
 def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
-    """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
+    """Return OpenRouter's details; an empty list if only calls are signed, whose signatures are added later."""
     details = list[dict[str, Any]]()
     for part in parts:
         detail = dict(part.raw) if isinstance(part, Aside) else wire.reasoning_detail(part)
@@ -672,7 +673,7 @@ def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, A
 
 
 def write_call(call: ToolCall, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """One call. Its signature is in it, or among the ``details`` of the message's reasoning if it has any."""
+    """Return one call. Its signature is in it, or in the ``details`` of the message's reasoning if there are any."""
     written, signature = wire.tool_call(call, call.id, call.name), call.signature
     if signature is not None and details is not None:
         details.append({**wire.encrypted(signature), "id": call.id, "index": len(details)})

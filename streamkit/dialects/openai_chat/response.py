@@ -1,10 +1,10 @@
-"""Whole Chat responses: ``chat.completion`` and error bodies, both directions.
+"""Read and write whole Chat responses: ``chat.completion`` and error bodies.
 
-Reading. A whole body is one chunk with ``message`` in place of ``delta``, so the decoder of streams reads it. Its calls need
-no index. Writing. A message has one text, one refusal and any number of calls; of reasoning, the plain fields that the client
-reads and, where a part is signed or encrypted, OpenRouter's details. What is lost is counted as the encoder of streams does.
+A whole body is read as one chunk with ``message`` instead of ``delta``, by the stream decoder; its calls need no index. A
+written message has one text, one refusal and any number of calls. Reasoning is written to the plain fields that the client
+reads and, if a part is signed or encrypted, to OpenRouter's details. Losses are counted as in streams.
 
-Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
+Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1 (whole responses).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
 from streamkit.text.one_string import one_string
 
-#: Members of audio whose pieces are joined as text.
+#: Members of audio whose fragments are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
 
 
@@ -41,13 +41,13 @@ class ChatBodyDecoder(ChatDecoder):
     """Reads one whole body."""
 
     whole_calls: ClassVar[bool] = True
-    _parts_of_one: Mapping[int, None] = {}  #: positions of choices that are one message
-    _index_of_one = 0  #: the index that they have
-    _calls_before = 0  #: calls of the choices before this one that are one message with it
+    _parts_of_one: Mapping[int, None] = {}  #: positions of choices that are one message together
+    _index_of_one = 0  #: the index of that message
+    _calls_before = 0  #: the number of calls in earlier choices of the same message
     _calls_read = 0
 
     def decode(self, document: dict[str, Any]) -> None:
-        if document.get("choices") and not recognises("", document):  # of the older Completions
+        if document.get("choices") and not recognises("", document):  # a response of the older Completions API
             self.foreign_frame()
             return
         self._parts_of_one = _parts_of_one(document.get("choices"))
@@ -56,7 +56,7 @@ class ChatBodyDecoder(ChatDecoder):
             self.out.append(TerminatorSeen(derives_calls=True))
 
     def _choice(self, choice: Any, position: int) -> None:
-        """One choice. Each is an answer of its own, whatever index another has, too."""
+        """Read one choice. Each is a separate message, even if two have the same index, except for ``_parts_of_one``."""
         choice = self.alone(choice)
         first = next(iter(self._parts_of_one), None)
         if position != first and position in self._parts_of_one:
@@ -68,24 +68,24 @@ class ChatBodyDecoder(ChatDecoder):
             index = choice.get("index")
             if (position if index is None else number_in(index)) in self._choices:
                 self.report.repair("index_reused")
-                choice = {**choice, "index": max(self._choices) + 1}  # of a few: they have a limit
+                choice = {**choice, "index": max(self._choices) + 1}  # the number of choices is limited
         super()._choice(choice, position)
         if position == first:
             self._index_of_one = [*self._choices][-1]
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
-        """Read one call, which is whole and numbered as it stands."""
-        # one that stands in the place of the list, or its number
+        """Read one whole call, which gets its place in the list as its index."""
+        # the path ends with "tool_calls" if a single call replaces the list
         number = self._calls_before + (0 if path[-1] == "tool_calls" else number_in(path[-1]) or 0)
         self._calls_read = number + 1
         super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
 
 
 def _parts_of_one(choices: Any) -> dict[int, None]:
-    """Return the positions of choices that are one message: all end for calls, and one of them has none.
+    """Return the positions of choices that form one message: all end with ``tool_calls``, and one has no call.
 
-    Copilot writes the text of some models in one choice and the calls in another. An alternative without calls has another
-    finish reason, and an alternative with a call is whole by itself.
+    Copilot writes the text of some models into one choice and the calls into another. A real alternative without calls has
+    another finish reason, and a real alternative with calls is complete by itself.
     """
     ends: list[int] = []
     with_calls: list[int] = []
@@ -100,7 +100,7 @@ def _parts_of_one(choices: Any) -> dict[int, None]:
 class ChatResponseWriter(ResponseWriter):
     """Writes one response."""
 
-    #: Whose extras, asides, counts and errors are written as they came.
+    #: The vendor whose extras, asides, token counts and errors are written unchanged.
     vendor: ClassVar[str] = VENDOR
 
     def answer(self) -> dict[str, Any]:
@@ -114,12 +114,12 @@ class ChatResponseWriter(ResponseWriter):
         return {"error": encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:
-        """The member with the token counts, if there are any."""
+        """Return the member with the token counts, if there are any."""
         usage = self.response.usage
         return {} if usage is None else {"usage": encode_usage(usage, self.report, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
-        """One choice; what belongs to the whole body is added to it."""
+        """Return one choice, and add members of the whole body to ``body``."""
         message = self.message(choice)
         found = self.finish_reason(choice, called="tool_calls" in message)
         reason = stop_word(found, choice.stop_sequence, self.report)
@@ -131,7 +131,7 @@ class ChatResponseWriter(ResponseWriter):
         return written
 
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
-        """Add the members that OpenAI's schema requires and nothing said, and the text of an answer that says nothing."""
+        """Add the members that OpenAI's schema requires, and an empty text if the response has no content."""
         written.setdefault("logprobs", None)
         message = written["message"]
         message.setdefault("annotations", [])
@@ -141,7 +141,7 @@ class ChatResponseWriter(ResponseWriter):
             message["content"] = choice.text
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
-        """The word for why it ended, and whether it says less."""
+        """Return the finish reason, and whether it is less exact than the stop reason."""
         reason, refused = choice.stop_reason or "other", choice.refusal != ""
         return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
 
@@ -163,7 +163,7 @@ class ChatResponseWriter(ResponseWriter):
         return message
 
     def _sign(self, message: dict[str, Any], texts: list[Text]) -> None:
-        """The signature of the text, of which there is one."""
+        """Write the signature of the text. There is room for one; others are losses."""
         signatures = [text.signature for text in texts if text.signature is not None]
         if signatures and client_of(self.encoding.profile).reasoning_details:
             message["extra_content"] = extra_content(signatures.pop())
@@ -171,7 +171,7 @@ class ChatResponseWriter(ResponseWriter):
             self.report.lose("reasoning_signature", len(signatures))
 
     def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
-        """The members of a message that say its reasoning."""
+        """Return the members of a message for its reasoning."""
         client = client_of(self.encoding.profile)
         visible = [part for part in parts if isinstance(part, Reasoning)]
         signed = sum(part.signature is not None for part in visible)
@@ -191,7 +191,7 @@ class ChatResponseWriter(ResponseWriter):
         return written
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that a client could do nothing with."""
+        """Return one call; None if it has no name or is truncated, so that no client could run it."""
         if not call.name or not call.ended:
             self.withhold(call)
             return None
@@ -204,7 +204,7 @@ class ChatResponseWriter(ResponseWriter):
         return write_images(media, self.vendor)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
-        """What only this dialect knows, in its place; what came in pieces becomes one."""
+        """Write an aside of this dialect in its place; several pieces are joined."""
         name, value = aside.type, aside.raw
         if aside.vendor != self.vendor:
             self.report.lose(aside.kind, what=name)
@@ -226,12 +226,12 @@ class ChatResponseWriter(ResponseWriter):
             self.report.lose(aside.kind, what=name)
 
     def _put(self, place: dict[str, Any], name: str, value: Any) -> None:
-        """A member that came once, or several times alike."""
+        """Write a member; it is a loss if an earlier value differs."""
         if place.setdefault(name, value) != value:
             self.report.lose("metadata", what=name)
 
     def _join(self, place: dict[str, Any], name: str, value: Any) -> None:
-        """Join lists and the pieces of audio to what is there; another value replaces it."""
+        """Append to an existing list, or to the text fields of audio; replace any other value."""
         before = place.get(name)
         if isinstance(before, list) and isinstance(value, list):
             self.growing.extend(place, name, value)

@@ -1,14 +1,15 @@
-"""Responses requests to the neutral conversation: items of the input to turns, options and the choice among tools.
+"""Read Responses requests: input items, options and the tool choice.
 
-``instructions`` is a turn of the system in front of the input; a system's message among the items remembers its role, so that
-each goes back to where it came from. Members without a word of ours stay those that only this dialect knows.
+``instructions`` becomes a system turn before the input. A system message among the items remembers its role, so that each is
+written back to its place. Members without a neutral form stay in the extras.
 
-A message of the user or the system is one turn. All that the assistant said, thought and called in a row is one turn, and so
-is a row of outputs. What an item says of itself (``id``, ``phase``, a status other than completed) stays with its first part,
-as ``item`` among its extras, and its id with all of them, so that they find together again. Items that only this vendor
-understands are asides, and so is an output whose call the server alone knows: nothing here could pair it.
+A message of the user or the system becomes one turn. Neighbouring messages, reasoning and calls of the assistant become one
+turn, and so do neighbouring outputs. Members of an item (``id``, ``phase``, a status other than completed) are kept as
+``item`` in the extras of its first part, and the id in those of all its parts, so that the parts can be joined again. Items
+that only this vendor understands become asides. So does an output whose call only the server has, since it can't be paired
+here.
 
-Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12, quirks.md R14.
+Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12, quirks.md R14 (opaque data must survive).
 """
 
 from __future__ import annotations
@@ -63,27 +64,27 @@ from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Items that are the program's, beside messages.
+#: Items that the client writes, in addition to messages.
 PROGRAMS: Final = frozenset(
     {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
-#: Items that stand for what was said before, and that only the vendor can read.
+#: Items that replace earlier conversation, and that only the vendor can read.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-#: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
+#: Types of parts with a neutral form: in an assistant message, and in each list of a reasoning item.
 SAID: Final = frozenset({"output_text", "input_text", "refusal"})
 THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
-#: How clients are told not to lean on what a server keeps.
+#: How clients are configured not to rely on data that the server stores.
 SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
-#: Members that stand for a part of the conversation.
+#: References to a part of the conversation.
 STORED: Final = ("previous_response_id", "conversation")
-#: What to send instead of a reference to what the server keeps.
+#: What a client must send instead of each reference to data on the server.
 WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
 REMEDIES: Final = {
     "previous_response_id": f"{WHOLE}, without the id of a response",
     "conversation": f"{WHOLE}, without a conversation",
     "prompt": "send the text of the prompt as instructions or input",
 }
-#: Tools of the program, in ``tool_choice``.
+#: Types of ``tool_choice`` that name tools of the client.
 NAMED: Final = frozenset({"function", "custom"})
 
 
@@ -96,19 +97,19 @@ class ResponsesRequestReader(RequestReader):
         super().__init__(report)
         self.names = ToolNames()
         self._tools = ToolReader(self.names)
-        self._defined: list[Tool] = []  # the tools of the request itself
-        self._labels = 0  # of texts
-        self.stored = False  #: the server knows more of the conversation than the request says
-        self.trigger: dict[str, Any] | None = None  #: the item that asks for nothing but a compaction
-        self._answers: Turn | None = None  # the turn that further outputs join
+        self._defined: list[Tool] = []  # the tools in the request's ``tools``
+        self._labels = 0  # the number of text blocks so far
+        self.stored = False  #: the server has more of the conversation than the request
+        self.trigger: dict[str, Any] | None = None  #: the last item, if it requests only a compaction
+        self._answers: Turn | None = None  # the turn that the next output joins
         self._calls: set[str] = set()
-        self._said_calls = 0  # calls of the assistant's turn that is being read
-        self._answered: set[str] = set()  # calls of other forms that the input answers
-        self._text: Text | None = None  # the assistant's last one
-        self._signature: Opaque | None = None  # of the next call
+        self._said_calls = 0  # the number of calls in the current assistant turn
+        self._answered: set[str] = set()  # ids of client tool items that have an output in the input
+        self._text: Text | None = None  # the last text of the assistant
+        self._signature: Opaque | None = None  # of the next call, before which it was sent
 
     def read_turns(self, fields: Fields) -> None:
-        """Read the tools of the request, which its items may name, the instructions and the input."""
+        """Read the tools of the request, which its items may name, then the instructions and the input."""
         self.stored = any(name in fields for name in STORED)
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
         self._defined = self._tools.tools(fields)
@@ -117,7 +118,7 @@ class ResponsesRequestReader(RequestReader):
         self.read_input(fields)
 
     def tools(self, _fields: Fields) -> list[Tool]:
-        """The tools of the request, and those that items of the input brought."""
+        """Return the tools of the request, and those that input items loaded."""
         return self._defined + self._tools.loaded
 
     # -- options ---------------------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ class ResponsesRequestReader(RequestReader):
         return options
 
     def _compaction(self, fields: Fields) -> Compaction | None:
-        """What the trigger at the end of the input, and ``context_management``, ask for. Entries of other kinds stay there."""
+        """Read what the trigger at the end of the input and ``context_management`` request. Other entries stay there."""
         entries = fields.peek(wire.MANAGEMENT)
         entry = next(filter(_compacts, entries), None) if isinstance(entries, list) else None
         if self.trigger is None and entry is None:
@@ -197,7 +198,7 @@ class ResponsesRequestReader(RequestReader):
         return found
 
     def _all_allowed(self, tools: Iterable[Fields]) -> tuple[str, ...]:
-        """The tools that a list of choices names. A namespace that stands there again adds nothing."""
+        """Return the tools that a list of choices names. A namespace that is listed again adds nothing."""
         names: list[str] = []
         opened: set[str] = set()
         for tool in tools:
@@ -209,7 +210,7 @@ class ResponsesRequestReader(RequestReader):
         return tuple(names)
 
     def _allowed(self, tool: Fields, kind: str | None) -> Sequence[str]:
-        """The tools that a choice names: one of the program's, all of a namespace, or one that the provider runs."""
+        """Return the tools that a choice names: one of the client, all of a namespace, or one that the provider runs."""
         if kind == "namespace":
             return self.names.within(tool.needed("name"))
         if kind is None or kind in NAMED:
@@ -217,14 +218,14 @@ class ResponsesRequestReader(RequestReader):
         return (kind,)
 
     def read_input(self, fields: Fields) -> None:
-        """The member ``input``: the user's text, or items."""
+        """Read the member ``input``, which is the user's text or a list of items."""
         if isinstance(fields.peek("input"), str):
             text = fields.needed("input")
             self.turns.append(Turn("user", [Text(text)] if text else []))
             return
         self._answered = answered(fields.peek("input"))
         items = list(fields.each("input"))
-        if items and items[-1].peek("type") == wire.TRIGGER:  # elsewhere the server refuses it
+        if items and items[-1].peek("type") == wire.TRIGGER:  # the server refuses it in other places
             self.trigger = items.pop().rest()
         for item in items:
             self._item(item)
@@ -280,13 +281,13 @@ class ResponsesRequestReader(RequestReader):
         self.turns.append(turn)
 
     def _close(self) -> None:
-        """Nothing more joins the last turn."""
-        if self._signature is not None:  # the call that it signed is gone
+        """End the last turn, so that nothing joins it."""
+        if self._signature is not None:  # the call that it signed is missing
             self._assistants().append(RedactedReasoning(self._signature))
         self._signature = self._text = self._answers = None
 
     def _assistants(self) -> list[Part]:
-        """The parts of the assistant's turn that is being read."""
+        """Return the parts of the current assistant turn."""
         self._answers = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
@@ -294,7 +295,7 @@ class ResponsesRequestReader(RequestReader):
         return self.turns[-1].parts
 
     def _programs(self) -> list[Part]:
-        """The parts of the turn that answers."""
+        """Return the parts of the turn that outputs join."""
         if self._answers is None:
             self._close()
             self._answers = Turn("user")
@@ -312,7 +313,7 @@ class ResponsesRequestReader(RequestReader):
         else:
             (self._programs() if users else self._assistants()).append(what)
 
-    # -- what the assistant said -----------------------------------------------------------------------------------
+    # -- the assistant's items -------------------------------------------------------------------------------------
 
     def _message_item(self, item: Fields) -> None:
         parts = self.content(item) or [Text("")]
@@ -346,7 +347,7 @@ class ResponsesRequestReader(RequestReader):
             self._assistants().append(thought)
 
     def _sealed(self, kind: str, opaque: Opaque, parts: list[Reasoning]) -> None:
-        """What another vendor made, and was carried in a reasoning item that is none of this one's."""
+        """Restore another vendor's signature or opaque data from the reasoning item in which it was sealed."""
         if kind == "call":
             self._signature = opaque
         elif kind == "text" and self._text is not None:
@@ -380,7 +381,7 @@ class ResponsesRequestReader(RequestReader):
     # -- outputs ---------------------------------------------------------------------------------------------------
 
     def _is_paired(self, item: Fields) -> bool:
-        """Whether an output is one of a call that the request has, or could have."""
+        """Return whether the call of an output is in the request, or can't be on the server."""
         call_id = item.peek("call_id")
         return not self.stored or (isinstance(call_id, str) and call_id in self._calls)
 
@@ -392,14 +393,14 @@ class ResponsesRequestReader(RequestReader):
         self._programs().append(result)
 
     def content(self, item: Fields, name: str = "content") -> list[Part]:
-        """The parts of the content of a message, or of an output, which stands at ``name``."""
+        """Return the parts of the content of a message or an output, which is the member ``name``."""
         content = item.text_or_each(name)
         if isinstance(content, str):
             return [Text(content)] if content else []
         return [read for part in content for read in self._part(part)]
 
     def _part(self, part: Fields) -> list[Part]:
-        """A part, and what stands beside it."""
+        """Read a part, followed by the asides next to it."""
         match part.needed("type"):
             case "input_text":
                 return [Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)]
@@ -426,33 +427,33 @@ class ResponsesRequestReader(RequestReader):
 
 
 def _compacts(entry: Any) -> bool:
-    """Whether an entry of ``context_management`` asks for compaction in words that are known."""
+    """Return whether an entry of ``context_management`` requests a compaction in a known form."""
     if not isinstance(entry, dict) or entry.get("type") != COMPACTION:
         return False
     return entry.get(wire.THRESHOLD) is None or type(entry[wire.THRESHOLD]) is int
 
 
 def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether a choice names tools of the program alone, each by the name that it has here."""
+    """Return whether a choice names only tools of the client, each by the name that it has here."""
     named = choice["tools"] if choice["type"] == "allowed_tools" else [choice]
     ours = all(tool.get("type", "function") in NAMED and tool.get("namespace") is None for tool in named)
     return ours and [tool["name"] for tool in named] == [*names]
 
 
 def members(item: Fields) -> dict[str, Any] | None:
-    """What nobody took of an item; that it is completed goes without saying."""
+    """Return the unread members of an item, without the status ``completed``, which is the default."""
     return {name: value for name, value in item.rest().items() if (name, value) != ("status", "completed")} or None
 
 
 def _with_item(extras: Extras | None, of_item: dict[str, Any] | None, *, first: bool) -> Extras | None:
-    """The extras of a part, with those of its item: of further parts its id alone, where it has one."""
+    """Return a part's extras with those of its item; parts after the first get only the item's id."""
     if of_item is not None and not first and "id" in of_item:
         of_item = {"id": of_item["id"]}
     return {**(extras or {}), **without_none(item=of_item)} or None
 
 
 def _untyped(item: Fields) -> str:
-    """The type of an item that does not say it: a message, or a reference, which has an id and nothing else."""
+    """Return the type of an item without one: a message, or a reference, which has only an id."""
     if "role" in item:
         return "message"
     if item.names == ["id"]:
@@ -461,18 +462,18 @@ def _untyped(item: Fields) -> str:
 
 
 def _is_answer(item: Fields) -> bool:
-    """Whether a message is not one of the assistant's without any part of a kind that has a word of ours."""
+    """Return whether a message can be read: not if it is the assistant's and no part has a neutral form."""
     kinds = _kinds(item, "content")
     return item.peek("role") != "assistant" or not kinds or not SAID.isdisjoint(kinds)
 
 
 def _is_thought(item: Fields) -> bool:
-    """Whether all parts of a reasoning item are of a kind that has a word of ours."""
+    """Return whether all parts of a reasoning item have a neutral form."""
     return all(_kinds(item, name) <= {kind} for name, kind in THOUGHTS.items())
 
 
 def _kinds(item: Fields, name: str) -> set[str]:
-    """The types in a list of parts, as far as there are any."""
+    """Return the types in a list of parts."""
     return {kind for part in objects_in(item.peek(name)) if isinstance(kind := part.get("type"), str)}
 
 

@@ -1,20 +1,21 @@
-"""The neutral conversation to Responses requests: turns to items of the input, options, tools and the choice among them.
+"""Write Responses requests: input items, options, tools and the tool choice.
 
-What a request of another dialect can't say here is left out before it is written (``translation/lowering``): ``capabilities``
-says what the servers take, and the passes below are the dialect's own.
+What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
+``capabilities`` says what the servers take, and this module has the passes that only this dialect needs.
 
-A turn of the user or the system is a message, and each result in it an item at its place. The only text of the system in
-front of all is ``instructions``, if no item said it. Content of one plain text is a string (seeds.md S2).
+A turn of the user or the system is a message, and each result in it a separate item. If the system has one text, before all
+other turns, and it was not read from an item, it is written as ``instructions``. Content of one plain text is a string
+(seeds.md S2).
 
-Each text of the assistant's is a message, since several parts of one share an id, and only the server gives ids. Reasoning
-goes back if this vendor encrypted it, with its own id or none: the encrypted text is bound to it. Without that, an item goes
-back only where it came from.
+Each text of the assistant is a separate message: the parts of one message share an id, which only the server can give.
+Reasoning is sent back if this vendor encrypted it, with its id if it had one: the encrypted text is bound to the id. Reasoning
+that is not encrypted is only sent back for a request that was read in this dialect.
 
-``strict`` of a function is always written: left out it means another thing here than in Chat. Unsaid it is false in a request
-of another dialect, and null, the server's choice, in one of this. There is one choice, and neither stop texts nor a seed. A
-bound below the server's least is raised, and counted.
+``strict`` of a function is always written, since its default is not the same as in Chat. If it is not set, it is false for a
+request of another dialect, and null (the server decides) for one of this dialect. The API gives one choice, and has neither
+stop sequences nor a seed. A token limit below the server's least is raised, and counted.
 
-Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12.
+Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12 (requests).
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
-#: Dialects of the same vendor, whose ids of files and marks mean the same.
+#: Dialects of OpenAI: their file ids and cache marks mean the same.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The search of the web, and the entry of ``include`` that asks for the pages that it found.
+#: The web search tool, and the entry of ``include`` that requests the pages that it found.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-#: What other dialects take for the schema of a function that takes nothing; the server demands one.
+#: Values for the schema of a function without parameters in other dialects; this server demands a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
@@ -74,7 +75,7 @@ NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Media that are taken there; of another dialect's client with what the server demands of a file."""
+    """Return media that are allowed at this place, else None and a loss. Another dialect's file gets a name and a type."""
     fit = _taken(media, place, to)
     if fit is None:
         to.lose("media", media.kind)
@@ -85,9 +86,9 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
-    """An image or a file whose bytes are here, on the web or in this vendor's store; no sound (§7.4).
+    """Return an image or a file with bytes, a web URL or an id of OpenAI's store; None for others (§7.4).
 
-    Of the dialect's own clients also a sound, and what the assistant made, which is an item.
+    For clients of this dialect, also audio, and media that the assistant made, which are items.
     """
     if place == "assistant":
         return media if to.own and media.native is not None and media.native.vendor == wire.VENDOR else None
@@ -102,9 +103,9 @@ def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
-    """What a part of Chat's says that this dialect says, too, and the rest.
+    """Split a Chat part's extras into those that this dialect has, too, and the rest.
 
-    In ``reasoning_details`` the id of an encrypted one is that of the item that it was here. A compaction is its text alone.
+    The id of encrypted ``reasoning_details`` is the id of the item that they were here. A compaction has no extras.
     """
     if isinstance(part, RedactedReasoning) and part.opaque.vendor == OPENAIS:
         return {}, {}
@@ -115,7 +116,7 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
 
 @of_parts
 def placed(part: Part, place: Place, to: Lowering) -> Part:
-    """No mark on what the assistant says, nor on a result, which has them inside of it; no refusal of anybody else's."""
+    """Drop cache marks on the assistant's parts and on results, and turn refusals that are not the assistant's into texts."""
     match part:
         case Refusal() if place != "assistant":
             to.lose("refusal_as_text")
@@ -129,7 +130,7 @@ def placed(part: Part, place: Place, to: Lowering) -> Part:
 
 
 def answers_said(request: Request, to: Lowering) -> None:
-    """No reasoning that another vendor signed, and neither unsigned reasoning nor an empty text from another dialect."""
+    """Drop reasoning that another vendor signed, and from other dialects unsigned reasoning and empty texts."""
     turns = []
     for turn in request.turns:
         parts: list[Part] = []
@@ -149,14 +150,14 @@ def answers_said(request: Request, to: Lowering) -> None:
 
 
 def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
-    """Whether a part, or all reasoning of one item, is written."""
+    """Return whether a part, or the reasoning of one item, is written."""
     match run[-1]:
         case Reasoning(signature=None):
             said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
             return to.own and (said or of_item(run[0]) is not None)
         case Reasoning(signature=Opaque(vendor=vendor)):
             return vendor == wire.OPAQUE_VENDOR
-        case Text(text="", signature=signature):  # one that is signed was there for the signature alone
+        case Text(text="", signature=signature):  # a signed empty text exists only for its signature
             return to.own and signature is None
     return True
 
@@ -173,7 +174,7 @@ def _lose(run: Sequence[Part], to: Lowering) -> None:
 
 
 def messages_kept(request: Request, to: Lowering) -> None:
-    """A message of the user's or the system's that is empty, or of which nothing can be said, as one of an empty text."""
+    """Add an empty text to each message of the user or the system that is empty or loses all its parts."""
 
     def is_lost(part: Part) -> bool:
         if isinstance(part, Aside):
@@ -193,7 +194,7 @@ def messages_kept(request: Request, to: Lowering) -> None:
 
 
 def instructions_found(request: Request, _to: Lowering) -> None:
-    """The system's words as ``instructions``, if they are one plain text in front; others as items, which say their role."""
+    """Mark the system's turn as ``instructions`` if it is one plain text in front; others become items with their role."""
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
 
@@ -207,7 +208,7 @@ def instructions_found(request: Request, _to: Lowering) -> None:
 
 
 def reasoning_followed(request: Request, to: Lowering) -> None:
-    """No reasoning that nothing of the assistant's follows: the server refuses it."""
+    """Drop reasoning that no other assistant item follows: the server refuses it."""
     turns: list[Turn] = []
     follows = False
     for turn in reversed(request.turns):
@@ -232,7 +233,7 @@ def _is_item_of_reasoning(part: Part) -> bool:
 
 @of_tools
 def tools_said(tool: Tool, to: Lowering) -> Tool:
-    """Tools in the form of this dialect alone: functions with a schema, and whether it is strict."""
+    """Give functions a schema and ``strict``, and drop the forms that tools had in other dialects."""
     if tool.kind == "server":
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
@@ -243,7 +244,7 @@ def tools_said(tool: Tool, to: Lowering) -> Tool:
 
 
 def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
-    """The definition of a search of the web."""
+    """Return the definition of a web search tool."""
     return without_none(
         type=SEARCH,
         filters={"allowed_domains": [*asked.allowed_domains]} if asked.allowed_domains else None,
@@ -253,7 +254,7 @@ def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """How much to think, as an effort."""
+    """Set the amount of thinking as an effort."""
     thinking = request.options.thinking
     if thinking is None:
         return
@@ -262,7 +263,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
-    """When to make a summary of the conversation, and nothing else about it."""
+    """Keep the threshold of a compaction, and drop its other options, which have no place."""
     options, asked = request.options, request.options.compaction
     if asked is None or (to.own and asked.native is not None):
         return
@@ -274,7 +275,7 @@ def compaction_fits(request: Request, to: Lowering) -> None:
 
 
 def bound_fits(request: Request, to: Lowering) -> None:
-    """A bound on the answer that is not below the server's least."""
+    """Raise a token limit below the server's least."""
     bound = request.options.max_tokens
     if bound is None or not 0 < bound < wire.LEAST_TOKENS:
         return
@@ -283,7 +284,7 @@ def bound_fits(request: Request, to: Lowering) -> None:
 
 
 def input_and_sources(request: Request, to: Lowering) -> None:
-    """An input even where it is empty, and the pages that a search found."""
+    """Write ``input`` even if it is empty, and request the pages that a search found."""
     include = [wire.LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
     extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
     request.extras = extras
@@ -299,7 +300,7 @@ FOREIGN: Final = Capabilities(
     result_errors=False,
     signs_reasoning=wire.OPAQUE_VENDOR,
     opaque_vendors=frozenset({OPENAIS}),
-    unsigned_reasoning=True,  # of an item that is encrypted: see ``answers_said``
+    unsigned_reasoning=True,  # within an encrypted item: see ``answers_said``
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
@@ -319,7 +320,7 @@ FOREIGN: Final = Capabilities(
     arranged=(reasoning_followed, tools_said),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
-#: Of requests of the dialect itself.
+#: For clients of this dialect.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -332,7 +333,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """What the servers take of a request of the dialect ``source`` for the model of that ``name``."""
+    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
         return OWN
     model = model_for(name, provider, UNKNOWN, None)
@@ -348,7 +349,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
-    """The body of a request that has nothing but what the dialect can say, as JSON values."""
+    """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     options, compaction = request.options, request.options.compaction
     instructions = _instructions(request.turns)
     items: list[Item] = []
@@ -384,7 +385,7 @@ def _reasoning(thinking: Thinking | None) -> dict[str, Any] | None:
 
 
 def _management(compaction: Compaction) -> dict[str, Any]:
-    """The member that asks for compaction where the conversation is long."""
+    """Return the member that requests compaction of a long conversation."""
     if compaction.native is not None:
         return {name: value for name, value in compaction.native.items() if name == wire.MANAGEMENT}
     if compaction.now and compaction.threshold is None:
@@ -396,12 +397,12 @@ def _management(compaction: Compaction) -> dict[str, Any]:
 
 
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The definitions. Neighbours of one namespace stand in it again."""
+    """Return the definitions of tools; neighbours of one namespace are written into it again."""
     written: list[dict[str, Any]] = []
     last: Namespace | None = None
     for tool in tools:
         if tool.loaded:
-            continue  # the item that brought it says so
+            continue  # the item that loaded it defines it
         definition, namespace = _tool(tool), tool.namespace
         if namespace is None:
             written.append(definition)
@@ -427,7 +428,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _choice(choice: ToolChoice | None, tools: Sequence[Tool]) -> dict[str, Any]:
-    """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+    """Return the members for the tool choice. The default ``auto`` is left out if only ``parallel`` is set."""
     if choice is None:
         return {}
     body = without_none(parallel_tool_calls=choice.parallel)
@@ -452,7 +453,7 @@ def _choice(choice: ToolChoice | None, tools: Sequence[Tool]) -> dict[str, Any]:
     return body
 
 
-# -- what the user, the system and tools say ---------------------------------------------------------------------------
+# -- the items of the user, the system and tools -----------------------------------------------------------------------
 
 
 def _instructions(turns: Sequence[Turn]) -> str | None:
@@ -461,14 +462,14 @@ def _instructions(turns: Sequence[Turn]) -> str | None:
 
 
 def _plain_text(turn: Turn) -> str | None:
-    """The text of a turn that is one plain text; None where anything is said beside it."""
+    """Return the text of a turn that is one plain text; None if it has anything else."""
     text = turn.parts[0] if len(turn.parts) == 1 and not turn.extras else None
     plain = isinstance(text, Text) and text.cache is None and text.signature is None and not text.extras
     return text.text if isinstance(text, Text) and plain else None
 
 
 def _messages(turn: Turn, report: StreamReport) -> list[Item]:
-    """Messages, and items between them. The first message has what the turn says of itself."""
+    """Return messages, and other items between them. The first message has the turn's extras."""
     role = "developer" if turn.native_role == "developer" else turn.role
     output, extras = OutputList(report, _begun), turn.extras
     for is_content, parts in groupby(turn.parts, key=_is_content):
@@ -490,7 +491,7 @@ def _is_content(part: Part) -> bool:
 
 
 def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
-    """Count what a turn says of itself that is of no message."""
+    """Count extras of a turn that has no message for them."""
     for name in extras or ():
         report.lose("metadata", what=name)
 
@@ -503,7 +504,7 @@ def _result(result: ToolResult) -> Item:
 
 
 def _contents(parts: Sequence[Part]) -> str | list[Item]:
-    """A string for one plain text, else a list of parts."""
+    """Return content as a string if it is one plain text, else as a list of parts."""
     return plain_or_list([_content(part) for part in parts])
 
 
@@ -542,7 +543,7 @@ def _media(media: Media) -> Item:
     )
 
 
-# -- what the assistant said -------------------------------------------------------------------------------------------
+# -- the assistant's items ---------------------------------------------------------------------------------------------
 
 
 def _answer(turn: Turn, report: StreamReport) -> list[Item]:
@@ -591,12 +592,12 @@ def _call(call: ToolCall) -> Item:
 
 
 def _begun(members: Extras) -> Item:
-    """The beginning of a message of the assistant's."""
+    """Return the start of an assistant message."""
     return {"type": "message", "role": "assistant", **members, "content": []}
 
 
 def _plain(item: Item) -> Item:
-    """A message of one plain text in its short form, unless the server knows it by an id: then it must say its status."""
+    """Shorten a message of one plain text, unless it has an id: then the server demands its full form with a status."""
     if item.get("type") != "message" or "content" not in item:
         return item
     if "id" in item:

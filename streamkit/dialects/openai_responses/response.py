@@ -1,10 +1,10 @@
-"""Whole responses: the ``response`` object and error bodies, both directions.
+"""Read and write whole responses: the ``response`` object and error bodies.
 
-Reading. The object is what the last event of a stream brings, so the decoder of streams reads it, its items as if just done.
-A status like ``queued``, or none, is no end. Writing. Parts become items in their order: text behind text is one message,
-reasoning up to its signature one item. What only another vendor can read is sealed in a reasoning item.
+The object is the same as in the last event of a stream, so the stream decoder reads it, and its items as if they were just
+done. A status such as ``queued``, or none, is no end. When written, parts become items in their order: neighbouring texts are
+one message, reasoning up to its signature one item. Data that only another vendor can read are sealed in a reasoning item.
 
-Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14.
+Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14 (opaque data must survive).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 
-#: What a stream says only at its end.
+#: Members that a stream sends only at its end.
 LAST: Final = frozenset({"completed_at"})
 
 
@@ -89,7 +89,7 @@ class ResponsesBodyWriter(ResponseWriter):
     """Writes one response."""
 
     vendor = VENDOR
-    _calls = 0  # that were written
+    _calls = 0  # the number of calls written
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.report)}
@@ -111,7 +111,7 @@ class ResponsesBodyWriter(ResponseWriter):
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
         stop, native = choice.stop_reason or "other", choice.native_stop_reason if self.own else None
-        if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # nothing was made
+        if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # no compaction was made
             self.report.lose("stop_reason")
             stop = "length"
         if stop == "refusal":
@@ -127,7 +127,7 @@ class ResponsesBodyWriter(ResponseWriter):
             return None
         count_usage_losses(usage, self.report)
         body = encode_usage(usage)
-        if usage.vendor != VENDOR:  # the whole body's model demands the member; a stream leaves it out
+        if usage.vendor != VENDOR:  # a whole body must have this member; a stream leaves it out
             body["input_tokens_details"].setdefault("cache_write_tokens", 0)
         return body
 
@@ -172,17 +172,17 @@ class ResponsesBodyWriter(ResponseWriter):
         return item
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> Item:
-        """A reasoning item for what has nothing to read."""
+        """Return a reasoning item with opaque data and no text."""
         made = self.encoding.make_id("rs_")
         blob = _blob(kind, opaque)
         return {"id": made, "type": "reasoning", "status": "completed", "summary": [], "encrypted_content": blob}
 
     def _call(self, call: ToolCall, output: OutputList) -> None:
-        """A call. One that is cut says so: clients run those that are completed."""
+        """Write a call. A truncated call is ``incomplete``, since clients run completed calls."""
         if not call.name:
             self.withhold(call)
             return
-        if call.signature is not None:  # nothing signs a call here: it stands before the call, sealed
+        if call.signature is not None:  # items of calls have no signature: it is sealed in an item before the call
             output.add(self._sealed("call", call.signature))
         cut = not call.ended or (call.verdict is not None and call.verdict.kind == "truncated")
         made = self.encoding.make_id("ctc_" if call.kind == "custom" else "fc_")
@@ -204,11 +204,11 @@ class ResponsesBodyWriter(ResponseWriter):
         elif part.kind == "metadata" and owner == "response":
             self.members[name] = part.raw
         else:
-            self._calls += part.kind == "client_tool"  # which the client runs, too
+            self._calls += part.kind == "client_tool"  # the client runs this, too
             output.aside(part)
 
 
 def _blob(kind: Kind, opaque: Opaque) -> str:
-    """``encrypted_content``: this vendor's as it is, what is another's or belongs to another part sealed."""
+    """Return ``encrypted_content``: this vendor's reasoning unchanged; other data sealed."""
     own = kind in {"opaque", "reasoning"} and opaque.vendor == OPAQUE_VENDOR
     return opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)

@@ -1,13 +1,13 @@
-"""Definitions of tools: those of the request, those in namespaces, and those that an item of the input brings.
+"""Read the definitions of tools: in the request, in namespaces, and in input items.
 
-A namespace is a group, as Codex sends the tools of MCP servers and sub-agents. Its tools stand side by side here, each by a
-name that no other tool of the request has: ``read`` in ``mcp__files`` is ``mcp__files__read`` (``flat_name``), with a hash of
-both behind it where the name is taken, so that later requests get the same name without a table.
+A namespace is a group of tools; Codex uses namespaces for MCP servers and sub-agents. Its tools become separate tools with
+unique names: ``read`` in ``mcp__files`` becomes ``mcp__files__read`` (``flat_name``). If that name is taken, a hash of both
+names is appended, so that later requests get the same name without a table.
 
-Tools that were loaded in the conversation (``additional_tools``, the output of a tool search) are tools of the request, too.
-The search itself, where the client runs it, is a function elsewhere (``conversation/restore.py``).
+Tools that were loaded in the conversation (``additional_tools``, the output of a tool search) are also tools of the request.
+In other dialects, a tool search that the client runs is a function (``conversation/restore.py``).
 
-Source: dialects.md §2.2, §2.3; the types of openai 2.x; what Codex 0.169 was seen to send.
+Source: dialects.md §2.2, §2.3; the types of openai 2.x; requests recorded from Codex 0.169.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, QualifiedName
 from streamkit.text.identifiers import flat_name, hashed
 
-#: Types of the search of the web.
+#: Types of the web search tool.
 SEARCHES: Final = frozenset(
     {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
-#: Items that bring tools which the request does not define elsewhere.
+#: Items that define tools which the request may not define elsewhere.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 _HASH = 8
-#: The call of a search of tools that the client runs, without what the model says in it.
+#: The call of a tool search that the client runs, without the model's arguments.
 _SEARCHED: Final = {"type": SEARCH, EXECUTION: "client"}
 CALLED: Final = (
     Aside(VENDOR, "client_tool", ADDED, {**_SEARCHED, "status": "in_progress"}),
@@ -44,19 +44,19 @@ CALLED: Final = (
 
 @define
 class ToolNames:
-    """The names of the tools of one request. Those outside of namespaces must be told first."""
+    """The names of the tools of one request. ``take`` must be called first for all tools outside namespaces."""
 
     _flat: dict[QualifiedName, str] = field(factory=dict)
     _taken: set[str] = field(factory=set)
-    _called: dict[str, list[str]] = field(factory=dict)  #: the flat names of tools by what their namespaces call them
-    _within: dict[str, list[str]] = field(factory=dict)  #: the flat names of the tools of a namespace
+    _called: dict[str, list[str]] = field(factory=dict)  #: flat names by the tool's name in its namespace
+    _within: dict[str, list[str]] = field(factory=dict)  #: flat names by namespace
 
     def take(self, name: str) -> None:
-        """A tool outside of namespaces is called so."""
+        """Reserve the name of a tool outside namespaces."""
         self._taken.add(name)
 
     def flat(self, qualified: QualifiedName) -> str:
-        """The name of a tool in a namespace, defined or only called."""
+        """Return the flat name of a tool in a namespace, which may be defined or only called."""
         known = self._flat.get(qualified)
         if known is None:
             known = flat_name(qualified.namespace, qualified.name)
@@ -69,14 +69,14 @@ class ToolNames:
         return known
 
     def chosen(self, namespace: str | None, name: str) -> str:
-        """The tool that a choice names: without a namespace one outside of them, else the only one that is called so."""
+        """Return the tool that a choice names. Without a namespace: a tool outside namespaces, or the only one so named."""
         if namespace is not None:
             return self.flat(QualifiedName(namespace, name))
         found = self._called.get(name, ())
         return found[0] if len(found) == 1 and name not in self._taken else name
 
     def within(self, namespace: str) -> Sequence[str]:
-        """All that a namespace holds; its own name, which is no tool's, where it holds nothing."""
+        """Return the tools of a namespace; if it has none, the namespace's name, which is no tool's."""
         return self._within.get(namespace) or (namespace,)
 
 
@@ -85,11 +85,11 @@ class ToolReader:
 
     def __init__(self, names: ToolNames) -> None:
         self.names = names
-        self.loaded: list[Tool] = []  #: that items of the input brought
+        self.loaded: list[Tool] = []  #: tools from input items
         self._defined: set[str] = set()  # the names of all tools so far
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The tools of the request; ``fields`` still has the input, whose items may bring more."""
+        """Return the tools of the request. ``fields`` must still have the input, whose items may define more."""
         for name in _names_outside(fields.peek("tools"), fields.peek("input")):
             self.names.take(name)
         tools = [read for tool in fields.each("tools") for read in self._read(tool)]
@@ -97,7 +97,7 @@ class ToolReader:
         return tools
 
     def load(self, item: Fields) -> list[Tool]:
-        """Add the tools of an item, unless they are there already. Return all of them."""
+        """Add the tools of an item that are not defined yet; return all tools of the item."""
         brought = [read for tool in item.each("tools") for read in self._read(tool)]
         for read in brought:
             if read.name not in self._defined:
@@ -144,7 +144,7 @@ class ToolReader:
 
 
 def _search(raw: Mapping[str, Any]) -> WebSearch:
-    """A search of the web; its filters stand in an object of their own."""
+    """Read a web search tool; its filters are in a nested object."""
     options = {name: value for name, value in raw.items() if name != "type"}
     if isinstance(raw.get("filters"), dict):
         options |= options.pop("filters")
@@ -152,12 +152,12 @@ def _search(raw: Mapping[str, Any]) -> WebSearch:
 
 
 def _is_group(tool: Mapping[str, Any]) -> bool:
-    """Whether this is a namespace with tools in it; one without any is for its own server only."""
+    """Return whether this is a namespace with tools; one without tools is only for its server."""
     return tool.get("type") == "namespace" and bool(tool.get("tools"))
 
 
 def _names_outside(tools: Any, items: Any) -> Iterator[str]:
-    """The names of the tools outside of namespaces: of the request's ``tools``, and of those that items of the input bring."""
+    """Yield the names of tools outside namespaces: in ``tools``, and in input items that define tools."""
     brought = [item.get("tools") for item in objects_in(items) if str(item.get("type")) in LOADING]
     for tool in (tool for group in (tools, *brought) for tool in objects_in(group) if not _is_group(tool)):
         name = tool.get("name") or tool.get("type")

@@ -1,11 +1,12 @@
-"""From what one dialect says in a request to what another can say.
+"""Lower a request: change what one dialect can say into what another dialect can say.
 
-A request is read into the neutral conversation and lowered for the dialect that it goes to: ``foreign`` is what happens to
-it, pass by pass, in order. Each pass changes the request; what it leaves out is a counted loss, what it mends a repair. What
-the servers take is data: ``Capabilities``, which each dialect has for a model and a provider; passes that they do not need
-(``when``) are left out. In one dialect only ``own`` runs, for what a server refuses from its own clients, too.
+A request is read into the neutral conversation, then lowered for the dialect that it is written in. ``foreign`` lists the
+passes for a request of another dialect, in order; each pass changes the request, counts what it leaves out as a loss and what
+it repairs as a repair. ``Capabilities`` is the data that says what the servers take: each dialect has one for a model and a
+provider, and passes that it does not need (``when``) are skipped. Within one dialect only the passes of ``own`` run, for what
+a server refuses from the dialect's clients, too.
 
-Source: dialects.md §7.3, §7.4.
+Source: dialects.md §7.3, §7.4 (how each dialect writes tools and content).
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.translation.lowering import options, parts, tools, turns
 
-#: The members of a request and of its options, in the order in which these are made of them: the copy that is lowered.
+#: Getters of all members of a request and of its options, in the order of their constructors: they make the lowered copy.
 _members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
-#: The forms that parts had in another dialect are left out.
+#: Drop the native forms that parts had in another dialect.
 NATIVE_FORMS_LOST: Final = OfParts(dict.fromkeys((Media, ToolCall, ToolResult), (parts.native_form,)))
-#: Parts that the dialect has not, and signatures that don't go back to their vendors, are left out.
+#: Drop parts that the dialect lacks, and signatures that this dialect can't send back to their vendors.
 KNOWN_PARTS: Final = OfParts(
     {
         **dict.fromkeys((Text, Reasoning, RedactedReasoning, ToolCall), (parts.signature,)),
@@ -48,7 +49,7 @@ KNOWN_PARTS: Final = OfParts(
         Aside: (parts.aside,),
     }
 )
-#: Members, marks, ids and names of parts that the servers don't take are left out, or said otherwise.
+#: Drop or rewrite the members, cache marks, ids and names of parts that the servers don't take.
 KNOWN_WORDS: Final = OfParts(
     {
         **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
@@ -57,12 +58,12 @@ KNOWN_WORDS: Final = OfParts(
         ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
     }
 )
-#: What of that the servers would refuse from the dialect's own clients, too.
+#: The steps of ``KNOWN_WORDS`` that are needed for the dialect's clients, too, since the servers refuse these forms.
 OWN_WORDS: Final = OfParts({ToolCall: (parts.arguments, parts.portable_words), ToolResult: (parts.portable_words,)})
 
 
 def own(takes: Capabilities) -> Sequence[Pass]:
-    """What happens to a request of the dialect itself."""
+    """Return the passes for a request of the same dialect, in order."""
     return (
         options.one_choice,
         options.marks_counted,
@@ -89,11 +90,11 @@ def own(takes: Capabilities) -> Sequence[Pass]:
 
 
 def foreign(takes: Capabilities) -> Sequence[Pass]:
-    """What happens to a request of another dialect."""
+    """Return the passes for a request of another dialect, in order."""
     return (
         tools.namespaces_lost,
         tools.search_found,
-        # what is said
+        # content
         turns.readable,
         turns.telling,
         turns.no_silent_turns,
@@ -117,7 +118,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         turns.no_blank_texts,
         KNOWN_WORDS,
         *takes.said,
-        # in which order
+        # order
         turns.no_empty_answers,
         turns.no_empty_turns,
         turns.system_in_place,
@@ -127,7 +128,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         turns.user_speaks_first,
         turns.calls_excused,
         *takes.arranged,
-        # with which tools and options
+        # tools and options
         tools.tools_fit,
         tools.called_tools_defined,
         tools.schemas_with_properties,
@@ -139,7 +140,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
-    """The request with nothing but what the dialect can say. Raises BadRequest for what it can't do without."""
+    """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
     takes, passes = _planned(tell, request.dialect, request.model, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = Request(*_members(request))
@@ -153,6 +154,6 @@ def lower(request: Request, tell: TellsCapabilities, target: Target, report: Str
 def _planned(
     tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None
 ) -> tuple[Capabilities, Sequence[Pass]]:
-    """What the servers take of such a request, and the passes that it needs."""
+    """Return the capabilities for such a request, and the passes that it needs."""
     takes = tell(source, model, provider)
     return takes, needed_by(takes, own(takes) if source == takes.dialect else foreign(takes))

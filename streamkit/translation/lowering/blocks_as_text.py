@@ -1,9 +1,9 @@
-"""Blocks of a request that only one dialect has a form for, though what they say is text: written as text elsewhere.
+"""Rewrite blocks that only one dialect has, and that contain text, as plain text for other dialects.
 
-Anthropic's ``search_result`` (what a client's own search found), a ``document`` that is given as blocks of text, and
-``tool_reference`` (which tools a search among tools found); Bedrock's ``searchResult``, ``document`` in blocks and
-``guardContent``, which may be all that the user says; and files of plain text for dialects that take none. A model that does
-not see them answers as if nothing had been said.
+These are Anthropic's ``search_result`` (what a client's search found), ``document`` given as text blocks, and
+``tool_reference`` (the tools that a search among tools found); Bedrock's ``searchResult``, ``document`` in blocks and
+``guardContent``, which may be all that the user says; and plain text files for dialects that take none. Without them the
+model would answer as if nothing had been said.
 
 Source: dialects.md §3.2, §6.1; Anthropic, "Search results", "Tool search tool"; Bedrock, "GuardrailConverseContentBlock".
 """
@@ -21,7 +21,7 @@ from streamkit.events import Aside
 
 
 def text_of_block(aside: Aside) -> Text | None:
-    """What a block says, as text; None for one that says none."""
+    """Return the text in a block; None for other blocks and for a block without text."""
     kind, block = aside.type.removeprefix(CONTENT), aside.raw
     if kind == aside.type or not isinstance(block, dict):
         return None
@@ -45,7 +45,7 @@ def text_of_block(aside: Aside) -> Text | None:
 
 
 def _in_member(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
-    """What a block says that stands in a member of its kind's name; its texts have no type."""
+    """Yield the texts of a Bedrock block, which are in a member with the name of its kind and have no type."""
     if kind == "guardContent":
         guarded = block.get("text")
         yield text_of(guarded.get("text")) if isinstance(guarded, dict) else None
@@ -59,7 +59,7 @@ def _in_member(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
 
 
 def text_of_file(media: Media) -> Text | None:
-    """What a file of plain text says, behind its name; None for any other."""
+    """Return the name and the text of a plain text file as one text; None for any other file."""
     if media.kind != "file" or media.data is None or not (media.media_type or "").startswith("text/"):
         return None
     said = decoded_text(media.data)
@@ -67,7 +67,7 @@ def text_of_file(media: Media) -> Text | None:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """The texts of content: a text, or a list of blocks of it."""
+    """Yield the texts of content, which is a string or a list of blocks."""
     if isinstance(content, str):
         yield content
     for block in content if isinstance(content, list) else ():

@@ -1,8 +1,8 @@
-"""What a dialect can't say of the options of a request. See ``lowering/__init__.py``.
+"""Passes over the options of a request: drop those that the dialect can't express. See ``lowering/__init__.py``.
 
-A server answers 400 to a whole request for one option that its model does not take, and the client, which asked for another
-model, can't know. Which options a model refuses, and when, is in the table of models (``vocabulary/models.py``); how many stop
-sequences there may be is the dialect's, and Claude takes no blank one.
+A server answers 400 to a whole request for one option that its model does not take, and a client that asked for another model
+can't know that. The table of models (``vocabulary/models.py``) says which options a model refuses, and when. The dialect sets
+the most stop sequences; Claude takes no blank one.
 
 Source: dialects.md §1.3, §3.0, §7.4; the providers' pages on each parameter.
 """
@@ -32,21 +32,21 @@ from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
 from streamkit.translation.lowering.tools import defines
 
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-#: The options that are told apart from what stands beside them: how one was written, and of which each API gives one.
+#: All options except ``native_max_tokens`` (the member for ``max_tokens``) and ``choices`` (see ``one_choice``).
 _OPTIONS: Final = tuple(
     option.name for option in fields(Options) if option.name not in {"native_max_tokens", "choices"}
 )
 
 
 def options_fit(request: Request, to: Lowering) -> None:
-    """The options without those that the model refuses, and the user's id and the form of the answer as they are taken."""
+    """Drop the options that the model refuses, and adapt the user's id and the output format to what the servers take."""
     takes, options = to.takes, request.options
     kept = tuple(stop for stop in options.stop if (stop.strip() if takes.is_claude else stop))[: takes.most_stops]
     if len(kept) < len(options.stop):
         to.lose("parameter", "stop")
     options.stop, thinking = kept, options.thinking
     if thinking is not None and thinking.enabled is False and thinking.effort not in {None, "none"}:
-        to.lose("parameter", "thinking.effort")  # no thinking is what was asked for
+        to.lose("parameter", "thinking.effort")  # the client asked for no thinking, so the effort means nothing
         options.thinking = evolve(thinking, effort=None)
     _leave_out(options, dict.fromkeys(_refused(options, to)), to)
     if options.user is not None and takes.users is not None:
@@ -56,7 +56,7 @@ def options_fit(request: Request, to: Lowering) -> None:
 
 
 def _refused(options: Options, to: Lowering) -> Iterable[str]:
-    """The options that the model refuses next to the other options of the request."""
+    """Return the names of options that the model refuses next to the request's other options."""
     model, thinking, refused = to.takes.model, options.thinking, to.takes.model.refuses
     off, asked = False, None
     if thinking is not None:
@@ -71,7 +71,7 @@ def _refused(options: Options, to: Lowering) -> Iterable[str]:
 
 
 def _leave_out(options: Options, names: Iterable[str], to: Lowering) -> None:
-    """Leave these options out; a default that is left out is no loss."""
+    """Drop these options; each is a loss unless its value is the default."""
     for name in names:
         value = getattr(options, name)
         if value is None or value == ():
@@ -82,7 +82,7 @@ def _leave_out(options: Options, names: Iterable[str], to: Lowering) -> None:
 
 
 def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | None:
-    """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""
+    """Return the output format as the servers take it: with a portable name, and as plain JSON if it has no schema."""
     if output is None or output.kind != "schema":
         return output
     if output.schema is None:
@@ -95,7 +95,7 @@ def _asked_form(output: OutputFormat | None, to: Lowering) -> OutputFormat | Non
 
 @when(lambda takes: not _form_with_tools(takes))
 def form_or_tools(request: Request, to: Lowering) -> None:
-    """Tools alone, or an answer in JSON alone, for a model that does not take both."""
+    """Keep either the tools or the JSON output format, for a model that does not take both."""
     output, choice = request.options.output, request.tool_choice
     if output is None or output.kind == "text":
         return
@@ -116,7 +116,7 @@ def _form_with_tools(takes: Capabilities) -> bool:
 
 @when(lambda takes: takes.most_marks is not None)
 def marks_counted(request: Request, to: Lowering) -> None:
-    """The latest marks on the prompt, as many as the server takes; each other mark is a loss."""
+    """Keep the latest cache marks, as many as the server takes; each dropped mark is a loss."""
     most = to.takes.most_marks or 0
     turns = sorted(request.turns, key=lambda turn: turn.role != "system")
     parts = [each for turn in turns for part in turn.parts for each in _inner(part)]
@@ -136,12 +136,12 @@ def marks_counted(request: Request, to: Lowering) -> None:
 
 
 def _inner(part: Part) -> Sequence[Part]:
-    """A part, and before it the parts inside it."""
+    """Return a part after the parts inside it."""
     return (*part.parts, part) if isinstance(part, ToolResult) else (part,)
 
 
 def _unmarked(part: Part, dropped: set[int]) -> Part:
-    """A part without its mark and those inside it, for parts whose ``id()`` is among the ``dropped``."""
+    """Return a part without the cache marks of parts whose ``id()`` is in ``dropped``: its mark, and those inside it."""
     drops = id(part) in dropped
     if isinstance(part, ToolResult):
         inner = [_unmarked(each, dropped) for each in part.parts]
@@ -151,14 +151,14 @@ def _unmarked(part: Part, dropped: set[int]) -> Part:
 
 @when(lambda takes: "choices" not in takes.options)
 def one_choice(request: Request, to: Lowering) -> None:
-    """Raises BadRequest where several choices are asked for, and the API gives one."""
+    """Raise BadRequest if the request asks for several choices, for an API that gives only one."""
     choices = request.options.choices
     if choices is not None and choices > 1:
         raise BadRequest("n", f"{to.takes.title} gives one choice, and {choices} are asked for")
 
 
 def options_with_place(request: Request, to: Lowering) -> None:
-    """No options that the dialect has no place for, and no tier that its server does not know."""
+    """Drop the options that the dialect has no member for, and a service tier that its server does not know."""
     takes, options = to.takes, request.options
     for name in _OPTIONS:
         value = getattr(options, name)
@@ -172,7 +172,7 @@ def options_with_place(request: Request, to: Lowering) -> None:
 
 
 def no_members_of_others(request: Request, to: Lowering) -> None:
-    """No members of the request itself, and no names of the exchange, that only another dialect knows."""
+    """Drop the request's members that only another dialect knows, and its ``exchange`` (metadata the model never sees)."""
     fit = to.takes.request_extras
     kept, rest = ({}, request.extras) if fit is None else fit(request.extras)
     for name, said in rest.items():

@@ -1,8 +1,8 @@
-"""What a dialect can't say of the parts of a conversation. See ``lowering/__init__.py``.
+"""Passes over the parts of a conversation: change or drop what the dialect can't express. See ``lowering/__init__.py``.
 
-Each function here takes one part and gives it back as the dialect takes it, or None where it is left out.
+Each pass takes one part and returns it as the dialect takes it, or None to drop it.
 
-Source: dialects.md §7.3, §7.4; seeds.md S2, S4.
+Source: dialects.md §7.3, §7.4 (tools and content of each dialect); seeds.md S2, S4.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from streamkit.text.identifiers import portable_id, portable_name
 from streamkit.tool_calls.check import check_arguments
 
 V = TypeVar("V")
-#: What stands before the text of a tool's result that is an error, where nothing else can say so.
+#: Text before the output of a failed tool, for dialects without a member that marks an error.
 ERROR: Final = "Error: "
-#: What can be half of a surrogate pair as an escape.
+#: An escape that may be one half of a surrogate pair.
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
-    """A refusal as a text, where it is no part of its own."""
+    """Turn a refusal into a text, if the dialect has no refusals; this is a loss."""
     if not isinstance(part, Refusal) or to.takes.refusals:
         return part
     to.lose("refusal_as_text")
@@ -47,13 +47,13 @@ def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def media(part: Part, place: Place, to: Lowering) -> Part | None:
-    """Media as the servers take them; None for those that they don't take."""
+    """Return media as the servers take them; None to drop them."""
     fit = to.takes.media
     return fit(part, place, to) if fit is not None and isinstance(part, Media) else part
 
 
 def aside(part: Part, place: Place, to: Lowering) -> Part | None:
-    """No parts that only another vendor knows."""
+    """Drop an aside (a part that only one vendor knows), unless the dialect is that vendor's and takes it here."""
     if not isinstance(part, Aside):
         return part
     if to.own and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
@@ -63,7 +63,7 @@ def aside(part: Part, place: Place, to: Lowering) -> Part | None:
 
 
 def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
-    """No signature but one that goes back to its vendor, and no reasoning that the servers refuse."""
+    """Drop signatures that can't go back to their vendor, and reasoning that the servers refuse."""
     takes = to.takes
     match part:
         case RedactedReasoning(opaque=opaque) if not _goes_back(opaque, takes):
@@ -75,7 +75,7 @@ def signature(part: Part, _place: Place, to: Lowering) -> Part | None:
             return _unsigned(part, to)
         case Text(signature=Opaque() as signed) if not _is_of(signed, takes.signs_texts):
             to.lose("reasoning_signature", signed.vendor)
-            # an empty text was there for the signature alone
+            # an empty text existed only to carry the signature
             return evolve(part, signature=None) if part.text.strip() or takes.blank_texts == "all" else None
         case ToolCall(signature=Opaque() as signed) if not _is_of(signed, takes.signs_calls):
             to.lose("reasoning_signature", signed.vendor)
@@ -94,7 +94,7 @@ def _is_of(opaque: Opaque, vendor: str | None) -> bool:
 
 
 def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
-    """Reasoning without another vendor's signature; None for a dialect that refuses such."""
+    """Return reasoning without another vendor's signature; None if the dialect refuses reasoning without a signature."""
     if part.signature is not None:
         to.lose("reasoning_signature", part.signature.vendor)
     if part.signature is not None and to.takes.strips_signatures:
@@ -105,7 +105,7 @@ def _unsigned(part: Reasoning, to: Lowering) -> Reasoning | None:
 
 
 def error_in_words(part: Part, _place: Place, to: Lowering) -> Part:
-    """A result that is an error, said in words where no member says so."""
+    """Mark a failed tool's result with ``ERROR`` in its text, if the dialect has no member for it; this is a loss."""
     if not isinstance(part, ToolResult) or not part.is_error or part.item is not None or to.takes.result_errors:
         return part
     to.lose("result_error", part.call_id)
@@ -120,7 +120,7 @@ def error_in_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
-    """A part of another dialect without the form that it had there."""
+    """Return a part without the native form that it had in another dialect."""
     match part:
         case Media() if part.native is not None:
             return evolve(part, native=None)
@@ -132,7 +132,7 @@ def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
 
 
 def extras(part: Part, _place: Place, to: Lowering) -> Part:
-    """No members that only another dialect knows."""
+    """Drop the members of a part that only another dialect knows; each is a loss."""
     if isinstance(part, Aside):
         return part
     fit = to.takes.part_extras
@@ -143,7 +143,7 @@ def extras(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def without_extras(value: V, to: Lowering, kind: str = "metadata") -> V:
-    """A part, a turn, a tool or a choice without ``extras``, each of which is a loss of that ``kind``."""
+    """Return a part, turn, tool or choice without ``extras``; each member is a loss of that ``kind``."""
     found = getattr(value, "extras", None)
     if found is None:
         return value
@@ -154,7 +154,7 @@ def without_extras(value: V, to: Lowering, kind: str = "metadata") -> V:
 
 
 def arguments(part: Part, _place: Place, to: Lowering) -> Part:
-    """Arguments that are the text of an object, for a dialect that carries one; elsewhere of custom calls alone."""
+    """Make the arguments of a call the text of a JSON object, if the dialect carries objects; wrap a custom call's text."""
     if not isinstance(part, ToolCall):
         return part
     if part.kind == "custom":
@@ -167,7 +167,7 @@ def arguments(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def _object_text(call: ToolCall, to: Lowering) -> str:
-    """The text of an object. Half of a surrogate pair, which is a legal escape in a text and not in a body, is U+FFFD."""
+    """Return arguments as the text of an object. Half a surrogate pair, an escape illegal in a body, becomes U+FFFD."""
     verdict = check_arguments(call.arguments).kind
     if verdict == "empty":
         return "{}"
@@ -190,13 +190,13 @@ def _as_text(value: str | bytes) -> str:
 
 
 def cache_mark(part: Part, _place: Place, to: Lowering) -> Part:
-    """A mark where the dialect has one; its spans are not another vendor's, so each is a loss."""
+    """Keep a part's cache mark if the dialect has a place for it; count a loss where it means less, or is dropped."""
     made: Part = part if getattr(part, "cache", None) is None else with_mark(part, to)
     return made
 
 
 def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
-    """A part or a tool with its mark, or without; ``what`` has it, for the report."""
+    """Return a part or tool, with its cache mark if the dialect has a place for it; ``what`` names it in the report."""
     mark = value.cache
     if mark is None:
         return value
@@ -207,7 +207,7 @@ def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
 
 
 def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
-    """The ids of calls and the names of tools as the dialect takes them, alike wherever they stand."""
+    """Rewrite the ids of calls and the names of tools to what the dialect takes, in the same way everywhere."""
     if isinstance(part, ToolCall | ToolResult) and part.item is not None:
         return part
     if isinstance(part, ToolCall):
@@ -220,24 +220,24 @@ def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def portable_call_id(call_id: str, to: Lowering) -> str:
-    """The id of a call as the servers take it."""
+    """Return a call's id as the servers take it."""
     ids = to.takes.ids
     return call_id if ids is None else to.rewrite(call_id, portable_id(call_id, ids), "id_rewritten")
 
 
 def portable_tool_name(name: str, to: Lowering) -> str:
-    """The name of a tool as the servers take it."""
+    """Return a tool's name as the servers take it."""
     names = to.takes.names
     return name if names is None else to.rewrite(name, portable_name(name, names), "name_rewritten")
 
 
 def is_blank(part: Part) -> bool:
-    """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
+    """Return whether a part is a text of only white space, or empty, without a signature."""
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
 def without_blank_texts(parts: Sequence[Part], to: Lowering) -> list[Part]:
-    """The parts without blank texts; where ``blank_texts`` is ``some``, one of white space stays beside another part."""
+    """Drop blank texts. If ``blank_texts`` is ``some``, keep white space next to a part that is not blank."""
     some = to.takes.blank_texts == "some"
     alone, kept = all(map(is_blank, parts)), list[Part]()
     for part in parts:
@@ -254,5 +254,5 @@ def without_blank_texts(parts: Sequence[Part], to: Lowering) -> list[Part]:
 
 
 def _stays(part: Text | Refusal, *, beside: bool) -> bool:
-    """Whether a text is no blank one, or one of white space that may stand ``beside`` another part."""
+    """Return whether a text is kept: it is not blank, or it is white space that may be next to another part (``beside``)."""
     return bool(part.text.strip() or getattr(part, "item", None) or (beside and part.text))

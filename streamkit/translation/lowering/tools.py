@@ -1,10 +1,10 @@
-"""What a dialect can't say of tools and of the choice among them. See ``lowering/__init__.py``.
+"""Passes over tools and the tool choice: change what the dialect can't express. See ``lowering/__init__.py``.
 
-A tool that can't be defined must not leave its traces: providers refuse a choice among no tools, and a model that is made to
-call what it does not have invents the result. A request that demands such a tool is one that the dialect can't carry; where it
-was not demanded, the choice is one among those that are left, and there is none where none is left.
+A tool that can't be defined must not leave traces: providers refuse a choice among no tools, and a model that is made to call
+a missing tool invents its result. A request that requires such a tool is refused. Otherwise the choice is limited to the
+tools that are left, and dropped if none is left.
 
-Source: dialects.md §1.8, §7.3, §7.4.
+Source: dialects.md §1.8, §7.3, §7.4 (the tools of each dialect).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamkit.errors import BadRequest
 from streamkit.text.quoting import quoted_all
 from streamkit.translation.lowering.parts import portable_tool_name, with_mark, without_extras
 
-#: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
+#: The schema of a function that replaces a custom tool: one text parameter (dialects.md §1.8).
 INPUT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -29,7 +29,7 @@ INPUT_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def namespaces_lost(request: Request, to: Lowering) -> None:
-    """Count the groups of tools, which only Responses has."""
+    """Count each group of tools (namespace) as a loss; only Responses has them."""
     counted = set[str]()
     for tool in request.tools:
         if tool.namespace is not None and tool.namespace.name not in counted:
@@ -39,7 +39,7 @@ def namespaces_lost(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.can_search)
 def search_found(request: Request, to: Lowering) -> None:
-    """Find the search of the web that this dialect's provider can run, too."""
+    """Set ``to.search`` to the request's web search tool, if this dialect's provider can run one for this request."""
     can_search = to.takes.can_search
     for tool in request.tools:
         if can_search and tool.search is not None and not tool.search.stored_only:
@@ -48,21 +48,21 @@ def search_found(request: Request, to: Lowering) -> None:
 
 
 def defines(tool: Tool, to: Lowering) -> bool:
-    """Whether a tool has a definition here: of those that another dialect's provider runs, a search of the web may."""
+    """Return whether the dialect can define a tool: a tool that the client runs, or the search that its provider can run."""
     return tool.kind != "server" or tool is to.search
 
 
 def choice_feasible(request: Request, to: Lowering) -> None:
-    """The choice among the tools that the dialect can define.
+    """Limit the tool choice to the tools that the dialect can define.
 
-    Raises BadRequest where a tool is demanded that it can't define, or any tool where it can define none.
+    Raises BadRequest if the choice requires a tool that it can't define, or any tool where it can define none.
     """
     choice, dialect = request.tool_choice, to.takes.dialect
     if choice is None:
         return
     there = {tool.name for tool in request.tools if defines(tool, to)}
     missing = dict.fromkeys(tool.name for tool in request.tools if tool.name not in there)
-    if choice.native is not None:  # what it names beside the request's tools is defined nowhere
+    if choice.native is not None:  # a native choice may name tools that the request does not define
         missing |= dict.fromkeys(name for name in choice.names if name not in there)
     left = tuple(name for name in choice.names if name not in missing)
     if choice.mode == "required" and choice.names and not left:
@@ -85,9 +85,9 @@ def choice_feasible(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.some_tools)
 def choice_narrowed(request: Request, to: Lowering) -> None:
-    """A choice of some of the tools as one among those alone, for a dialect that can name one tool or none.
+    """Offer only the tools that the choice names, for a dialect whose choice can name one tool or none.
 
-    Raises BadRequest if the target does not imitate it.
+    Raises BadRequest if the target does not emulate what the dialect lacks.
     """
     choice = request.tool_choice
     named = choice is not None and choice.mode == "required" and len(choice.names) == 1
@@ -113,9 +113,9 @@ def parallel_counted(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.offered_to)
 def only_callable_offered(request: Request, to: Lowering) -> None:
-    """Only the tools that may be called, and no choice, for a dialect where nothing else says which.
+    """Offer only the tools that may be called, and drop the choice, for a dialect without a tool choice.
 
-    Raises BadRequest where a tool must be called, if the target does not imitate it.
+    Raises BadRequest if a tool must be called and the target does not emulate what the dialect lacks.
     """
     choice, asked = request.tool_choice, to.takes.offered_to
     if choice is None:
@@ -135,14 +135,14 @@ def only_callable_offered(request: Request, to: Lowering) -> None:
 @when(lambda takes: not takes.strict_tools)
 @of_tools
 def no_strict_tools(tool: Tool, to: Lowering) -> Tool:
-    """No tool whose schema must be followed, where no member says so."""
+    """Drop ``strict`` from a tool (its schema must be followed), for a dialect without such a member; this is a loss."""
     if tool.strict:
         to.lose("tool_strict", tool.name)
     return evolve(tool, strict=None)
 
 
 def tools_fit(request: Request, to: Lowering) -> None:
-    """Tools as the dialect defines them: no other provider's, with portable names, and functions in place of custom ones."""
+    """Adapt tools: drop other providers' tools, make names portable, and turn custom tools into functions where needed."""
     tools, names = [], {}
     for tool in request.tools:
         fit = _hosted(tool, to) if tool.kind == "server" else _function(tool, to)
@@ -159,7 +159,7 @@ def tools_fit(request: Request, to: Lowering) -> None:
 
 
 def functions_of(request: Request) -> set[str]:
-    """The names of the tools that the program runs."""
+    """Return the names of the tools that the client runs."""
     return {tool.name for tool in request.tools if tool.kind != "server"}
 
 
@@ -170,7 +170,7 @@ def _function(tool: Tool, to: Lowering) -> Tool:
 
 
 def _not_custom(tool: Tool, to: Lowering) -> Tool:
-    """A function that takes its input as text in place of a custom tool."""
+    """Replace a custom tool with a function that takes the input as text, if the dialect has no custom tools."""
     if tool.kind != "custom" or to.takes.custom_tools:
         return tool
     to.lose("custom_tool_wrapped", tool.name)
@@ -181,7 +181,7 @@ no_custom_tools: Final = when(lambda takes: not takes.custom_tools)(of_tools(_no
 
 
 def _hosted(tool: Tool, to: Lowering) -> Tool | None:
-    """Another dialect's search of the web as this one's; None for any other tool that another provider runs."""
+    """Return another dialect's web search as this dialect's; None for any other tool that a provider runs."""
     search, written = tool.search, to.takes.search
     if search is None or tool is not to.search or written is None:
         to.lose("tool_definition", tool.name)
@@ -197,7 +197,7 @@ def _hosted(tool: Tool, to: Lowering) -> Tool | None:
 
 @when(lambda takes: takes.declares_called)
 def called_tools_defined(request: Request, to: Lowering) -> None:
-    """Definitions of the tools that the history calls, which some servers demand though none is offered."""
+    """Define the tools that the history calls, for servers that demand it even when the request offers none."""
     if request.tools or not has_part(request.turns, ToolCall):
         return
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
@@ -212,7 +212,7 @@ def called_tools_defined(request: Request, to: Lowering) -> None:
 @when(lambda takes: takes.needs_properties)
 @of_tools
 def schemas_with_properties(tool: Tool, to: Lowering) -> Tool:
-    """Schemas of objects with ``properties``, for servers that refuse them without."""
+    """Add ``properties`` to object schemas that lack it, for servers that refuse such schemas."""
     schema = tool.parameters
     is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
     if tool.kind == "server" or not is_object or schema.get("properties") is not None:
@@ -222,7 +222,7 @@ def schemas_with_properties(tool: Tool, to: Lowering) -> Tool:
 
 
 def no_choice_among_none(request: Request, _to: Lowering) -> None:
-    """No choice where there is no tool, and none must be called."""
+    """Drop a choice that requires no call if there are no tools."""
     choice = request.tool_choice
     idle = not request.tools and choice is not None and choice.mode != "required"
     if idle:

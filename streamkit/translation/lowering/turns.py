@@ -1,6 +1,6 @@
-"""What a dialect can't say of turns, and the order that its servers want them in. See ``lowering/__init__.py``.
+"""Passes over turns: change what the dialect can't express, and arrange turns as its servers want. See ``__init__.py``.
 
-Source: dialects.md §3.2, §5.3, §7.3, §7.4; seeds.md S2.
+Source: dialects.md §3.2, §5.3, §7.3, §7.4 (the orders that servers demand); seeds.md S2.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
 
 P = TypeVar("P", bound=Part)
-#: Parts that only one dialect may have a form for, and what has such parts.
+#: Parts that may have a form only one dialect knows, or contain such parts.
 FORMED: Final = frozenset({Aside, Media, ToolResult})
 _role, _extras = attrgetter("role"), attrgetter("extras")
-#: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
+#: The user turn before an assistant that speaks first, for a dialect in which the user must. It can't be empty.
 OPENING: Final = "(The assistant speaks first.)"
-#: The user's turn after an assistant's text, for a model that does not continue that text.
+#: The user turn after an assistant's text, for a model that does not continue that text.
 CLOSING: Final = "(Go on from where your last message ends, without repeating it.)"
 
 
-# -- what is said ------------------------------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------------------------------
 
 
 @of_turns
 def readable(turn: Turn, to: Lowering) -> Turn:
-    """Text for parts of the user and the system that only one dialect has a form for, though they have text.
+    """Replace parts of the user and the system that only one dialect knows with their text, if they have any.
 
-    Raises BadRequest for an unknown part of theirs: without it the model would answer something else.
+    Raises BadRequest for an unknown part without text, since the model would answer another question without it.
     """
     if turn.role == "assistant" or FORMED.isdisjoint(map(type, turn.parts)):
         return turn
@@ -70,7 +70,7 @@ def _as_text(part: Part, to: Lowering) -> Part:
 
 
 def telling(request: Request, to: Lowering) -> None:
-    """No blank texts that say nothing beside a turn's calls, media and results, and no turn of a blank system."""
+    """Drop blank texts next to other parts of a turn, and system turns that are blank."""
     turns = []
     for turn in request.turns:
         if not _has_blank(turn):
@@ -87,9 +87,9 @@ def telling(request: Request, to: Lowering) -> None:
 
 
 def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> list[P]:
-    """The parts without blank texts, each of which is counted, where there is anything else; else all, if ``all_blank``.
+    """Return the parts without blank texts, each a repair. If all are blank, return all of them if ``all_blank``.
 
-    Beside other text one with white space stays: it may be the space between two words of a model.
+    White space next to other text is kept: it may be the space between two words of a model.
     """
     words = any(isinstance(part, Text | Refusal) and part.text.strip() for part in parts)
     kept = [part for part in parts if not is_blank(part) or (words and cast("Text", part).text)]
@@ -104,9 +104,9 @@ def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> lis
 
 
 def no_silent_turns(request: Request, to: Lowering) -> None:
-    """No turns that would be no message: empty ones, and ones with parts of one dialect alone.
+    """Drop turns that would be no message: empty turns, and turns with nothing but asides.
 
-    Where no other turn but the system's is left, all stay: the writer decides what such a request is.
+    If no turns but the system's would be left, all stay: the writer then decides about such a request.
     """
     silent, kept = list[Turn](), list[Turn]()
     for turn in request.turns:
@@ -124,7 +124,7 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
 
 
 def turns_counted(request: Request, to: Lowering) -> None:
-    """Count turns without parts, and names of turns that have no place, which go."""
+    """Count empty turns as repairs and names of turns as losses, where the dialect has neither; drop the names."""
     for turn in request.turns:
         if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
@@ -136,7 +136,7 @@ def turns_counted(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.needs_ids)
 def no_made_ids(request: Request, to: Lowering) -> None:
-    """Calls and their results without the ids that the dialect's own reader made, where calls need none."""
+    """Remove the ids that the dialect's reader made up from calls and their results, where calls need no ids."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
     made = {call.id for call in calls if call.id_made}
     if not made:
@@ -155,7 +155,7 @@ def no_made_ids(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.blank_texts != "all")
 def no_blank_texts(request: Request, to: Lowering) -> None:
-    """No texts that the server refuses as blank."""
+    """Drop the blank texts that the server refuses."""
     request.turns = [
         evolve(turn, parts=without_blank_texts(turn.parts, to)) if _has_blank(turn) else turn for turn in request.turns
     ]
@@ -171,7 +171,7 @@ def _has_blank(turn: Turn) -> bool:
 
 @when(lambda takes: not takes.model.prefill)
 def answerable(request: Request, to: Lowering) -> None:
-    """A turn of the user after an assistant's text, for a model that does not continue that text.
+    """Add a user turn after an assistant's text, for a model that does not continue that text.
 
     Raises BadRequest if the target refuses such a history.
     """
@@ -197,7 +197,7 @@ def _has_text(part: Part) -> bool:
 
 @when(lambda takes: takes.is_claude)
 def continuable(request: Request, to: Lowering) -> None:
-    """No white space at the end of an assistant's text that Claude is to go on with: it refuses that."""
+    """Trim the white space at the end of an assistant's text that Claude must continue, since Claude refuses it."""
     turns = request.turns
     last = turns[-1].parts[-1] if turns and turns[-1].parts else None
     if not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
@@ -210,7 +210,7 @@ def continuable(request: Request, to: Lowering) -> None:
 
 
 def no_extras(request: Request, to: Lowering) -> None:
-    """No members of turns that only another dialect knows."""
+    """Drop the members of turns that only another dialect knows."""
     if any(map(_extras, request.turns)):
         request.turns = [without_extras(turn, to) for turn in request.turns]
 
@@ -218,21 +218,21 @@ def no_extras(request: Request, to: Lowering) -> None:
 @when(lambda takes: not takes.native_roles)
 @of_turns
 def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
-    """No other dialect's words for roles, nor its ids of messages, for a dialect that has such of its own."""
+    """Drop another dialect's words for roles and its ids of messages, for a dialect that has such words and ids itself."""
     return evolve(turn, native_role=None, native_ids=())
 
 
-# -- their order -------------------------------------------------------------------------------------------------------
+# -- order -------------------------------------------------------------------------------------------------------------
 
 
 def is_result(part: Part) -> bool:
-    """Whether a part is the result of a tool."""
+    """Return whether a part is the result of a tool."""
     return isinstance(part, ToolResult)
 
 
 @when(lambda takes: not takes.empty_answers)
 def no_empty_answers(request: Request, to: Lowering) -> None:
-    """No turns of the assistant of which nothing is left, where those of others are messages."""
+    """Drop empty turns of the assistant, for a dialect where empty turns of other roles are messages."""
     kept = [turn for turn in request.turns if turn.parts or turn.role != "assistant"]
     for _ in range(len(request.turns) - len(kept)):
         to.report.repair("turn_empty")
@@ -241,13 +241,13 @@ def no_empty_answers(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.empty_turns)
 def no_empty_turns(request: Request, _to: Lowering) -> None:
-    """No turns of which nothing is left."""
+    """Drop turns without parts."""
     request.turns = [turn for turn in request.turns if turn.parts]
 
 
 @when(lambda takes: takes.system != "anywhere")
 def system_in_place(request: Request, to: Lowering) -> None:
-    """The system's words where the server takes them; others of the system go to those in front."""
+    """Move the system's turns to where the server takes them, by default to the front; each moved turn is a loss."""
     first = leading_of(request.turns)
     leading, rest = request.turns[:first], request.turns[first:]
     if "system" not in map(_role, rest):
@@ -269,7 +269,7 @@ def system_in_place(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.alternate)
 def neighbours_joined(request: Request, to: Lowering) -> None:
-    """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
+    """Join neighbouring turns of one role. Turns with only results are no repair: some dialects split those off."""
     first = leading_of(request.turns)
     turns = request.turns[:first]
     for _, run in groupby(request.turns[first:], key=_role):
@@ -287,7 +287,7 @@ def neighbours_joined(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.results != "anywhere")
 def results_placed(request: Request, to: Lowering) -> None:
-    """The results of tools where the server wants them."""
+    """Move the results of tools to where the server wants them."""
     if not has_part(request.turns, ToolResult):
         return
     match to.takes.results:
@@ -300,7 +300,7 @@ def results_placed(request: Request, to: Lowering) -> None:
 
 
 def _results_first(request: Request, to: Lowering) -> None:
-    """All results between two turns of the assistant in front of the first turn of the user."""
+    """Move all results between two assistant turns to the start of the first user turn there."""
     turns: list[Turn] = []
     for is_answer, run in groupby(request.turns, key=lambda turn: turn.role == "assistant"):
         between = [*run]
@@ -320,7 +320,7 @@ def _results_first(request: Request, to: Lowering) -> None:
 
 
 def _results_apart(turn: Turn, to: Lowering) -> list[Turn]:
-    """A turn as two, of its results and of the rest; as it is where one of them would be empty."""
+    """Split a turn into its results and the rest; return it unsplit if one of them would be empty."""
     results = [part for part in turn.parts if is_result(part)]
     if not results or len(results) == len(turn.parts):
         return [turn]
@@ -330,7 +330,7 @@ def _results_apart(turn: Turn, to: Lowering) -> list[Turn]:
 
 
 def _results_behind_calls(request: Request, to: Lowering) -> None:
-    """Turns of results right behind the assistant's that called."""
+    """Move the turns with results directly after the assistant turn with the calls."""
     placed: list[Turn] = []
     others: list[Turn] = []
     for turn in [apart for whole in request.turns for apart in _results_apart(whole, to)]:
@@ -348,9 +348,9 @@ def _results_behind_calls(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.needs_user)
 def user_speaks(request: Request, to: Lowering) -> None:
-    """A turn of the user's where the server needs one: the system's words, where nobody else speaks.
+    """Make the system's turns a user turn if there is no other turn, for a server that needs a user turn.
 
-    Raises BadRequest where there are none, or where the target wants such a request refused.
+    Raises BadRequest if there is no turn at all, or if the target does not emulate what the dialect lacks.
     """
     member, title = to.takes.needs_user, to.takes.title
     if not {"system"}.issuperset(map(_role, request.turns)):
@@ -364,7 +364,7 @@ def user_speaks(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.user_first)
 def user_speaks_first(request: Request, to: Lowering) -> None:
-    """A short turn of the user's in front of an assistant who speaks first, for a dialect that wants the user to.
+    """Add a short user turn before an assistant that speaks first, for a dialect in which the user must speak first.
 
     Raises BadRequest if the target refuses such a history.
     """
@@ -382,10 +382,10 @@ def user_speaks_first(request: Request, to: Lowering) -> None:
 @when(lambda takes: takes.excuses_unsigned and takes.model.signatures)
 @of_turns
 def calls_excused(turn: Turn, to: Lowering) -> Turn:
-    """Calls of other models, or whose signature a client did not keep, with a word that they have none.
+    """Add Google's placeholder signature to a turn's first call, if it has none (another model's call, or a lost signature).
 
-    Since Gemini 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word for
-    one (ai.google.dev, "Thought signatures", questions).
+    Since Gemini 3 the server refuses a history in which the first call of a turn has no signature, and accepts this
+    placeholder as one (ai.google.dev, "Thought signatures", questions).
     """
     place = next((place for place, part in enumerate(turn.parts) if isinstance(part, ToolCall)), None)
     call = None if place is None else turn.parts[place]
