@@ -10,8 +10,8 @@ import orjson
 from aiohttp import ClientSession
 from aiohttp.web_protocol import RequestHandler
 
-from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
+from streamkit.web import service
 from streamkit.web.listening import ACCEPTED_AT_ONCE, listening
 from streamkit.web.surfaces import READ_BYTES
 from streamkit.web.turns import AT_ONCE
@@ -22,7 +22,7 @@ from tests.web.serving import answering, counted_turns, eventually
 
 async def test_requests_begin_a_few_in_each_turn(monkeypatch):
     begun, path, body = Counter(), *asking("openai-chat", stream=False)
-    read_ask = gateway_module.read_ask
+    read_ask = service.read_ask
 
     async with behind(as_asked("openai-chat")) as running, ClientSession(running.url) as client:
         with counted_turns() as turn:
@@ -35,7 +35,7 @@ async def test_requests_begin_a_few_in_each_turn(monkeypatch):
                 async with client.post(path, json=body) as answer:
                     return answer.status
 
-            monkeypatch.setattr(gateway_module, "read_ask", read)
+            monkeypatch.setattr(service, "read_ask", read)
             statuses = await asyncio.gather(*(ask() for _ in range(60)))
     assert set(statuses) == {200}
     assert begun.total() == 60
