@@ -35,7 +35,7 @@ class Policy:
     """
 
     #: For a stream that ends without a stop reason. ``refuse``: it counts as interrupted. ``derive``: complete calls and the
-    #: terminator replace a stop reason. ``accept``: so do text and the terminator, and complete calls at a clean end of input.
+    #: terminator replace a stop reason. ``accept``: text and the terminator do so, too, and complete calls at a clean end.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make`` an id, or ``refuse`` the stream.
     missing_id: Literal["make", "refuse"] = "make"

@@ -316,7 +316,7 @@ class StreamReport:
         if self.error is None:
             self.error = error
             if self._refusing and not isinstance(error, NeedsRepair):
-                self.repairs.clear()  # these repairs came after the error: an earlier repair would be the error itself
+                self.repairs.clear()  # counted after the error: an earlier repair would have raised NeedsRepair
         self.clean = False
 
     def interrupted(self, error: Exception) -> None:

@@ -52,7 +52,7 @@ class Tags:
     """The syntax of parameters between tags."""
 
     begin: str  #: the text before a parameter's name
-    rest: str  #: a pattern from there to the value, with the name as ``key``
+    rest: str  #: a pattern from the name to the value; the name is its group ``key``
     close: str  #: the end of a value
     end: str  #: the end of the call
     pads: bool = False  #: a line end before and after a value is not part of the value
@@ -108,7 +108,7 @@ class Grammar:
     """How one family of models writes calls into its text: the heads that may begin a call."""
 
     heads: tuple[Head, ...]
-    #: Texts without meaning after calls: the end of a section.
+    #: Texts without meaning that may follow calls, such as the end of a section.
     trailers: tuple[str, ...] = ()
 
 

@@ -38,7 +38,7 @@ class OfferedTools:
             self._schemas = {}
             for tool in tools:
                 if isinstance(tool, Tool) and tool.kind == "server":
-                    continue  # the provider runs it
+                    continue  # the provider runs this tool
                 name, schema = (tool.name, tool.parameters) if isinstance(tool, Tool) else definition(tool)
                 if isinstance(tool, Tool) and tool.kind == "custom":
                     schema = _FREE_TEXT

@@ -81,7 +81,7 @@ class _SplitChoice:
     queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
     block: int = 0  #: the block of ``held``
     closing: tuple[str, ...] = CLOSING
-    eats_blank: bool = True  #: no thinking has arrived yet
+    eats_blank: bool = True  #: white space is dropped, since no thinking has arrived yet
     reasoned: bool = False  #: reasoning arrived in its own field
 
 

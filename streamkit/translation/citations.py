@@ -107,7 +107,7 @@ class CitationCarrier(Link):
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _CitedChoice] = {}
-        self._is_open = False  # a text block may grow, or a citation waits for its end
+        self._is_open = False  # True if a text block may grow, or a citation waits for the block's end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations written so far
         self._written_room = limits.held_chars
@@ -157,7 +157,7 @@ class CitationCarrier(Link):
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
     def _begin(self, choice: _CitedChoice, block: int) -> None:
-        """Note that text of another block begins than that of the text before."""
+        """Record that the text of ``block`` begins, and end the block before."""
         if choice.waiting and choice.last != block:
             self._close(choice, begins=block)
         choice.begins.setdefault(block, choice.length)

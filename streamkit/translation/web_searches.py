@@ -41,7 +41,7 @@ class SearchCarrier(Link):
             self.emit(event)
             return
         found, left = self._reader.take(event)
-        if left is not None:  # emitted before the search: what it cites belongs to the open text
+        if left is not None:  # emitted before the search, since its citations belong to the open text block
             self.emit(left)
         for searched in found:
             for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():

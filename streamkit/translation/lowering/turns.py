@@ -87,7 +87,7 @@ def telling(request: Request, to: Lowering) -> None:
 
 
 def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> list[P]:
-    """Return the parts without blank texts, each a repair. If all are blank, return all of them if ``all_blank``.
+    """Drop blank texts and count each as a repair. If all parts are blank, keep them all if ``all_blank`` is set.
 
     White space next to other text is kept: it may be the space between two words of a model.
     """
@@ -269,7 +269,7 @@ def system_in_place(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.alternate)
 def neighbours_joined(request: Request, to: Lowering) -> None:
-    """Join neighbouring turns of one role. Turns with only results are no repair: some dialects split those off."""
+    """Join neighbouring turns of one role. Joining turns of results alone is no repair: some dialects split results off."""
     first = leading_of(request.turns)
     turns = request.turns[:first]
     for _, run in groupby(request.turns[first:], key=_role):
