@@ -47,7 +47,7 @@ class Text:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
-    #: The whole item, if the dialect has a special form for this text (a compaction).
+    #: The whole item as received, if the dialect has a special form for this text (a compaction).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -116,7 +116,7 @@ class ToolCall:
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: The whole item, if the dialect has a special form for this call (``local_shell_call``).
+    #: The whole item as received, if the dialect has a special form for this call (``local_shell_call``).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
     qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
 
@@ -132,8 +132,8 @@ class ToolResult:
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
-    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: as ``ToolCall.item``
-    #: The member with the text, if the dialect has an object for it (``output``).
+    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: same as ``ToolCall.item``, for a result
+    #: The name of the member that had the text, if the result was an object with one member for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
     #: The client's id of the message with this result, if the dialect has one.
@@ -161,7 +161,7 @@ class DocumentPlace:
     index: int
     start: int | None = None
     end: int | None = None
-    source: str | None = None  #: of a search result
+    source: str | None = None  #: the source of a search result
 
 
 @define
@@ -238,12 +238,12 @@ class Tool:
     extras: Extras | None = None
     #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
     raw: Extras | None = None
-    #: The client's events for a call of this tool, if that is not a function call; without the id and the arguments.
+    #: The events that the client expects for a call of this tool, if it is not a function call; without id and arguments.
     called: tuple[Aside, ...] = field(default=(), eq=False)
     search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name the client uses within the namespace
-    loaded: bool = False  #: an item of the conversation defined the tool; its own dialect repeats the item
+    loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
 

@@ -219,7 +219,7 @@ def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
         opened[-1][1].extend(_results(turn))
     strays: list[ToolResult] = []
     for each, results in opened:
-        # results with an id first, then those with a name
+        # assign results with an id first, then results with a name, then the rest
         results.sort(key=lambda result: 0 if result.call_id else 1 if result.name else 2)
         strays += [result for result in results if each is None or not each.answer(result)]
     _place(strays, [pair for pairs in spans.values() for pair in pairs], report)

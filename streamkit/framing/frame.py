@@ -97,7 +97,7 @@ class Beginning:
     """Removes one byte order mark from the start of a stream, however it is split, and keeps the first bytes."""
 
     def __init__(self) -> None:
-        #: False once nothing is left to do here.
+        #: False once the beginning is read: the mark is removed and ``kept`` is full.
         self.open = True
         #: The length of the byte order mark that was removed.
         self.mark = 0

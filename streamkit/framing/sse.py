@@ -33,19 +33,22 @@ _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
-#: Eighteen digits of milliseconds are 31 million years; ``int`` gets slower with length, and rejects 4,301 digits.
+#: Maximum number of digits of ``retry``: 18 digits of milliseconds are 31 million years. ``int`` rejects 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: Number of bytes of a read that are split together: the first number if most of the last window was alike, else the second.
-#: After ``_MANY`` bytes of events that are alike, the next events are split in the same way. After fewer, at least ``_FEW``
-#: bytes are read line by line, and twice as many each time.
+#: Number of bytes of a read that are split together ("a window"). The first number applies if most events of the last window
+#: were alike, else the second number.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
+#: After this many bytes of events that are alike, the next events are split together, too.
 _MANY: Final = 512
+#: After fewer bytes of such events, at least ``_FEW`` bytes are read line by line; the number doubles each time.
 _FEW: Final = 16
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-#: The bytes before a data line, and the event name in them. Some dialects name each event, and use few names. All parsers
-#: share this table. It has at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.
+#: The bytes of known ``event`` lines, each with the event name in the line. Dialects use few names, so all parsers share
+#: this table.
 _NAMES: Final = {b"": "message"}
+#: Maximum number of names in ``_NAMES``.
 _MOST_NAMES: Final = 256
+#: Maximum length in bytes of a name in ``_NAMES``.
 _SHORT_NAME: Final = 64
 _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
 #: The result of ``_alike`` if no events are alike.
@@ -74,7 +77,7 @@ class SSEParser(Link):
     KiB: ``data`` alone 0.35, with CRLF 0.65, with an ``event`` line 0.5; with one event a read 0.25, with CRLF 1.8.
     """
 
-    # Rarely changed defaults are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
+    # Defaults that rarely change are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
     #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
     fault: Exception | None = None
@@ -114,7 +117,7 @@ class SSEParser(Link):
         #: A line of an event that stays below this can't break either limit.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._report = report if report is not None else StreamReport()
-        self._id = ""  # on the instance: each event reads it, in a quarter of the time
+        self._id = ""  # set on the instance, where each event reads it in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
         #: True if a bare object may be the whole input.
@@ -224,7 +227,7 @@ class SSEParser(Link):
 
     def _last(self) -> Frame | None:
         line = (b"" if self._beginning is None else self._beginning.release()) + self._take()
-        # Of a line without its end only a payload is used: half a name or half an id would mislead.
+        # A line without its end is used only if it is data: half a name or half an id would mislead.
         if self._bare is not None and line:
             self._add_data(line)
         elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
@@ -262,7 +265,7 @@ class SSEParser(Link):
                     self._window = _WINDOWS[2 * read <= len(window)]
                 if read >= _MANY or first:
                     few, first = _FEW, []
-                    # an attempt searches a whole window: after fewer alike events, lines are read one by one
+                    # splitting searches a whole window, so it pays only while many events are alike
                     continue
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
@@ -321,7 +324,7 @@ class SSEParser(Link):
         self._at = self.boundary = self._at + size
         self._any_event = True
         if self.emit_run is not None:
-            self.emit_run(run)  # the receiver counts the frames
+            self.emit_run(run)  # ``emit_run`` counts the frames
         else:
             for frame in run.frames():
                 self._found(frame)
@@ -390,7 +393,7 @@ class SSEParser(Link):
         self._at, self._begin, self._size = at, begin, used
 
     def _repair(self, kind: str, offset: int) -> None:
-        """Note a repair of the event that begins at ``offset``."""
+        """Record a repair, to be counted with the event that begins at ``offset``."""
         if self._repairs is None:
             self._repairs, self._repaired_at = Counter(), offset
         self._repairs[kind] += 1

@@ -1,7 +1,7 @@
 """Make ids and names, where there is none or where a dialect rejects the existing one.
 
-A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same one, on any
-machine, without a table. A valid one stays unchanged, so a second pass changes nothing.
+A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same
+replacement, on any machine, without a table. A valid id or name stays unchanged, so a second pass changes nothing.
 
 Source: dialects.md §7.3.
 """
