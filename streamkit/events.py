@@ -163,6 +163,7 @@ class ToolCallDelta:
     anonymous: bool = False
     #: Vendor-specific fields of the call (Anthropic's ``caller``).
     extras: Mapping[str, Any] | None = None
+    #: Data of the call that only its vendor can read.
     signature: Opaque | None = None
     #: True if the wire reports the end of this call (``ToolCallEnded``). If that report is missing, the call is complete only
     #: if its argument text is one JSON object.

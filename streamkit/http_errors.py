@@ -61,6 +61,7 @@ _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout",
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 #: These statuses mean that the server has not implemented the request: it never succeeds, whatever the kind of error is.
 _FINAL_STATUSES: Final = frozenset({501, 505})
+#: A number of seconds or milliseconds in a header.
 _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE

@@ -1,7 +1,7 @@
 """Machines: the synchronous core of each stage, without I/O.
 
-A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas skip
-the event object: they go to a method of ``next``, the next machine. So an item is processed to its end before the next one
+A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas need
+no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item
 begins, and a fault stops only the items after it. ``push_end`` reports the end of the input. ``push_rest`` reports that the
 input failed: the machine then emits the items it holds, without a terminator.
 
@@ -49,8 +49,8 @@ class Link:
     #: The next machine. Text, reasoning, fragments of calls and arguments go to its methods without an event object.
     next: Link
     fault: Exception | None = None
-    #: ``push_payload`` and ``push_run`` of the next machine, or None. ``push_payload`` takes the payload of a whole event
-    #: without a frame; ``push_run`` takes many such payloads (``FrameRun``).
+    #: ``push_payload`` and ``push_run`` of the next machine, or None. ``push_payload`` takes the payload of a whole event,
+    #: without a ``Frame`` object; ``push_run`` takes the payloads of many events (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None

@@ -19,8 +19,9 @@ from attrs import define
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
-#: Names of the rows that belong to no stage.
+#: Name of the row for the time spent waiting for the source.
 SOURCE: Final = "source"
+#: Name of the row for the loop that drives the stages.
 PIPE: Final = "pipe"
 
 

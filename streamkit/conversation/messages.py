@@ -102,7 +102,7 @@ class Media:
 
 @define
 class ToolCall:
-    """A tool call. ``arguments`` is the text as received: use it only if ``verdict`` allows it and the end was clean."""
+    """A tool call. ``arguments`` is the text as received: use it only with a good ``verdict`` in a clean response."""
 
     index: int
     id: str
@@ -332,7 +332,7 @@ class Request:
     tool_choice: ToolChoice | None = None
     options: Options = field(factory=Options)
     stream: bool | None = None
-    stream_usage: bool | None = None  #: whether to end the stream with token counts
+    stream_usage: bool | None = None  #: whether the stream should end with token counts
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)

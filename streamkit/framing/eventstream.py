@@ -81,8 +81,9 @@ class EventStreamParser(Link):
         self._report = report if report is not None else StreamReport()
         self._partial = bytearray()
         self._needed = PRELUDE.size  # known length of the current message in bytes
-        #: The latest headers, as bytes and parsed: consecutive deltas have equal headers.
+        #: The headers of the latest message, kept because consecutive deltas have equal headers.
         self._raw_headers = b""
+        #: The same headers, parsed.
         self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
         self._event = "message"
 

@@ -85,15 +85,16 @@ class SSEParser(Link):
     last_event_id = ""
     _any_event = False
     _is_idle = True  # True if nothing is pending: at the beginning, and after an event
-    #: For the last event that was a read by itself: the bytes before its payload, the number of bytes around the payload, and
-    #: its name. A number of -1 matches no read.
+    #: For the last event that was exactly one read: the bytes before its payload, the number of bytes around the payload, and
+    #: the event's name. The number -1 matches no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
     _window = _WINDOWS[0]  # number of bytes to split together
     _at = 0  # offset of the current line
-    #: The current event: offset of its first field, size of its lines in bytes, and its buffers (HTML §9.2.6).
+    #: Offset of the first field of the current event.
     _begin = _NONE
-    _size = 0
+    _size = 0  # size in bytes of the current event's lines
+    #: The data and event type buffers of the current event (HTML §9.2.6).
     _data: bytes | None = None
     _event = ""
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
@@ -111,10 +112,10 @@ class SSEParser(Link):
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        #: Offset in the stream: all before it are complete events with their blank line, comments and blank lines.
+        #: Offset in the stream: all bytes before it belong to complete events, comments and blank lines.
         self.boundary = 0
         self._limits = limits
-        #: A line of an event that stays below this can't break either limit.
+        #: The lower of the two limits: an event of at most this many bytes breaks neither.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._report = report if report is not None else StreamReport()
         self._id = ""  # set on the instance, where each event reads it in a quarter of the time
@@ -123,9 +124,10 @@ class SSEParser(Link):
         #: True if a bare object may be the whole input.
         self._bare_body = bare_body
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: The part of the current line from earlier reads, and the event's data lines after the first, each after an LF. Both
-        #: are byte arrays: in a list, fragments of two bytes take 43 bytes each, and the limits would mean little.
+        #: The part of the current line from earlier reads. It is a bytearray: in a list, fragments of two bytes would take 43
+        #: bytes each, and the limits would mean little.
         self._partial = bytearray()
+        #: The data lines of the current event after the first, each after an LF.
         self._more = bytearray()
 
     def push(self, chunk: bytes, /) -> None:

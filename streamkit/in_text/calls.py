@@ -64,8 +64,10 @@ FIRST_LABEL: Final = 1 << 32
 KEY_CHARS: Final = 256
 #: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
 PIECE: Final = 2048
+#: Keys of the name and of the arguments in a call's object.
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
+#: Stop reasons with which a model ends its response by itself.
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
 _decode: Final = json.JSONDecoder(strict=False).raw_decode

@@ -22,6 +22,7 @@ _MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")
 _MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")
 #: Maximum length of a line's start that is searched for a fence.
 LINE_CHARS: Final = 80
+#: Minimum number of backticks or tildes in a fence.
 FENCE: Final = 3
 
 

@@ -24,6 +24,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
 STRING: Final = frozenset({"string"})
 #: The type of root that ``JSONScanner`` reports for each schema type.
 _ROOTS: Final = {"object": "object", "array": "array", "number": "number", "integer": "number"}
+#: The schema for a call of a custom tool, which takes free text.
 _FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
 
 

@@ -42,6 +42,7 @@ def nine_characters(call_id: str) -> str:
 PORTABLE_IDS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: Tool names that every dialect accepts.
 PORTABLE_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+#: Maximum length of a rewritten name, and the length of the hash at its end.
 _NAME_CHARS: Final = 64
 _NAME_HASH: Final = 8
 

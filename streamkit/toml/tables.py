@@ -24,6 +24,7 @@ Hook: TypeAlias = Callable[[Any, Any], Any]
 FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
 #: Largest float that is accepted. Floats are seconds, and this is a century.
 MOST: Final = 3.2e9
+#: How messages name each scalar type.
 SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 
 

@@ -24,7 +24,9 @@ from typing import Final, TypeAlias
 
 #: Long fragments are folded in pieces of this many characters, to use little memory at a time.
 PIECE: Final = 1 << 14
+#: The byte that replaces a string.
 _STRING: Final = b"\x01"
+#: The byte that replaces any other whole value.
 _VALUE: Final = b"\x02"
 _SPACES: Final = b" \t\n\r"
 _RAW_IN_STRINGS: Final = b"\t\n\r"  # white space elsewhere, so not in ``_CONTROLS``

@@ -66,6 +66,7 @@ REASON_CHARS: Final = 4096
 UNKNOWN_TOOL: Final = "unknown_tool"
 #: A definition of a tool that the client runs has one of these members.
 NAMED: Final = frozenset({"name", "function", "custom"})
+#: Reasons in a verdict, where no violation is named.
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")

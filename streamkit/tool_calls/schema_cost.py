@@ -35,6 +35,7 @@ MAX_LISTED: Final = 50_000
 MAX_TRACED: Final = 200_000
 #: The library caches the result of a reference's target after this many visits (its ``MEMO_MIN_VISITS``).
 ASKED: Final = 16
+#: Keywords whose cost grows with the values or names that they list.
 _PER_VALUE: Final = frozenset({"enum", "const"})
 _PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")

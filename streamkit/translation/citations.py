@@ -80,7 +80,7 @@ class _CitedChoice:
     begins: dict[int, int] = field(factory=dict)  #: where each block begins in the text
     last: int = 0  #: the block that was written last
     open: bool = False  #: whether the last block may grow
-    text: _KeptText | None = None  #: the text itself, for dialects that count bytes; None if it is too long
+    text: _KeptText | None = None  #: the text itself, if a dialect counts bytes; None if the text is too long
     waiting: list[Citation] = field(factory=list)  #: citations of the whole last block
     held: list[Citation] = field(factory=list)  #: citations to write at the end of the choice
 
@@ -88,8 +88,9 @@ class _CitedChoice:
 class CitationCarrier(Link):
     """The machine of ``carry_citations``: from events to events with translated citations."""
 
-    #: The choice whose text came last. ``_at`` is its number and block, while that block is open and its text is not kept.
+    #: The choice of the latest text.
     _growing: _CitedChoice
+    #: The number and block of that choice, while the block is open and its text need not be kept; else None.
     _at: tuple[int, int] | None = None
 
     def __init__(

@@ -41,7 +41,7 @@ from streamkit.translation.pass_rules import Rule, rule_for
 if TYPE_CHECKING:  # a dialect's package imports it
     from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
-#: Repairs of the decoder that show that an error has a form which official clients ignore.
+#: Repairs of the decoder that are counted for errors in a form that official clients ignore.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")
 #: The same for repairs of the parser, with the beginning of the line that was repaired. The parser may have read beyond the
 #: error, so a frame has such an error only if it matches.
@@ -56,6 +56,7 @@ PASSES: Final = frozenset({"include_usage"})
 _NOTED: Final = frozenset({ProviderFailed, ResponseStarted, StreamEnded})
 #: The end of an event's last line and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\r|\n)(?:\r\n|\r|\n)")
+#: The end of an NDJSON line.
 _LINE_END: Final = re.compile(rb"\n")
 #: A binary message begins with its length, in this many bytes.
 _LENGTH_BYTES: Final = 4
@@ -101,7 +102,7 @@ class PassThrough:
         #: The stream from byte ``_passed`` on. A growing bytearray, since fragments of two bytes take 43 bytes each in a list.
         self._held = bytearray()
         self._chunk = b""  # the current chunk, if nothing is held
-        self._passed = 0  # the number of bytes that have passed
+        self._passed = 0  # number of bytes of the input that have passed
         self._last = b""  # the last byte that passed and is not blank
         self._is_known = False  # a frame of the dialect was seen
         self._has_payload = False  # the input ended inside a frame that has a payload
@@ -184,7 +185,7 @@ class PassThrough:
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def _read(self, work: Callable[..., None], *given: bytes) -> None:
-        """Have the parser cut frames until it or the reader of the frames finds a fault."""
+        """Run ``work``, a method of the parser, and read its frames until the parser or the decoder finds a fault."""
         self._cutter.emit = self._see
         try:
             work(*given)

@@ -23,7 +23,7 @@ from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
 
 P = TypeVar("P", bound=Part)
-#: Parts that may have a form only one dialect knows, or contain such parts.
+#: Classes of parts that may be in a form that only one dialect knows, or that may contain a part in such a form.
 FORMED: Final = frozenset({Aside, Media, ToolResult})
 _role, _extras = attrgetter("role"), attrgetter("extras")
 #: The user turn before an assistant that speaks first, for a dialect in which the user must. It can't be empty.
@@ -37,7 +37,7 @@ CLOSING: Final = "(Go on from where your last message ends, without repeating it
 
 @of_turns
 def readable(turn: Turn, to: Lowering) -> Turn:
-    """Replace parts of the user and the system that only one dialect knows with their text, if they have any.
+    """Replace parts of user and system turns that only one dialect knows with the text in these parts.
 
     Raises BadRequest for an unknown part without text, since the model would answer another question without it.
     """
@@ -124,7 +124,7 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
 
 
 def turns_counted(request: Request, to: Lowering) -> None:
-    """Count empty turns as repairs and names of turns as losses, where the dialect has neither; drop the names."""
+    """Count empty turns as repairs if the dialect has none. Drop names of turns, as losses, if the dialect has none."""
     for turn in request.turns:
         if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
