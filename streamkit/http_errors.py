@@ -66,7 +66,7 @@ _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
-#: The tags of a page's title. Only the first title is searched for: a page may have hundreds of unclosed ones.
+#: The tags of a page's title. Only the first title is searched for: a page may have hundreds of unclosed titles.
 _TITLE, _TITLE_END = re.compile("<title", re.IGNORECASE), re.compile("</title", re.IGNORECASE)
 
 

@@ -66,7 +66,7 @@ class Link:
     reads_texts = False
     #: The ``hold`` of a later machine that joins deltas, or None.
     several: Callable[[], object] | None = None
-    _batched: list[Any] | None = None  # results of a batch, if the machine runs alone
+    _batched: list[Any] | None = None  # the results of the current batch, if this machine runs alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
         """Send each result to the function ``emit``."""

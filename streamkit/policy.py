@@ -48,7 +48,7 @@ class Policy:
     two_objects: Literal["report", "split"] = "report"
     #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
     #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
-    #: provider. ``opened``: the same, and the text begins inside the thinking, since the server's template wrote the opening
+    #: provider. ``opened``: as ``on``, and the text begins inside the thinking, since the server's template wrote the opening
     #: tag into the prompt. ``off``: leave it as text.
     think_tags: ThinkTags = "auto"
     #: Read tool calls in the text as calls if they are written in one of these syntaxes.

@@ -242,7 +242,7 @@ class StreamReport:
     error: Exception | None = None
     #: The provider's report of its failure: ``(type, message)``.
     provider_error: tuple[str, str] | None = None
-    #: The ``ProviderFailed`` event of that failure.
+    #: The ``ProviderFailed`` event, if the provider reported a failure.
     failure: Any = None
     #: The ``ResponseStarted`` event, with the provider's response id and model name.
     started: Any = None

@@ -83,7 +83,7 @@ class Collector:
         kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
         self._fragments(kind, event.choice, event.block)
         key = event.choice, kind, event.block
-        if key in self._signatures and self._signatures[key][0] == event.vendor:  # a signature in pieces
+        if key in self._signatures and self._signatures[key][0] == event.vendor:  # the next piece of a signature
             self._signatures[key][1].append(event.blob)
         else:
             self._signatures[key] = event.vendor, [event.blob]

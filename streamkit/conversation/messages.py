@@ -96,7 +96,8 @@ class Media:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the ``block`` label of its event, if it was streamed
-    #: The whole part as received, if a model made it or few servers know its form. The same dialect writes it again.
+    #: The whole part as received, if a model made the media or few servers know the part's form. The same dialect writes this
+    #: part again.
     native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -280,7 +281,7 @@ class Thinking:
     effort: str | None = None  #: none, minimal, low, medium, high, xhigh, max
     budget_tokens: int | None = None
     enabled: bool | None = None
-    summary: str | None = None  #: whether and how reasoning is shown: none, auto, concise, detailed
+    summary: str | None = None  #: how the provider shows reasoning, if at all: none, auto, concise, detailed
     native: str | None = field(default=None, eq=False)  #: the dialect's field for this, if it has two (``reasoning``)
 
 

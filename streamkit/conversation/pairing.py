@@ -193,7 +193,7 @@ class _Span:
                 self._waiting.setdefault(key, deque()).append(pair)
 
     def answer(self, result: ToolResult) -> bool:
-        """Assign a result to the first call that it names and that has no result. Return False if there is no such call."""
+        """Assign a result to the first call without a result: by id, else by name, else any. Return False if no call fits."""
         key = ("id", result.call_id) if result.call_id else ("name", result.name) if result.name else _ANY
         waiting = self._waiting.get(key, deque())
         while waiting and waiting[0].result is not None:

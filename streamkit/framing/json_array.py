@@ -79,7 +79,7 @@ class JSONArrayParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """End the input: emit an incomplete last element. Raise NotThisDialect if the input is no such array."""
+        """End the input: emit an incomplete last element. Raise NotThisDialect if the input is no array of objects."""
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
             raise self.fault

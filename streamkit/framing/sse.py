@@ -254,7 +254,7 @@ class SSEParser(Link):
         return chunk[1:]
 
     def _cut(self, chunk: bytes) -> None:
-        """Parse a chunk: events that differ only in their payload together, any others line by line."""
+        """Parse a chunk: events that differ only in their payload together, all other events line by line."""
         chunk = bytes(chunk)  # ``bytes`` stays as it is, and a ``bytearray`` becomes ``bytes``
         first, begin = self._begun_payload(chunk)
         few = _FEW
@@ -309,7 +309,7 @@ class SSEParser(Link):
         return line
 
     def _read_alike(self, window: bytes, first: list[bytes]) -> int:
-        """Parse the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
+        """Parse the events at the start of ``window`` that have one data line, and one name or none. Return their size.
 
         The size is in bytes. Nothing may be pending except the payload of the ``first`` event, which began in an earlier read.
         Many streams have only such events: one split separates them all.

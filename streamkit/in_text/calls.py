@@ -330,7 +330,7 @@ class TextCallReader:
             self._body.raw.append(text)
 
     def _object(self) -> bool:
-        """Read between members: a key, the text around a key, or the end of the object."""
+        """Read the text between two members of a call's object: a key, or the end of the object."""
         pending = self._pending.lstrip(" \t\r\n,")
         self._keep(self._pending[: len(self._pending) - len(pending)])
         self._pending = pending

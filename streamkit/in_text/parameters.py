@@ -1,8 +1,9 @@
 """The tools of a request, as needed for calls in text: the known names, and the type of each parameter.
 
-A parameter between tags is plain text. The tool's schema defines its JSON: for type string it is that text as a string. For
-another type it is the text itself, if that is JSON of the type. Otherwise it is a string, so nothing is lost, and
-``check_json`` with schemas reports the wrong type. Without a schema every value is a string.
+A parameter between tags is plain text, and the tool's schema decides how the text becomes JSON. For the type string, the text
+becomes a JSON string. For another type, the text is used unchanged if it is JSON of that type. Otherwise the text becomes a
+string, so that nothing is lost, and ``check_json`` with schemas reports the wrong type. Without a schema every value is a
+string.
 
 Source: JSON Schema 2020-12 (validation) §6.1.1.
 """

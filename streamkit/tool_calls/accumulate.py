@@ -635,7 +635,7 @@ class ToolCallAccumulator(Link):
         self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
-        """At the end of the stream, announce the waiting calls and finish the open ones, in order of first mention."""
+        """At the end of the stream, announce the waiting calls and finish the open calls, in order of first mention."""
         for choice in self._choices.values():
             if choice.announced < len(choice.calls):
                 try:

@@ -12,7 +12,7 @@ from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: A text of at least this length is no empty object, even with white space around it.
 SHORT = 64
-#: Maximum number of vendor-specific fields that a call is announced with. No vendor has a tenth of that.
+#: Maximum number of vendor-specific fields that a call is announced with. No vendor sends a tenth of this number.
 EXTRAS = 64
 
 
@@ -107,6 +107,6 @@ class ChoiceState:
     by_index: dict[int, Call] = field(factory=dict)
     by_id: dict[str, Call] = field(factory=dict)
     last: Call | None = None
-    announced: int = 0  #: the number of announced calls, which are the first ones of ``calls``
+    announced: int = 0  #: number of announced calls, which come first in ``calls``
     reasons: list[StopReasonSeen] = field(factory=list)
     refused: bool = False

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @define
 class _Alternatives:
-    """The strings that one schema allows for the string being received, narrowed as that string grows."""
+    """The strings that one schema allows and that begin with the text received so far."""
 
     strings: list[str]
     last: int

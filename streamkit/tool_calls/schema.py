@@ -52,7 +52,7 @@ MAX_UNITS: Final = 1_000_000
 UNITS_PER_CHAR: Final = 4
 #: Violations are listed only for checks of at most this many looks (25 µs each at worst): each violation copies its value.
 MAX_EXPLAINED: Final = 8_000
-#: For each such number of characters in the arguments, a look counts once more, since a violation copies its value.
+#: For each time that the arguments have this many characters, a look counts once more, since a violation copies its value.
 COPIED_CHARS: Final = 32_768
 #: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
 MAX_DIGITS: Final = 4300
@@ -249,7 +249,7 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     plain: set[str] = set()
     for tool in tools:
         if isinstance(tool, ReadTool):
-            # the provider runs such a tool, and the model's calls of it never reach the client
+            # the provider runs a ``server`` tool: the model's calls of it never reach the client
             if tool.kind != "server":
                 schema = (tool.parameters if tool.kind == "function" else None) or {}
                 plain.add(tool.name)

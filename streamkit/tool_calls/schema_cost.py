@@ -185,7 +185,7 @@ class SchemaCost:
         yield from ((inner, ways + marked) for inner in subschemas(node, ("contains",)))
 
     def _place(self, entries: list[tuple[dict[str, Any], int, int]], unique: int) -> _Place:
-        """Return the place where these subschemas apply, together with those that they apply to the same value."""
+        """Return the place where these subschemas apply, and the subschemas that these apply to the same value."""
         first: dict[int, tuple[dict[str, Any], int, int]] = {}
         for node, ways, marked in entries:
             _, before, before_marked = first.get(id(node), (node, 0, 0))

@@ -1,6 +1,6 @@
 """Add fragments to settled calls, a shortcut for calls in which a fragment can only be more argument text.
 
-Nearly all fragments belong to such calls; ``accumulate.py`` handles all others. A call is settled once it is announced, its
+Nearly all fragments belong to settled calls; ``accumulate.py`` handles the rest. A call is settled once it is announced, its
 text is emitted as it arrives, and no other call waits for it.
 """
 

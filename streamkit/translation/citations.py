@@ -330,7 +330,7 @@ def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | 
 def carry_citations(
     source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """Return the stage before ``encode`` that translates citations to the other dialect, or None if none is needed."""
+    """Return the stage before ``encode`` that translates citations from ``source`` to ``to``; None if none is needed."""
     forms = _forms(source, to)
     if forms is None:
         return None

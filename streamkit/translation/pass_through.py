@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # a dialect's package imports it
 #: Repairs of the decoder that are counted for errors in a form that official clients ignore.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")
 #: The same for repairs of the parser, with the beginning of the line that was repaired. The parser may have read beyond the
-#: error, so a frame has such an error only if it matches.
+#: error, so the error is in a frame only if the frame matches.
 _UNSEEN_LINES: Final = {
     "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),
     "sse_bare_json": re.compile(rb"\A\{"),

@@ -68,7 +68,7 @@ def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[Searc
 def carry_searches(
     source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """Return the stage before ``encode`` that translates searches to the other dialect, or None if none is needed."""
+    """Return the stage before ``encode`` that translates searches from ``source`` to ``to``; None if none is needed."""
     forms = _forms(source, to, offered)
     if forms is None:
         return None

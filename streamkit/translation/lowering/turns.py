@@ -106,7 +106,7 @@ def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> lis
 def no_silent_turns(request: Request, to: Lowering) -> None:
     """Drop turns that would be no message: empty turns, and turns with nothing but asides.
 
-    If no turns but the system's would be left, all stay: the writer then decides about such a request.
+    If only system turns would be left, no turn is dropped: the writer of the dialect then decides about the request.
     """
     silent, kept = list[Turn](), list[Turn]()
     for turn in request.turns:
@@ -218,7 +218,7 @@ def no_extras(request: Request, to: Lowering) -> None:
 @when(lambda takes: not takes.native_roles)
 @of_turns
 def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
-    """Drop another dialect's words for roles and its ids of messages, for a dialect that has such words and ids itself."""
+    """Drop another dialect's words for roles and ids of messages: this dialect would write them as its words and ids."""
     return evolve(turn, native_role=None, native_ids=())
 
 
