@@ -33,7 +33,7 @@ class Detector:
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
-        """Return the dialect's name, or None while it is unknown. Raise NotThisDialect after too many bytes without a sign."""
+        """Return the dialect's name, or None if it is not known yet. Raise NotThisDialect once ``DETECT_BYTES`` are read."""
         self.seen.append(chunk)
         self._size += len(chunk)
         name = self._first(lambda parser: parser.feed(chunk))
@@ -46,7 +46,7 @@ class Detector:
         if name := self._first(lambda parser: parser.finish()):
             return name
         if has_comments_only(b"".join(self.seen)[:BEGINNING_BYTES]):
-            # an event stream of comments alone, interrupted before its first event: no dialect can be told
+            # the event stream was interrupted before its first event, so any dialect fits: return the first
             return next(iter(DIALECTS))
         raise self._unknown()
 
@@ -80,7 +80,7 @@ class Detector:
     def _recognised(self, dialect: Dialect, frame: Frame, passed: set[str]) -> bool:
         """Return whether a frame belongs to the dialect. ``[DONE]`` counts only if no other dialect's payload preceded it."""
         if frame.data.strip() == b"[DONE]":
-            # several dialects share this mark; the first of the table wins
+            # several dialects end with ``[DONE]``; the first one in ``DIALECTS`` wins
             return dialect.done_mark and dialect.name not in passed
         try:
             # an error in an Amazon event stream may be in the headers, with an empty payload

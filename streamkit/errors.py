@@ -13,9 +13,9 @@ from typing import ClassVar, Final, Literal
 
 from streamkit.text.quoting import quoted, shortened
 
-#: No message is longer than this: clients get it as one line of a response, and logs as one line.
+#: Maximum length of an error message: the message becomes one line of a log or of a client's response.
 MESSAGE_CHARS: Final = 1000
-#: Limits for the two parts of a ``BadRequest`` message: the client chose the member names in it, at any length.
+#: Maximum lengths of the path and of the reason in a ``BadRequest`` message. Both may have long names from the request.
 PATH_CHARS, REASON_CHARS = 200, 750
 
 
@@ -114,7 +114,7 @@ class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one."""
 
     upstream: str = ""
-    #: True if the other side reset the connection (RST), False if it merely closed it.
+    #: True if the upstream reset the connection (TCP RST) instead of closing it.
     is_reset: bool = False
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ class Interrupted(SourceFailed):
     """The reading was stopped from outside, for instance because the server is shutting down."""
 
     type = "unavailable"
-    #: Why the response ended, as a recording names it (``streamkit.resume.End``).
+    #: The reason why the response ended, in the words of a recording (``streamkit.resume.End``).
     end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"
 
 
@@ -227,16 +227,16 @@ class StreamArgumentsTooLong(LimitExceeded, limit="stream_arguments_chars"):
 
 
 class TooManyToolCalls(LimitExceeded, limit="tool_calls"):
-    """More tool calls than the limit."""
+    """The stream has more tool calls than the limit."""
 
 
 class TooManyChoices(LimitExceeded, limit="choices"):
-    """More choices than the limit."""
+    """The stream has more choices than the limit."""
 
 
 class TooManyBlocks(LimitExceeded, limit="content_blocks"):
-    """More content blocks than the limit."""
+    """The response has more content blocks than the limit."""
 
 
 class HeldTooLong(LimitExceeded, limit="held_chars"):
-    """More is held back behind an open block than the limit allows."""
+    """An encoder holds back more characters than the limit while another block is open."""

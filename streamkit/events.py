@@ -58,7 +58,7 @@ MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 VerdictKind: TypeAlias = Literal[
     "complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"
 ]
-#: A provider's error message is truncated to the first number of characters; its error type and code to the second.
+#: Maximum characters kept of a provider's error message (``TOLD_CHARS``), and of its error type and code (``WORD_CHARS``).
 TOLD_CHARS, WORD_CHARS = 2000, 100
 
 
@@ -157,14 +157,16 @@ class ToolCallDelta:
     arguments: str | None = None
     choice: int = 0
     kind: ToolKind = "function"
-    #: ``arguments`` is one whole value that replaces earlier arguments, not a fragment.
+    #: True if ``arguments`` is a whole value that replaces earlier arguments, False if it is a fragment.
     snapshot: bool = False
-    #: The dialect has no id for calls, so making one does not count as a repair.
+    #: True if calls have no id in this dialect: streamkit then makes an id without counting a repair.
     anonymous: bool = False
     #: Vendor-specific fields of the call (Anthropic's ``caller``).
     extras: Mapping[str, Any] | None = None
+    #: Data of the call that only its vendor can read.
     signature: Opaque | None = None
-    #: The wire ends such calls (``ToolCallEnded``). A call left open is complete only if its text is one JSON object.
+    #: True if the wire reports the end of this call (``ToolCallEnded``). If that report is missing, the call is complete only
+    #: if its argument text is one JSON object.
     is_ended_by_wire: bool = False
 
 
@@ -190,7 +192,7 @@ class ToolCallsWhole:
 
 @define
 class ToolCallEnded:
-    """The wire ended the call at ``index`` (``content_block_stop``, or a whole Ollama line).
+    """The wire reported the end of the call at ``index`` (``content_block_stop``, or a whole Ollama line).
 
     ``whole=False``: the wire reported the call as incomplete, so its text is incomplete even if it looks like whole JSON.
     """
@@ -292,7 +294,7 @@ class Aside:
 
     vendor: str
     kind: AsideKind
-    type: str  #: the place in the wire's names; for an unknown event ``event.`` and its name
+    type: str  #: names the place of the data on the wire; for an unknown event, ``event.`` and its name
     raw: Any
     choice: int = 0
     block: int = 0
@@ -328,13 +330,13 @@ class StopReasonSeen:
     native: str
     choice: int = 0
     stop_sequence: str | None = None
-    #: In this dialect ``stop`` is also the stop reason of a turn with tool calls.
+    #: True if ``stop`` is also the stop reason of a turn with tool calls in this dialect.
     covers_calls: bool = False
-    #: The provider's sentence about the stop (Gemini's ``finishMessage``). It is used where the turn failed.
+    #: The provider's sentence about the stop (Gemini's ``finishMessage``), for the error message of a failed turn.
     message: str | None = None
-    #: The reason is the dialect's own word for a failure, and ends the stream: no client reads it as a success.
+    #: True if this stop reason is the dialect's word for a failure that ends the stream: its clients read no success in it.
     ends_failed: bool = False
-    #: The client must run or approve something in a form that only this dialect has, so no tool call event exists for it.
+    #: True if the client must run or approve something for which no tool call event exists, since only this dialect has it.
     waits: bool = False
 
 
@@ -362,7 +364,7 @@ def _word(text: str | None) -> str | None:
 
 @define
 class ProviderFailed:
-    """The provider failed, in a stream or instead of one. ``type`` is neutral; ``native_type`` and ``code`` are the wire's.
+    """The provider failed, in a stream or instead of one. ``native_type`` and ``code`` are as on the wire.
 
     Some servers repeat whole requests in their errors, so a message is truncated to 2,000 characters, and ``native_type`` and
     ``code`` to 100. ``raw`` has the whole error, for clients of the provider's dialect.

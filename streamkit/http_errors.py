@@ -46,24 +46,27 @@ from streamkit.text.redact import excerpt, redacted, without_secrets
 
 #: A body up to this length is parsed; a longer one is quoted as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024
-#: Of a body that is a web page or plain text, at most the first number of bytes is read and the second of characters quoted.
+#: Of a web page or plain text, at most ``PAGE_BYTES`` bytes are read, and ``EXCERPT_CHARS`` characters are quoted.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
-#: If a JSON object has no error, the message lists this many of its members.
+#: If a JSON object has no error, the message lists at most this many of its member names.
 NAMED = 8
-#: Providers have weekly and monthly limits. A wait of more than a year comes from a wrong date.
+#: Longest wait in seconds: a year. A longer one comes from a wrong date, since providers' limits are weekly or monthly.
 RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
 
-#: Kinds that say no more than the class of the status (4xx or 5xx) does.
+#: Kinds of error that add nothing to the class of the status (4xx: the client's fault, 5xx: the server's).
 _GENERAL: Final = frozenset({"invalid_request", "server"})
+#: A request that failed with one of these kinds may succeed later.
 _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout", "truncated"})
-#: Statuses that decide whatever the kind is: 408, 409 and 425 may succeed later, 501 and 505 are not implemented.
+#: A request that failed with one of these statuses may succeed later, whatever the kind of error is.
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
+#: These statuses mean that the server has not implemented the request: it never succeeds, whatever the kind of error is.
 _FINAL_STATUSES: Final = frozenset({501, 505})
+#: A number of seconds or milliseconds in a header.
 _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
-#: Each is searched for once: a page may have hundreds of unclosed titles, and searching from each would be slow.
+#: The tags of a page's title. Only the first title is searched for: a page may have hundreds of unclosed titles.
 _TITLE, _TITLE_END = re.compile("<title", re.IGNORECASE), re.compile("</title", re.IGNORECASE)
 
 
@@ -165,7 +168,7 @@ def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -
 
 
 def _words(named: Dialect) -> dict[str, ErrorType]:
-    """Return the error words of all dialects; this dialect's take precedence. Servers mix the words of other dialects in."""
+    """Return the error words of all dialects, since servers mix them. The words of ``named`` take precedence."""
     every = [dialect.errors.words for dialect in (*DIALECTS.values(), named) if dialect.errors is not None]
     return {word: kind for words in every for word, kind in words.items()}
 
@@ -173,7 +176,7 @@ def _words(named: Dialect) -> dict[str, ErrorType]:
 def _status(failed: ProviderFailed, errors: Errors) -> int:
     own = failed.http_status if failed.vendor in errors.vendors else gateway_status(failed)
     overflow = is_overflow(failed)
-    # the official clients retry a status of 500 and above
+    # a request that is too long must not get a status of 500 or above, which the official clients would retry
     if own is not None and 400 <= own <= (499 if overflow else 599):
         return own
     return errors.statuses["invalid_request" if overflow else failed.type]

@@ -53,8 +53,9 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-#: Maximum number of texts and of names that a report keeps; further ones are counted. Even a short one takes a hundred bytes.
+#: Maximum number of withheld texts that a report keeps; it only counts further texts. Even a short one takes 100 bytes.
 WITHHELD_TEXTS: Final = 1000
+#: Maximum number of names of lost things that a report keeps; it only counts further losses.
 LOST_NAMES: Final = 1000
 #: JSON values in a request to the gateway. A turn has four or more; a conversation that fills a context window of a million
 #: tokens has some ten thousand turns. Each value takes a hundred bytes and several microseconds, whatever it is.

@@ -69,12 +69,12 @@ class Check:
         self.found: list[Found] = []
         self.fault: Exception | None = None  #: the first error in the stream, set at its end
         self._broken: SourceFailed | None = None  # the error that ended the source
-        self._unexplained: set[str] = set()  # repairs counted since the latest frame
+        self._unexplained: set[str] = set()  # kinds of repairs counted since the latest frame
         self._unparsed: list[Violation] = []  # the errors that stopped the parser
         self._stopped = False  # True once the decoder can read no more frames
-        self._offset = 0  # byte offset of the latest frame; the next attribute is its number
-        self._frame = -1
-        self._ended = False  # True after a `[DONE]` that ends the dialect; other terminators give their own reason
+        self._offset = 0  # byte offset of the latest frame
+        self._frame = -1  # number of the latest frame
+        self._ended = False  # True after a `[DONE]` that ends streams of the dialect
 
     @property
     def violations(self) -> list[Violation]:

@@ -1,7 +1,7 @@
 """Machines: the synchronous core of each stage, without I/O.
 
-A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas skip
-the event object: they go to a method of ``next``, the next machine. So an item is processed to its end before the next one
+A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas need
+no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item
 begins, and a fault stops only the items after it. ``push_end`` reports the end of the input. ``push_rest`` reports that the
 input failed: the machine then emits the items it holds, without a terminator.
 
@@ -49,22 +49,24 @@ class Link:
     #: The next machine. Text, reasoning, fragments of calls and arguments go to its methods without an event object.
     next: Link
     fault: Exception | None = None
-    #: ``push_payload`` and ``push_run`` of the next machine, or None. ``push_payload`` takes the payload of a whole event
-    #: without a frame; ``push_run`` takes many such payloads (``FrameRun``).
+    #: ``push_payload`` and ``push_run`` of the next machine, or None. ``push_payload`` takes the payload of a whole event,
+    #: without a ``Frame`` object; ``push_run`` takes the payloads of many events (``FrameRun``).
     emit_payload: Callable[[bytes, int, str, str], object] | None = None
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: ``waits``: this machine may hold items until the end of a read (``end_read``). ``holds``: it holds some now.
+    #: True if this machine may hold items until the end of a read (``end_read``).
     waits = False
+    #: True if this machine holds items now.
     holds = False
-    #: True if this machine joins the deltas of one block within a read. A machine before it calls ``several``, which is this
-    #: machine's ``hold``, when a read may bring several items; that machine may also join texts itself.
+    #: True if this machine joins the deltas of one block within a read. The ``several`` of the machine before is then this
+    #: machine's ``hold``: the machine before calls it when a read may have several items, and may also join texts itself.
     joins = False
-    #: True if this machine may fail at a text. Frames are then read one by one, so none after the failing one counts.
+    #: True if this machine may fail at a text. Frames are then read one by one, so no frame after the failing frame counts.
     reads_texts = False
+    #: The ``hold`` of a later machine that joins deltas, or None.
     several: Callable[[], object] | None = None
-    _batched: list[Any] | None = None  # results of a batch, if the machine runs alone
+    _batched: list[Any] | None = None  # the results of the current batch, if this machine runs alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
         """Send each result to the function ``emit``."""
@@ -106,10 +108,10 @@ class Link:
         """Prepare for several items in the current read."""
 
     def end_read(self) -> None:
-        """End the current read: emit the items held for more of the read."""
+        """End the current read: emit the items that were held to be joined with later items of the read."""
 
     def stopped_by(self, error: Exception) -> Exception:
-        """Emit the results from before the error that this machine raised. Return the error that the stream fails with."""
+        """Emit the results that precede the ``error`` of this machine. Return the error to raise for the whole stream."""
         return error
 
     # For a machine that runs alone, on batches.
@@ -136,7 +138,7 @@ class Link:
                 work(*given)
             finally:
                 self.end_read()
-        except Exception as error:  # noqa: BLE001 - the driver raises the error after the results from before it
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after yielding earlier results
             self.fault = self.fault or self.stopped_by(error)
         out = held[:]
         held.clear()
@@ -186,7 +188,7 @@ class Chain(Link):
         self.links = links = [each if isinstance(each, Link) else Foreign(each) for each in machines]
         #: The links that may hold items until a read is over.
         self.waiting = [link for link in links if link.waits]
-        self.fault = None  # set on the instance: each read looks it up
+        self.fault = None  # set on the instance, where it is found faster: each read looks it up
         for before, link in pairwise(links):
             before.emit, before.next = link.push, link
             if link.push_run is not None:
@@ -200,7 +202,7 @@ class Chain(Link):
                         before.emit_run = None
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # the last link's
+    def emit(self) -> Callable[[Any], object]:  # the function that the last link emits to
         return self.links[-1].emit
 
     @emit.setter
@@ -216,7 +218,7 @@ class Chain(Link):
             for link in self.waiting:
                 if link.holds:
                     link.end_read()
-        except Exception as error:  # noqa: BLE001 - the driver raises the error after the items that other machines held
+        except Exception as error:  # noqa: BLE001 - the driver raises the error after yielding the held items
             self.failed(error)
 
     def push_end(self) -> None:
@@ -250,7 +252,7 @@ class Chain(Link):
             for other in self.waiting:
                 if other in behind:
                     other.end_read()
-        except Exception as first:  # noqa: BLE001 - an error of a later machine in the events emitted here, so it comes first
+        except Exception as first:  # noqa: BLE001 - a later machine failed at an earlier item, so its error comes first
             self.failed(first)
         else:
             self.fault = link.fault = fault
@@ -259,7 +261,7 @@ class Chain(Link):
     def _rest(self, first: int) -> None:
         self._end_read(first)
         for link in self.links[first:]:
-            with suppress(Exception):  # the error that stopped the stream came first
+            with suppress(Exception):  # only the first error counts, which stopped the stream
                 link.push_rest()
         self._end_read(first)
 

@@ -33,11 +33,11 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 class Seen:
     """A frame with its events; if ``frame`` is None, the result of other bytes or of the end of the input."""
 
-    offset: int  #: byte of the stream where the frame begins, or else the line or the read
+    offset: int  #: byte offset of the frame in the stream; of the line or the read if there is no frame
     frame: Frame | None
     events: list[Event]
     repairs: Mapping[str, int]  #: the count for each kind
-    losses: Mapping[str, int]  #: the same for data that ``client`` does not get
+    losses: Mapping[str, int]  #: the count for each kind of loss in the output for ``client``
     written: bytes  #: the bytes for ``client``
     fault: Exception | None  #: the error that stopped the parser or the decoder here
 
@@ -79,8 +79,8 @@ class Observer:
             target, profile = client_named(client)
             self._writer = target.encoder(Encoding(limits=options.limits, profile=profile), self.report)
         self._offset = 0  # offset of the next byte
-        self._repairs: Counter[str] = Counter()  # repairs already returned in a ``Seen``; the same for losses
-        self._losses: Counter[str] = Counter()
+        self._repairs: Counter[str] = Counter()  # repairs already returned in a ``Seen``
+        self._losses: Counter[str] = Counter()  # losses already returned in a ``Seen``
 
     def feed(self, chunk: bytes) -> list[Seen]:
         """Return the results of a read."""
@@ -133,7 +133,7 @@ class Observer:
         fault: Exception | None = None,
         is_end: bool = False,
     ) -> Seen:
-        """Read and encode, unless a fault came before. Return the events with the counts since the last call."""
+        """Run ``read`` and encode its events, unless a fault came before. Return them with the counts since the last call."""
         events: list[Event] = []
         written, writer = b"", self._writer
         if self.fault is None:

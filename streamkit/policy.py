@@ -1,7 +1,7 @@
 """Switches for deviations of a provider, as one value.
 
-The rules of a wire format are not switches, nor is what every reader must tolerate. Each switch is a choice that sensible
-software makes in both ways; the default is ``TOLERANT``.
+There is a switch only where sensible software makes either choice, not for the rules of a wire format, nor for deviations
+that every reader must tolerate. The default is ``TOLERANT``.
 
 Source: quirks.md §16, dialects.md §7.6.
 """
@@ -21,6 +21,7 @@ AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
 AssistantLast: TypeAlias = Literal["bridge", "refuse"]
 #: The syntaxes in which models write tool calls into their text: see ``in_text/grammars.py``.
 TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
+#: How to read thinking that a model wrote into its text: see ``Policy.think_tags``.
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
 #: For media at a URL, in a dialect without such media. ``refuse``: reject the request. ``drop``: count the media as lost.
 LinkedMedia: TypeAlias = Literal["refuse", "drop"]
@@ -35,18 +36,19 @@ class Policy:
     """
 
     #: For a stream that ends without a stop reason. ``refuse``: it counts as interrupted. ``derive``: complete calls and the
-    #: terminator replace a stop reason. ``accept``: so do text and the terminator, and complete calls at a clean end of input.
+    #: terminator replace a stop reason. ``accept``: text and the terminator do so, too, and complete calls at a clean end.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
-    #: For a call without an id. ``make`` an id, or ``refuse`` the stream.
+    #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
-    #: For a second name of a call that has no argument text yet. ``append`` the second name, or keep the ``first``.
+    #: For a second name of a call that has no argument text yet. ``append``: add it to the first name. ``first``: drop it.
     name_pieces: Literal["append", "first"] = "append"
     #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
-    #: apart. ``report`` the call with the verdict ``malformed``, or ``split`` the object off as another call of the same name.
+    #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
+    #: same name.
     two_objects: Literal["report", "split"] = "report"
     #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
     #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
-    #: provider. ``opened``: the same, and the text begins inside the thinking, since the server's template wrote the opening
+    #: provider. ``opened``: as ``on``, and the text begins inside the thinking, since the server's template wrote the opening
     #: tag into the prompt. ``off``: leave it as text.
     think_tags: ThinkTags = "auto"
     #: Read tool calls in the text as calls if they are written in one of these syntaxes.

@@ -19,8 +19,9 @@ from attrs import define
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
-#: Names of the rows that belong to no stage.
+#: Name of the row for the time spent waiting for the source.
 SOURCE: Final = "source"
+#: Name of the row for the loop that drives the stages.
 PIPE: Final = "pipe"
 
 
@@ -87,7 +88,7 @@ class _TimedIterator:
 
     def __init__(self, iterator: AsyncIterator[Any], row: _Row) -> None:
         self.row = row
-        self.within: _Row | None = None  # row of the iterator that pulls from this one; None if the pipe's reader does
+        self.within: _Row | None = None  # row of the iterator that pulls from this one; None for the last iterator
         self._iterator = iterator
 
     def __aiter__(self) -> _TimedIterator:
@@ -125,7 +126,7 @@ class _TimedMachine(Link):
             self.push_payload = partial(self._push_short, self._machine.push_payload)
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # results are counted
+    def emit(self) -> Callable[[Any], object]:  # the setter adds a counter
         return self._machine.emit
 
     @emit.setter
@@ -174,7 +175,7 @@ class _TimedMachine(Link):
         self._machine.hold()
 
     @property
-    def several(self) -> Callable[[], object] | None:  # called by the machine
+    def several(self) -> Callable[[], object] | None:  # the wrapped machine calls this function
         return self._machine.several
 
     @several.setter

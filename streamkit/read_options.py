@@ -20,13 +20,14 @@ class ReadOptions:
 
     #: Which deviations of a provider to tolerate.
     policy: Policy = TOLERANT
+    #: Limits on the memory that one stream or response may take.
     limits: Limits = DEFAULT_LIMITS
-    #: The tools of the request, in one of three forms. ``Request.tools``: calls get the client's names and kinds back where
-    #: the request had to change them, and ``Policy.text_calls`` looks for these tools alone. The definitions from a request
-    #: body, or ``ToolSchemas``: arguments are checked against the schemas (needs the extra ``schema``).
-    #: ``ToolSchemas(request.tools)``: both.
+    #: The tools of the request, in one of three forms. With ``Request.tools``, calls get back the client's tool names and
+    #: kinds where the request had to change them, and ``Policy.text_calls`` looks for calls of these tools alone. With the
+    #: definitions from a request body, or with ``ToolSchemas``, arguments are checked against the schemas (needs the extra
+    #: ``schema``). ``ToolSchemas(request.tools)`` does both.
     tools: Tools | None = None
-    #: Makes an id with the given prefix, where the wire has none. Pass a deterministic function for reproducible output.
+    #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
 
     @property

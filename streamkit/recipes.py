@@ -27,7 +27,7 @@ from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
 from streamkit.translation.web_searches import carry_searches
 
-#: The provider, options, profile and clock of most pipes.
+#: The default provider, options, profile and clock, which most pipes have.
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time
 
 
@@ -58,7 +58,7 @@ def client_events(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
-    """Return a pipe to the events that ``transcode`` encodes for a client: with the client's tool names and citations.
+    """Return a pipe from bytes to the events that ``transcode`` encodes for a client, with its tool names and citations.
 
     ``timings`` is as in ``pipe``.
     """

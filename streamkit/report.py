@@ -242,7 +242,7 @@ class StreamReport:
     error: Exception | None = None
     #: The provider's report of its failure: ``(type, message)``.
     provider_error: tuple[str, str] | None = None
-    #: The ``ProviderFailed`` event of that failure.
+    #: The ``ProviderFailed`` event, if the provider reported a failure.
     failure: Any = None
     #: The ``ResponseStarted`` event, with the provider's response id and model name.
     started: Any = None
@@ -316,7 +316,7 @@ class StreamReport:
         if self.error is None:
             self.error = error
             if self._refusing and not isinstance(error, NeedsRepair):
-                self.repairs.clear()  # these repairs came after the error: an earlier repair would be the error itself
+                self.repairs.clear()  # counted after the error: an earlier repair would have raised NeedsRepair
         self.clean = False
 
     def interrupted(self, error: Exception) -> None:

@@ -28,7 +28,7 @@ from streamkit.events import (
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
 
-#: The size of an ``Aside`` without its text.
+#: The size of an ``Aside`` without its text, in characters, as counted for ``Limits.aside_chars``.
 ASIDE_CHARS: Final = 200
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
@@ -83,7 +83,7 @@ class Collector:
         kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
         self._fragments(kind, event.choice, event.block)
         key = event.choice, kind, event.block
-        if key in self._signatures and self._signatures[key][0] == event.vendor:  # a signature in pieces
+        if key in self._signatures and self._signatures[key][0] == event.vendor:  # the next piece of a signature
             self._signatures[key][1].append(event.blob)
         else:
             self._signatures[key] = event.vendor, [event.blob]
@@ -144,4 +144,4 @@ class Collector:
             case StreamEnded():
                 self._response.clean = event.clean
             case _:
-                pass  # ignore a call's fragments: its end has the whole text
+                pass  # ignore fragments of calls: ``ToolCallFinished`` has the whole text

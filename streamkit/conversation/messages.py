@@ -47,7 +47,7 @@ class Text:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
-    #: The whole item, if the dialect has a special form for this text (a compaction).
+    #: The whole item as received, if the dialect has a special form for this text (a compaction).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -96,13 +96,14 @@ class Media:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the ``block`` label of its event, if it was streamed
-    #: The whole part as received, if a model made it or few servers know its form. The same dialect writes it again.
+    #: The whole part as received, if a model made the media or few servers know the part's form. The same dialect writes this
+    #: part again.
     native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 
 @define
 class ToolCall:
-    """A tool call. ``arguments`` is the text as received: use it only if ``verdict`` allows it and the end was clean."""
+    """A tool call. ``arguments`` is the text as received: use it only with a good ``verdict`` in a clean response."""
 
     index: int
     id: str
@@ -116,7 +117,7 @@ class ToolCall:
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: The whole item, if the dialect has a special form for this call (``local_shell_call``).
+    #: The whole item as received, if the dialect has a special form for this call (``local_shell_call``).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
     qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
 
@@ -132,8 +133,8 @@ class ToolResult:
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
-    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: as ``ToolCall.item``
-    #: The member with the text, if the dialect has an object for it (``output``).
+    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: same as ``ToolCall.item``, for a result
+    #: The name of the member that had the text, if the result was an object with one member for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
     #: The client's id of the message with this result, if the dialect has one.
@@ -161,7 +162,7 @@ class DocumentPlace:
     index: int
     start: int | None = None
     end: int | None = None
-    source: str | None = None  #: of a search result
+    source: str | None = None  #: the source of a search result
 
 
 @define
@@ -238,12 +239,12 @@ class Tool:
     extras: Extras | None = None
     #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
     raw: Extras | None = None
-    #: The client's events for a call of this tool, if that is not a function call; without the id and the arguments.
+    #: The events that the client expects for a call of this tool, if it is not a function call; without id and arguments.
     called: tuple[Aside, ...] = field(default=(), eq=False)
     search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name the client uses within the namespace
-    loaded: bool = False  #: an item of the conversation defined the tool; its own dialect repeats the item
+    loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
 
@@ -280,7 +281,7 @@ class Thinking:
     effort: str | None = None  #: none, minimal, low, medium, high, xhigh, max
     budget_tokens: int | None = None
     enabled: bool | None = None
-    summary: str | None = None  #: whether and how reasoning is shown: none, auto, concise, detailed
+    summary: str | None = None  #: how the provider shows reasoning, if at all: none, auto, concise, detailed
     native: str | None = field(default=None, eq=False)  #: the dialect's field for this, if it has two (``reasoning``)
 
 
@@ -332,7 +333,7 @@ class Request:
     tool_choice: ToolChoice | None = None
     options: Options = field(factory=Options)
     stream: bool | None = None
-    stream_usage: bool | None = None  #: whether to end the stream with token counts
+    stream_usage: bool | None = None  #: whether the stream should end with token counts
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)

@@ -193,7 +193,7 @@ class _Span:
                 self._waiting.setdefault(key, deque()).append(pair)
 
     def answer(self, result: ToolResult) -> bool:
-        """Assign a result to the first call that it names and that has no result. Return False if there is no such call."""
+        """Assign a result to the first call without a result: by id, else by name, else any. Return False if no call fits."""
         key = ("id", result.call_id) if result.call_id else ("name", result.name) if result.name else _ANY
         waiting = self._waiting.get(key, deque())
         while waiting and waiting[0].result is not None:
@@ -219,7 +219,7 @@ def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
         opened[-1][1].extend(_results(turn))
     strays: list[ToolResult] = []
     for each, results in opened:
-        # results with an id first, then those with a name
+        # assign results with an id first, then results with a name, then the rest
         results.sort(key=lambda result: 0 if result.call_id else 1 if result.name else 2)
         strays += [result for result in results if each is None or not each.answer(result)]
     _place(strays, [pair for pairs in spans.values() for pair in pairs], report)

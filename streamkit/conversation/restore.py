@@ -29,7 +29,7 @@ from streamkit.text.identifiers import hashed, portable_name
 from streamkit.text.printable import writable
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
-#: The argument with the free text when a custom tool is offered as a function.
+#: Name of the argument that has the free text, when a custom tool is offered as a function.
 INPUT: Final = "input"
 BARE: Final = "custom_input_bare"
 MEMBERS: Final = "custom_tool_members"
@@ -92,7 +92,7 @@ class _FreeText:
             if change.path == (INPUT,) and isinstance(change.value, str | GrowingText):
                 if change.kind == "begun":
                     self.begun = True
-                elif change.kind == "grown" or not self.begun:  # or the string arrived in one piece
+                elif change.kind == "grown" or not self.begun:  # else the string arrived in one piece
                     grown.append(str(change.value))
         made = writable("".join(grown))  # ``PartialJSON`` joins surrogate pairs that were split
         if made:
@@ -128,7 +128,7 @@ class ToolRestorer(Link):
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, keyed by choice and call
-        self._items: dict[tuple[int, int], ToolCallStarted] = {}  # calls that may become items
+        self._items: dict[tuple[int, int], ToolCallStarted] = {}  # the same for calls that may become items
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallStarted):
@@ -138,7 +138,7 @@ class ToolRestorer(Link):
             else:
                 self.emit(started)
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._items:
-            pass  # the end of the call has all arguments
+            pass  # ignored: the event at the call's end has all arguments
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
             grown = self._free[event.choice, event.call].feed(event.fragment)
             if grown:

@@ -35,18 +35,21 @@ MENDED: Final = frozenset({"name_unfit", "properties_missing"})
 MAX_SAID: Final = 5
 
 TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
-#: Keywords that hold one subschema, a list of them, or a mapping of names to them. Those in ``HERE`` apply to the same value.
+#: Keywords that hold one subschema.
 ONE: Final = (
     "items", "additionalProperties", "unevaluatedProperties", "propertyNames", "additionalItems", "unevaluatedItems",
     "contains", "not", "if", "then", "else",
 )  # fmt: skip
+#: Keywords that hold a list of subschemas.
 MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+#: Keywords that hold a mapping of names to subschemas.
 NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 #: The required type of these keywords' values.
 _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(NAMED, (Mapping, "schemas by name are")),
     **dict.fromkeys(("allOf", "anyOf", "oneOf"), (list, "a list is")),
 }
+#: Keywords whose subschemas apply to the same value as the schema around them.
 HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
 #: Keywords that may define a property that is not in ``properties``.
 ELSEWHERE: Final = (*HERE, "$ref", "$dynamicRef", "patternProperties")
@@ -64,19 +67,19 @@ class ToolRules:
     not_at_root: Keywords = frozenset()
     #: Keywords that have an effect; None: all, as far as is known.
     keywords: Keywords | None = None
-    #: The same for the schema itself, if it differs from subschemas.
+    #: The keywords that have an effect in the schema itself, if they differ from those in subschemas.
     root_keywords: Keywords | None = None
     #: Keywords whose value is passed on unchecked, whatever is in it.
     whole: Keywords = frozenset()
 
 
-#: For a dialect without its own rules.
+#: The rules for a dialect that has none of its own.
 PORTABLE_TOOLS: Final = ToolRules()
 
 
 @frozen
 class ToolFinding:
-    """A fault in a definition. ``path`` leads to it: ``tools[2].parameters.properties.city.type``."""
+    """A fault in a tool's definition. ``path`` leads to the fault: ``tools[2].parameters.properties.city.type``."""
 
     rule: str  #: short name, stable
     path: str

@@ -81,8 +81,9 @@ class EventStreamParser(Link):
         self._report = report if report is not None else StreamReport()
         self._partial = bytearray()
         self._needed = PRELUDE.size  # known length of the current message in bytes
-        #: The latest headers, as bytes and parsed: consecutive deltas have equal headers.
+        #: The headers of the latest message, kept because consecutive deltas have equal headers.
         self._raw_headers = b""
+        #: The same headers, parsed.
         self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
         self._event = "message"
 
@@ -119,7 +120,7 @@ class EventStreamParser(Link):
             self.emit(Frame(torn, self.boundary, terminated=False))
 
     def _read(self, chunk: bytes) -> int:
-        """Read the complete messages in ``chunk``. Return the offset of the incomplete one."""
+        """Read the complete messages in ``chunk``. Return the offset of the incomplete message after them."""
         run: list[bytes] = []  # payloads of messages with the same headers
         at, size = 0, len(chunk)
         most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
@@ -129,7 +130,7 @@ class EventStreamParser(Link):
                 length, head, checksum = PRELUDE.unpack_from(chunk, at)
                 if crc32(chunk[at : at + 8]) != checksum:
                     if not self.boundary:
-                        return at  # reported once there are enough bytes to describe
+                        return at  # the fault is reported later, once there are enough bytes to describe
                     self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
                 if length < head + OVERHEAD:
                     self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
@@ -166,7 +167,7 @@ class EventStreamParser(Link):
         around = OVERHEAD + len(self._raw_headers)
         offset = self.boundary - len(payloads) * around - sum(map(len, payloads))
         if len(payloads) > 1 and self.emit_run is not None:
-            # the receiver counts the frames
+            # ``emit_run`` counts the frames
             self.emit_run(FrameRun(payloads, offset, self._event, "", around, self._headers))
             return
         for payload in payloads:

@@ -22,6 +22,7 @@ WHITE: Final = b" \t\n\r\v\f"
 BEGINNING_BYTES: Final = 256
 #: The result of ``describe_beginning`` for blank input.
 NOTHING: Final = "nothing"
+#: The headers of frames in framings without headers.
 NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})
 _SHOWN_CHARS = 60
 _SHOWN_BYTES = 8
@@ -55,8 +56,9 @@ class Frame:
 class FrameRun:
     """Consecutive whole events that differ only in their payload, without an object for each.
 
-    It is sent to the ``push_run`` of a machine, which counts the frames as it reads them; no stage yields it. ``offset`` is
-    the byte where the first event begins, and ``around`` the number of bytes of each event outside its payload.
+    A parser sends a run to the ``push_run`` of the next machine, which counts the frames as it reads them; no stage yields a
+    run. ``offset`` is the byte where the first event begins, and ``around`` the number of bytes of each event outside its
+    payload.
     """
 
     __slots__ = ("_offsets", "around", "event", "headers", "id", "offset", "payloads")
@@ -97,7 +99,7 @@ class Beginning:
     """Removes one byte order mark from the start of a stream, however it is split, and keeps the first bytes."""
 
     def __init__(self) -> None:
-        #: False once nothing is left to do here.
+        #: False once the beginning is read: the mark is removed and ``kept`` is full.
         self.open = True
         #: The length of the byte order mark that was removed.
         self.mark = 0

@@ -4,8 +4,8 @@ The array is the stream and its elements are the frames. An element ends at its 
 comma, which may arrive with the next element. Between two reads it keeps one partial element.
 
 A byte order mark is removed. An element truncated by the end of the input is emitted with ``terminated=False``. A missing
-closing bracket is counted (``array_unclosed``). Input with another beginning is no such array. Anything but a comma and white
-space between elements is a fault, as is any text after the array.
+closing bracket is counted (``array_unclosed``). Input that does not begin with an array of objects is a fault. So is anything
+but a comma and white space between elements, and any text after the array.
 
 Elements must be objects. The parser does not check their JSON; the decoder does.
 """
@@ -47,8 +47,8 @@ class JSONArrayParser(Link):
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset of the end of the last complete element. It is never after the closing bracket, so elements can be added
-        #: there.
+        #: Offset of the end of the last complete element. The offset is never after the closing bracket, so more elements can
+        #: be written there.
         self.boundary = 0
         self._limit = limits.event_bytes
         self._report = report if report is not None else StreamReport()
@@ -56,8 +56,9 @@ class JSONArrayParser(Link):
         self._place: Place = "start"
         self._scanner = ObjectScanner()
         self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
-        #: Offset of the current read. The next attribute is the offset of the current element.
+        #: Offset of the current read in the stream.
         self._at = 0
+        #: Offset of the current element in the stream.
         self._element_at = 0
 
     def push(self, chunk: bytes, /) -> None:
@@ -78,7 +79,7 @@ class JSONArrayParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """End the input: emit an incomplete last element. Raise NotThisDialect if the input is no such array."""
+        """End the input: emit an incomplete last element. Raise NotThisDialect if the input is no array of objects."""
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
             raise self.fault
@@ -141,7 +142,7 @@ class JSONArrayParser(Link):
         if self._place in _OBJECTIONS:
             self.fault = BrokenFrame(_OBJECTIONS[self._place], bytes([byte]), offset=offset)
             return None
-        # reported once there are enough bytes to describe, so that it does not matter how the input is split
+        # the fault is reported later, with enough bytes to describe, so that any split of the input gives one message
         self._place = "strange"
         if not self._beginning.open:
             self.fault = self._no_array()

@@ -27,7 +27,7 @@ _plain: Final = cast(
 _in_string: Final = cast("Matcher", re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match)
 _BACKSLASH: Final = ord("\\")
 _OPENERS: Final = frozenset(b"[{")
-#: The result if the object does not end in this piece.
+#: The result of ``end`` if the object does not end in this piece.
 NOWHERE: Final = -1
 
 

@@ -93,7 +93,7 @@ class NDJSONParser(Link):
             self._check(lines[0], ended=True)
         if self.emit_run is not None and len(lines) > 1 and self._are_plain(lines):
             self._at = self.boundary = at + len(lines) + sum(map(len, lines))
-            self.emit_run(FrameRun(lines, at, "message", "", 1))  # the receiver counts the frames
+            self.emit_run(FrameRun(lines, at, "message", "", 1))  # ``emit_run`` counts the frames
             return
         for line in lines:
             width = len(line) + 1

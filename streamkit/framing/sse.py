@@ -33,19 +33,22 @@ _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
-#: Eighteen digits of milliseconds are 31 million years; ``int`` gets slower with length, and rejects 4,301 digits.
+#: Maximum number of digits of ``retry``: 18 digits of milliseconds are 31 million years. ``int`` rejects 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: Number of bytes of a read that are split together: the first number if most of the last window was alike, else the second.
-#: After ``_MANY`` bytes of events that are alike, the next events are split in the same way. After fewer, at least ``_FEW``
-#: bytes are read line by line, and twice as many each time.
+#: Number of bytes of a read that are split together ("a window"). The first number applies if most events of the last window
+#: were alike, else the second number.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
+#: After this many bytes of events that are alike, the next events are split together, too.
 _MANY: Final = 512
+#: After fewer bytes of such events, at least ``_FEW`` bytes are read line by line; the number doubles each time.
 _FEW: Final = 16
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-#: The bytes before a data line, and the event name in them. Some dialects name each event, and use few names. All parsers
-#: share this table. It has at most ``_MOST_NAMES`` names, each of at most ``_SHORT_NAME`` bytes.
+#: The bytes of known ``event`` lines, each with the event name in the line. Dialects use few names, so all parsers share
+#: this table.
 _NAMES: Final = {b"": "message"}
+#: Maximum number of names in ``_NAMES``.
 _MOST_NAMES: Final = 256
+#: Maximum length in bytes of a name in ``_NAMES``.
 _SHORT_NAME: Final = 64
 _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
 #: The result of ``_alike`` if no events are alike.
@@ -74,7 +77,7 @@ class SSEParser(Link):
     KiB: ``data`` alone 0.35, with CRLF 0.65, with an ``event`` line 0.5; with one event a read 0.25, with CRLF 1.8.
     """
 
-    # Rarely changed defaults are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
+    # Defaults that rarely change are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
     #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
     fault: Exception | None = None
@@ -82,15 +85,16 @@ class SSEParser(Link):
     last_event_id = ""
     _any_event = False
     _is_idle = True  # True if nothing is pending: at the beginning, and after an event
-    #: For the last event that was a read by itself: the bytes before its payload, the number of bytes around the payload, and
-    #: its name. A number of -1 matches no read.
+    #: For the last event that was exactly one read: the bytes before its payload, the number of bytes around the payload, and
+    #: the event's name. The number -1 matches no read.
     _head, _around, _name = b"", -1, "message"
     _after_cr = False
     _window = _WINDOWS[0]  # number of bytes to split together
     _at = 0  # offset of the current line
-    #: The current event: offset of its first field, size of its lines in bytes, and its buffers (HTML §9.2.6).
+    #: Offset of the first field of the current event.
     _begin = _NONE
-    _size = 0
+    _size = 0  # size in bytes of the current event's lines
+    #: The data and event type buffers of the current event (HTML §9.2.6).
     _data: bytes | None = None
     _event = ""
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
@@ -108,21 +112,22 @@ class SSEParser(Link):
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        #: Offset in the stream: all before it are complete events with their blank line, comments and blank lines.
+        #: Offset in the stream: all bytes before it belong to complete events, comments and blank lines.
         self.boundary = 0
         self._limits = limits
-        #: A line of an event that stays below this can't break either limit.
+        #: The lower of the two limits: an event of at most this many bytes breaks neither.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._report = report if report is not None else StreamReport()
-        self._id = ""  # on the instance: each event reads it, in a quarter of the time
+        self._id = ""  # set on the instance, where each event reads it in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
         #: True if a bare object may be the whole input.
         self._bare_body = bare_body
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: The part of the current line from earlier reads, and the event's data lines after the first, each after an LF. Both
-        #: are byte arrays: in a list, fragments of two bytes take 43 bytes each, and the limits would mean little.
+        #: The part of the current line from earlier reads. It is a bytearray: in a list, fragments of two bytes would take 43
+        #: bytes each, and the limits would mean little.
         self._partial = bytearray()
+        #: The data lines of the current event after the first, each after an LF.
         self._more = bytearray()
 
     def push(self, chunk: bytes, /) -> None:
@@ -224,7 +229,7 @@ class SSEParser(Link):
 
     def _last(self) -> Frame | None:
         line = (b"" if self._beginning is None else self._beginning.release()) + self._take()
-        # Of a line without its end only a payload is used: half a name or half an id would mislead.
+        # A line without its end is used only if it is data: half a name or half an id would mislead.
         if self._bare is not None and line:
             self._add_data(line)
         elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
@@ -249,7 +254,7 @@ class SSEParser(Link):
         return chunk[1:]
 
     def _cut(self, chunk: bytes) -> None:
-        """Parse a chunk: events that differ only in their payload together, any others line by line."""
+        """Parse a chunk: events that differ only in their payload together, all other events line by line."""
         chunk = bytes(chunk)  # ``bytes`` stays as it is, and a ``bytearray`` becomes ``bytes``
         first, begin = self._begun_payload(chunk)
         few = _FEW
@@ -262,7 +267,7 @@ class SSEParser(Link):
                     self._window = _WINDOWS[2 * read <= len(window)]
                 if read >= _MANY or first:
                     few, first = _FEW, []
-                    # an attempt searches a whole window: after fewer alike events, lines are read one by one
+                    # splitting searches a whole window, so it pays only while many events are alike
                     continue
             blank = _BLANK_LINE.search(chunk, begin + few)
             end = blank.end() if blank else len(chunk)
@@ -304,7 +309,7 @@ class SSEParser(Link):
         return line
 
     def _read_alike(self, window: bytes, first: list[bytes]) -> int:
-        """Parse the events at the start of ``window`` that have one data line, and the same name or none. Return their size.
+        """Parse the events at the start of ``window`` that have one data line, and one name or none. Return their size.
 
         The size is in bytes. Nothing may be pending except the payload of the ``first`` event, which began in an earlier read.
         Many streams have only such events: one split separates them all.
@@ -321,7 +326,7 @@ class SSEParser(Link):
         self._at = self.boundary = self._at + size
         self._any_event = True
         if self.emit_run is not None:
-            self.emit_run(run)  # the receiver counts the frames
+            self.emit_run(run)  # ``emit_run`` counts the frames
         else:
             for frame in run.frames():
                 self._found(frame)
@@ -390,7 +395,7 @@ class SSEParser(Link):
         self._at, self._begin, self._size = at, begin, used
 
     def _repair(self, kind: str, offset: int) -> None:
-        """Note a repair of the event that begins at ``offset``."""
+        """Record a repair, to be counted with the event that begins at ``offset``."""
         if self._repairs is None:
             self._repairs, self._repaired_at = Counter(), offset
         self._repairs[kind] += 1

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Final
 
 SLICE_BYTES: Final = 256 * 1024
-#: Memory of a parsed value in bytes, at most: a turn of a conversation is four values and some 800 bytes.
+#: Maximum memory of a parsed value in bytes. (A turn of a conversation has four values and takes some 800 bytes.)
 VALUE_BYTES: Final = 256
 #: Up to this count, values are counted without skipping strings.
 FEW: Final = 10_000
-#: Each value except the first of a container has a comma before it, and each container a bracket.
+#: All bytes except those that are counted: each value but a container's first follows a comma, and each container a bracket.
 _OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
 
 

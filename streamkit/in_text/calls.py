@@ -64,8 +64,10 @@ FIRST_LABEL: Final = 1 << 32
 KEY_CHARS: Final = 256
 #: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
 PIECE: Final = 2048
+#: Keys of the name and of the arguments in a call's object.
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
+#: Stop reasons with which a model ends its response by itself.
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
@@ -82,7 +84,7 @@ class TextCallReader:
         self.natural = False  #: whether the wire's stop reason is a natural one
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
         self._choice = choice
-        self._most = limits.arguments_chars + HEAD_CHARS  # maximum number of characters held while they may be no call
+        self._most = limits.arguments_chars + HEAD_CHARS  # maximum of held characters that may be no call
         self.code = CodeTracker()  #: fed with all text outside calls
         self._pending = ""
         self._step: Callable[[], bool] = self._text
@@ -128,7 +130,7 @@ class TextCallReader:
         if self._step == self._close and self._body.whole and closed:
             self._end()
         elif self._step == self._parameter and self._body.streams:
-            # the string is still open: even with its last character the call can't look complete
+            # the arguments so far end inside a JSON string, so the call can't look complete with the held character
             self._grow(pending)
             self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
@@ -253,7 +255,7 @@ class TextCallReader:
             self.out.append(ToolCallEnded(self._label, self._choice, whole=False))
 
     def _close(self) -> bool:
-        """After a body: find the end tag, or text that shows that the call is over."""
+        """Find the end tag after a body, or text that shows that the call is over."""
         stripped = self._stripped()
         if stripped is None:
             return self._leave()
@@ -287,7 +289,7 @@ class TextCallReader:
         return True
 
     def _next_object(self, stripped: str) -> bool:
-        """Read on after an object of an array of calls."""
+        """Read what follows an object in an array of calls: another object, or the end of the array."""
         if stripped[0] == "]":
             self._pending, self._step = stripped[1:], self._after
             return True
@@ -303,7 +305,7 @@ class TextCallReader:
         return True
 
     def _after(self) -> bool:
-        """After a call: skip the end of a section, and white space."""
+        """Skip the end of a section, and white space, after a call."""
         stripped = self._stripped()
         trailers = self._grammars.trailers
         if stripped is None:
@@ -323,12 +325,12 @@ class TextCallReader:
         return not self._begun and self._body.raw.chars > self._most
 
     def _keep(self, text: str) -> None:
-        """Keep the original text while this may be no call."""
+        """Keep the original text while it may turn out to be no call."""
         if not self._begun:
             self._body.raw.append(text)
 
     def _object(self) -> bool:
-        """Read between members: a key, the text around a key, or the end of the object."""
+        """Read the text between two members of a call's object: a key, or the end of the object."""
         pending = self._pending.lstrip(" \t\r\n,")
         self._keep(self._pending[: len(self._pending) - len(pending)])
         self._pending = pending
@@ -339,7 +341,7 @@ class TextCallReader:
             return False
         if pending[0] == "}":
             if not self._begun:
-                self._begin(self._body.name)  # without arguments
+                self._begin(self._body.name)  # a call without arguments
             self._pending = pending[1:]
             self._body.whole = True
             return self._go(self._close)
@@ -532,7 +534,7 @@ class _Body:
         self.is_json = False  #: the model marked the parameter as JSON, not a string
         self.streams = False  #: the parameter's text is emitted as it arrives
         self.first = False
-        self.raw = TextBuffer()  #: the original text while this may be no call
+        self.raw = TextBuffer()  #: the original text while it may turn out to be no call
 
 
 def _string(text: str) -> tuple[str, int] | None:

@@ -18,10 +18,11 @@ from typing import Final
 _PIECES: Final = re.compile(r"\n|`+|~+|[^\n`~]+")
 #: White space, list marks and quote marks before a fence.
 _MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")
-#: The same, perhaps with an incomplete list number at the end.
+#: What ``_MARKS`` matches, perhaps with an incomplete list number at the end.
 _MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")
 #: Maximum length of a line's start that is searched for a fence.
 LINE_CHARS: Final = 80
+#: Minimum number of backticks or tildes in a fence.
 FENCE: Final = 3
 
 

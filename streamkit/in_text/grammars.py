@@ -52,10 +52,10 @@ class Tags:
     """The syntax of parameters between tags."""
 
     begin: str  #: the text before a parameter's name
-    rest: str  #: a pattern from there to the value, with the name as ``key``
+    rest: str  #: a pattern from the name to the value; the name is its group ``key``
     close: str  #: the end of a value
     end: str  #: the end of the call
-    pads: bool = False  #: a line end before and after a value is not part of the value
+    pads: bool = False  #: True if a line end before and after a value is no part of the value
 
     @cached_property
     def head(self) -> re.Pattern[str]:
@@ -72,12 +72,12 @@ class Head:
 
     parts: tuple[HeadPart, ...]
     body: Body
-    #: A literal after the head that belongs to the body.
+    #: A literal that must follow the head, and that belongs to the body.
     peek: str = ""
-    #: The end tags of a call. A call with a complete body needs none if text or another call follows.
+    #: The end tags of a call. A call with a complete body needs no end tag if text or another call follows.
     ends: tuple[str, ...] = ()
     tags: Tags | None = None
-    #: The name is part of the id: ``functions.NAME:0``.
+    #: True if the tool's name is a part of the call's id: ``functions.NAME:0``.
     name_in_id: bool = False
     #: True if the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
     own_line: bool = False
@@ -108,7 +108,7 @@ class Grammar:
     """How one family of models writes calls into its text: the heads that may begin a call."""
 
     heads: tuple[Head, ...]
-    #: Texts without meaning after calls: the end of a section.
+    #: Texts without meaning that may follow calls, such as the end of a section.
     trailers: tuple[str, ...] = ()
 
 

@@ -48,7 +48,7 @@ class InTextMachine(Link):
         raise NotImplementedError
 
     def failed(self, out: list[Any]) -> None:
-        """Append the results of the failing event from before the error."""
+        """Append the results that an event had before ``take`` raised an error for it."""
 
     def release(self, out: list[Any]) -> None:
         """End the input: append the held events."""

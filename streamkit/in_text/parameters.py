@@ -1,8 +1,9 @@
 """The tools of a request, as needed for calls in text: the known names, and the type of each parameter.
 
-A parameter between tags is plain text. The tool's schema defines its JSON: for type string it is that text as a string. For
-another type it is the text itself, if that is JSON of the type. Otherwise it is a string, so nothing is lost, and
-``check_json`` with schemas reports the wrong type. Without a schema every value is a string.
+A parameter between tags is plain text, and the tool's schema decides how the text becomes JSON. For the type string, the text
+becomes a JSON string. For another type, the text is used unchanged if it is JSON of that type. Otherwise the text becomes a
+string, so that nothing is lost, and ``check_json`` with schemas reports the wrong type. Without a schema every value is a
+string.
 
 Source: JSON Schema 2020-12 (validation) §6.1.1.
 """
@@ -24,6 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
 STRING: Final = frozenset({"string"})
 #: The type of root that ``JSONScanner`` reports for each schema type.
 _ROOTS: Final = {"object": "object", "array": "array", "number": "number", "integer": "number"}
+#: The schema for a call of a custom tool, which takes free text.
 _FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
 
 
@@ -38,7 +40,7 @@ class OfferedTools:
             self._schemas = {}
             for tool in tools:
                 if isinstance(tool, Tool) and tool.kind == "server":
-                    continue  # the provider runs it
+                    continue  # the provider runs this tool
                 name, schema = (tool.name, tool.parameters) if isinstance(tool, Tool) else definition(tool)
                 if isinstance(tool, Tool) and tool.kind == "custom":
                     schema = _FREE_TEXT

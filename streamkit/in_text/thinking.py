@@ -81,8 +81,8 @@ class _SplitChoice:
     queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
     block: int = 0  #: the block of ``held``
     closing: tuple[str, ...] = CLOSING
-    eats_blank: bool = True  #: no thinking has arrived yet
-    reasoned: bool = False  #: reasoning arrived in its own field
+    eats_blank: bool = True  #: white space is dropped, since no thinking has arrived yet
+    reasoned: bool = False  #: True if reasoning arrived in its own field, not in the text
 
 
 class ThinkSplitter(InTextMachine):
@@ -126,7 +126,7 @@ class ThinkSplitter(InTextMachine):
         self._out.append(event)
 
     def _note(self, number: int, event: Any) -> None:
-        """Note an event other than text: reasoning in its own field, or an event that ends the start of the choice."""
+        """Take note of an event that is not text: reasoning in its own field, or an event after which no tag counts."""
         kind = type(event)
         if kind in _REASONED:
             if not getattr(event, "text", "-").strip():

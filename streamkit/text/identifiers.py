@@ -1,7 +1,7 @@
 """Make ids and names, where there is none or where a dialect rejects the existing one.
 
-A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same one, on any
-machine, without a table. A valid one stays unchanged, so a second pass changes nothing.
+A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same
+replacement, on any machine, without a table. A valid id or name stays unchanged, so a second pass changes nothing.
 
 Source: dialects.md §7.3.
 """
@@ -42,6 +42,7 @@ def nine_characters(call_id: str) -> str:
 PORTABLE_IDS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: Tool names that every dialect accepts.
 PORTABLE_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+#: Maximum length of a rewritten name, and the length of the hash at its end.
 _NAME_CHARS: Final = 64
 _NAME_HASH: Final = 8
 

@@ -17,8 +17,8 @@ BLANK = 2
 class OneString:
     """The string so far. Call ``begin`` for each block and ``before`` for each of its pieces, in order."""
 
-    ends = BLANK  #: number of line ends at the end; an empty string needs no more
-    _due = 0  # line ends missing before the block, while its text has not begun
+    ends = BLANK  #: number of line ends at the end of the string; an empty string needs none
+    _due = 0  # number of line ends to write before the block's first text
 
     @property
     def is_due(self) -> bool:

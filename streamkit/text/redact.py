@@ -20,7 +20,8 @@ from typing import Any, Final
 CUT: Final = "[removed]"
 #: Maximum depth that is searched in a value; deeper values are removed.
 DEPTH: Final = 50
-#: Names of secrets, as a part of the name or as the whole. The look-ahead reads each character once, without backtracking.
+#: Names of members that hold secrets: any name with a word of the first line in it, or exactly a name of the rest. The
+#: look-ahead reads each character once, without backtracking.
 _NAME: Final = (
     r"(?:(?=[\w.-]*?(?:api[_-]?key|secret|password|credential))[\w.-]*+|(?:access|auth|refresh|id|session)[_-]?token|"
     r"(?:proxy-)?authorization|(?:set-)?cookie)"

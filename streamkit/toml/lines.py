@@ -48,7 +48,7 @@ class TOMLLines:
         self._offsets = _Reader(self._text).read()
 
     def position(self, path: KeyPath) -> Position:
-        """Return the position of ``path``. If there is no such key, return that of the innermost existing table around it."""
+        """Return the position of ``path``, or of the innermost existing table around it if the key does not exist."""
         while path and path not in self._offsets:
             path = path[:-1]
         return position_at(self._text, self._offsets.get(path, 0))

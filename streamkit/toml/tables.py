@@ -20,15 +20,16 @@ from streamkit.toml.findings import KeyPath, Refusal, meant, quoted
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
 
-#: Fields with another name in the file.
+#: Fields whose key in the file differs from the field's name, each with that key.
 FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
-#: Largest float. Floats are seconds, and nobody waits for a century.
+#: Largest float that is accepted. Floats are seconds, and this is a century.
 MOST: Final = 3.2e9
+#: How messages name each scalar type.
 SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
 class ToldElsewhere(Exception):
-    """The fault belongs to another value, which is reported instead."""
+    """Raised for a value that is invalid only because of another value, which is reported instead."""
 
 
 def strict_converter() -> Converter:

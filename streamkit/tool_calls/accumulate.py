@@ -71,14 +71,14 @@ log = logging.getLogger("streamkit.tool_calls")
 class ToolCallAccumulator(Link):
     """The machine of ``accumulate_tool_calls``: wire events to events."""
 
-    # Defaults on the class, until they change: creating a machine then takes two fifths of the time.
+    # These defaults are on the class, not set for each instance: creating a machine then takes two fifths of the time.
     _calls = 0
     _vendor = ""
     _abandoned = False
     _is_over = False  # True once the input has ended or failed
     _terminator: TerminatorSeen | None = None
     _debug = False
-    _identity: Identity | None = None  #: created for the first call, as is the instance's ``_settled``
+    _identity: Identity | None = None  #: created with ``_settled`` at the first call
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class ToolCallAccumulator(Link):
         tools: ToolSchemas | None = None,
     ) -> None:
         self.joins = self.waits = join
-        self.holds = False  # set on the instance, since each event looks it up
+        self.holds = False  # set on the instance, where it is found faster: each event looks it up
         self.check = check  #: whether this machine adds the verdict to finished calls, instead of a later machine
         self.tools = tools
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
-        if policy.refuse_repairs:  # applies to every machine that shares the report; none has read anything yet
+        if policy.refuse_repairs:  # before any machine that shares the report has read anything
             self.report.refuse_repairs()
         self.make_id = make_id
         self._choices: dict[int, ChoiceState] = {}
@@ -184,7 +184,7 @@ class ToolCallAccumulator(Link):
             [(number, choice)] = self._choices.items()
             seen = choice.reasons[0] if len(choice.reasons) == 1 else None
             if seen is not None and seen.reason not in CORRECTED and not choice.refused:
-                # shortcut for text with one valid stop reason: takes a third of the time
+                # shortcut for text with one valid stop reason, in a third of the time
                 self.report.clean = True
                 finished = ResponseFinished(seen.reason, seen.native or None, number, seen.stop_sequence)
                 self.report.stops = (finished,)
@@ -222,7 +222,7 @@ class ToolCallAccumulator(Link):
             if reason is not None:
                 return reason if self.report.broken_frame is None else f"{reason} (cut inside a frame)"
             for choice in self._choices.values():
-                # abort, MALFORMED_FUNCTION_CALL: the stop reason is the only sign
+                # the stop reason is the only sign of some failures: abort, MALFORMED_FUNCTION_CALL
                 if (best := strongest(choice)).reason in FAILING:
                     self._fail(failure_in(best))
             if self._calls and self.report.failure is None and any(map(calls_nobody, self._choices.values())):
@@ -231,14 +231,14 @@ class ToolCallAccumulator(Link):
 
     @property
     def failed_in_own_words(self) -> bool:
-        """True if the only failures are stop reasons that every reader of the dialect recognises as failures."""
+        """True if all failures are stop reasons that every client of the dialect reads as failures."""
         choices = self._choices.values()
         failing = [seen for choice in choices if choice.reasons and (seen := strongest(choice)).reason in FAILING]
         return bool(failing) and all(seen.ends_failed for seen in failing) and not any(map(calls_nobody, choices))
 
     def push_rest(self) -> None:
         self._is_over = self._abandoned = self.report.failing = True
-        with suppress(NeedsRepair):  # a repair is refused: leave the doubtful text as received
+        with suppress(NeedsRepair):  # if a repair is refused, leave the doubtful text as received
             self._settle_doubts()
         # a failure after the completion point is ignored (law L3)
         if self._is_whole():
@@ -306,7 +306,7 @@ class ToolCallAccumulator(Link):
         self._give(event)
 
     def _fragment(self, delta: ToolCallDelta) -> None:
-        """Take one frame's fields of a call. Nearly all are plain text of a settled call, which needs no decision."""
+        """Take the fields of a call in one frame. Nearly always they only add text to a settled call: nothing to decide."""
         if (grown := self._settled.grown(delta)) is not None:
             self._grow(grown)
         elif self._failed:
@@ -401,7 +401,7 @@ class ToolCallAccumulator(Link):
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, added, call.text.chars)
 
     def _tell_apart(self, call: Call) -> None:
-        """Treat a call with the id and name of an earlier call as a new call, since its arguments differ."""
+        """Keep a call that has the id and name of an earlier call, and give it a new id: the arguments of the two differ."""
         call.echo = None
         cast("Identity", self._identity).duplicate(call)
 
@@ -424,7 +424,7 @@ class ToolCallAccumulator(Link):
         self._late_extras(first, ToolCallDelta(extras=call.extras, signature=call.signature, choice=call.choice))
 
     def _late_extras(self, call: Call, delta: ToolCallDelta) -> None:
-        """Emit an aside, which other dialects lose, for fields that arrived after the announcement or with a second value."""
+        """Emit an aside (lost in other dialects) for fields that arrived after the announcement or with a second value."""
         for name, value in (delta.extras or {}).items():
             if (call.extras or {}).get(name) != value:
                 self._give(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
@@ -475,7 +475,7 @@ class ToolCallAccumulator(Link):
         return rest
 
     def _settle_doubt(self, call: Call, fragment: str | None = None) -> None:
-        """Decide whether the last fragment repeated all earlier text: if the next one repeats too, or if the end shows it."""
+        """Decide whether the last fragment repeated all earlier text. The next ``fragment`` shows this, or the call's end."""
         said, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
         call.doubt, last = None, said[begin:]
         if fragment is None:
@@ -486,7 +486,7 @@ class ToolCallAccumulator(Link):
         if rest is not None:
             self.report.repair("arguments_cumulative")
             call.cumulative = True
-            call.become(said[:begin] + rest)  # keeps the white space that was already emitted
+            call.become(said[:begin] + rest)  # ``said`` has the white space that was already emitted
 
     def _settle_doubts(self) -> None:
         for choice in self._choices.values():
@@ -495,7 +495,7 @@ class ToolCallAccumulator(Link):
                     self._settle_doubt(call)
 
     def _whole(self, event: ToolCallWhole) -> None:
-        """Take the repeated whole text of a call: add the missing part. Fragments that were emitted stay as they are."""
+        """Take the whole text of a call, sent after its fragments, and add the missing part. Emitted fragments stay."""
         if self._failed:
             self.report.repair("after_error")
             return
@@ -506,7 +506,7 @@ class ToolCallAccumulator(Link):
             self._whole_text(choice, call, event.arguments)
 
     def _wholes(self, event: ToolCallsWhole) -> None:
-        """Take the repeated list of all calls. Match each by id, text, index or name; an unmatched call is new."""
+        """Take the list of all calls, sent after their fragments. Match each by id, text, index or name, or add a new call."""
         if self._failed:
             self.report.repair("after_error")
             return
@@ -538,7 +538,7 @@ class ToolCallAccumulator(Link):
         if call.doubt is not None:
             self._settle_doubt(call)
         came = call.text.chars
-        # a shorter text can't continue the call, so skip joining the fragments
+        # the fragments are joined only if the whole text is long enough to continue them
         goes_on = len(text) >= came and text.startswith(call.text.whole())
         if goes_on and len(text) == came:
             return
@@ -577,7 +577,7 @@ class ToolCallAccumulator(Link):
     # -- announcing and emitting ---------------------------------------------------------------------------------------
 
     def _hand_on(self, choice: ChoiceState, call: Call) -> None:
-        """Emit the new text of ``call``, if it is announced, and announce the calls that waited for this delta."""
+        """Emit the new text of ``call``, if the call is announced, and announce the calls that waited for this delta."""
         if call.ordinal is not None:
             self._send(call)
         while choice.announced < len(choice.calls) and self._can_announce(choice, choice.calls[choice.announced]):
@@ -635,7 +635,7 @@ class ToolCallAccumulator(Link):
         self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
-        """At the end of the stream, announce the waiting calls and finish the open ones, in order of first mention."""
+        """At the end of the stream, announce the waiting calls and finish the open calls, in order of first mention."""
         for choice in self._choices.values():
             if choice.announced < len(choice.calls):
                 try:
@@ -645,7 +645,7 @@ class ToolCallAccumulator(Link):
                         raise
             for call in choice.calls:
                 if not call.finished and call.ordinal is not None:  # a call whose repair was refused is not announced
-                    call.snapshot, call.sent = False, True  # nothing is held at the end
+                    call.snapshot, call.sent = False, True  # so that ``holds`` is False: nothing waits at the end
                     if call.unsent.chars or call.ended:
                         self._send(call)
                     self._finish(call, ended=ended and not is_cut(choice, call))
@@ -662,7 +662,7 @@ class ToolCallAccumulator(Link):
                 blank = not call.text.whole().strip()
                 self._start(choice, call, cut=ended and blank and is_cut(choice, call))
 
-    #: The handler for each class of wire event that is not emitted unchanged.
+    #: The method that handles each class of wire event. Events of other classes are emitted unchanged.
     _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {
         ToolCallDelta: _fragment,
         FragmentRun: _fragments,
@@ -689,14 +689,14 @@ CORRECTED = FAILING | {"tool_calls"}
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:
-    """Return whether a call may still repeat ``earlier`` arguments, after ``fragment`` was added at offset ``before``."""
+    """Return whether a call may still repeat the ``earlier`` call's arguments. Its ``fragment`` was added at ``before``."""
     if call.text.chars == before + len(fragment):
         return earlier.startswith(fragment, before)
     return earlier.startswith(call.text.whole())
 
 
 def _may_be(whole: ToolCallDelta, call: Call) -> bool:
-    """Return whether a repeated call may be ``call``: neither the id nor the name contradicts that."""
+    """Return whether ``whole`` may repeat ``call``: neither the id nor the name contradicts that."""
     if whole.id and call.id is not None and not call.id_made and whole.id != call.id:
         return False
     return not whole.name or call.name is None or whole.name == call.name

@@ -12,33 +12,33 @@ from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: A text of at least this length is no empty object, even with white space around it.
 SHORT = 64
-#: Maximum number of vendor-specific fields that a call is announced with. No vendor has a tenth of that.
+#: Maximum number of vendor-specific fields that a call is announced with. No vendor sends a tenth of this number.
 EXTRAS = 64
 
 
 class Call:
     """A tool call while it streams. ``out_of_order``: the call's first index differs from its place among the calls."""
 
-    # Defaults on the class, until they change: creating a call then takes a third of the time.
+    # These defaults are on the class, not set for each instance: creating a call then takes a third of the time.
     id: str | None = None
-    id_made: bool = False  #: streamkit made the id, because the call was announced before the wire sent one
+    id_made: bool = False  #: True if streamkit made the id, because the wire had sent none when the call was announced
     name: str | None = None
     extras: dict[str, Any] | None = None  #: vendor-specific fields of the call
     signature: Opaque | None = None  #: data of the call that only its vendor can read
-    sent: bool = False  #: argument text was emitted
-    ordinal: int | None = None  #: the number of the announced call; None before
-    snapshot: bool = False  #: the text is one whole value, held until the call ends
+    sent: bool = False  #: True if argument text was emitted
+    ordinal: int | None = None  #: the call's number, set when the call is announced
+    snapshot: bool = False  #: True if the text is one whole value, held until the call ends
     ended: bool = False
-    #: The wire ends such calls explicitly: without that, the call stays open whatever ends the stream.
+    #: True if the wire reports the end of this call. Without that report the call stays open, however the stream ends.
     is_ended_by_wire: bool = False
-    #: the wire reported the call as incomplete: it does not count as ended, whatever its text looks like
+    #: True if the wire reported the call as incomplete: the call then never counts as ended, even if its text is whole JSON
     incomplete: bool = False
     finished: bool = False
-    differs: bool = False  #: a later whole text differed; counted once
-    cumulative: bool = False  #: a fragment repeated all earlier text
+    differs: bool = False  #: True if a whole text sent later differed from the fragments; counted once
+    cumulative: bool = False  #: True if fragments repeat all earlier text
     doubt: int | None = None  #: offset of the last fragment, if it may have repeated all text before it
-    echo: Call | None = None  #: an earlier call with the same id and name, while this call may still repeat that call
-    said: str = ""  #: this call's arguments when such a repeating call began; all repeating calls share the copy
+    echo: Call | None = None  #: the earlier call with this id and name, while this call may still repeat it
+    said: str = ""  #: the arguments so far when a later call began to repeat this call; one copy for all such calls
     scanner: LazyScanner | None = None  #: created when completeness is first checked
 
     def __init__(
@@ -53,7 +53,7 @@ class Call:
         self.unsent = TextBuffer()  #: text received but not yet emitted
 
     def add_extras(self, extras: Mapping[str, Any]) -> None:
-        """Add the fields that are not there yet, up to ``EXTRAS``."""
+        """Add the fields that the call does not have yet, up to ``EXTRAS`` fields in all."""
         if self.extras is None:
             self.extras = {}
         for name, value in extras.items():
@@ -107,6 +107,6 @@ class ChoiceState:
     by_index: dict[int, Call] = field(factory=dict)
     by_id: dict[str, Call] = field(factory=dict)
     last: Call | None = None
-    announced: int = 0  #: the number of announced calls, which are the first ones of ``calls``
+    announced: int = 0  #: number of announced calls, which come first in ``calls``
     reasons: list[StopReasonSeen] = field(factory=list)
     refused: bool = False

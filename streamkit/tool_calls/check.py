@@ -28,7 +28,7 @@ from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
-#: Texts longer than this are scanned, not parsed; so are texts with many brackets, whose nesting must be limited.
+#: Texts of more characters are scanned, not parsed. Texts with many brackets are scanned, too, to limit their nesting.
 LONG = 1 << 16
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
@@ -81,7 +81,7 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
 def _whole_number(digits: str) -> int | Decimal:
     try:
         return int(digits)
-    except ValueError:  # more digits than Python converts, because the conversion takes quadratic time
+    except ValueError:  # Python converts no more digits, because the conversion takes quadratic time
         return Decimal(digits)
 
 

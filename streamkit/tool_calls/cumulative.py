@@ -23,7 +23,7 @@ def may_repeat(fragment: str, chars: int) -> bool:
 
 
 def rest_of(fragment: str, before: str, depth: int) -> str | None:
-    """Return what ``fragment`` adds after repeating ``before``, or None. White space may differ if it is a whole object."""
+    """Return the text after ``before`` in ``fragment``, or None if no repeat. In a whole object, white space may differ."""
     if fragment.startswith(before):
         return fragment[len(before) :]
     if not is_object(fragment, depth):

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @define
 class _Alternatives:
-    """The strings that one schema allows for the string being received, narrowed as that string grows."""
+    """The strings that one schema allows and that begin with the text received so far."""
 
     strings: list[str]
     last: int
@@ -49,7 +49,7 @@ class _Alternatives:
     chars: int = 0
 
     def narrow(self, part: str) -> bool:
-        """Return whether any string is left. They all begin with the text so far, so the text after it is sorted too."""
+        """Keep the strings that continue with ``part``. Return whether any is left. All of them have the text before it."""
         start, end = self.chars, self.chars + len(part)
         self.chars = end
         key = lambda string: string[start:end]  # noqa: E731

@@ -14,7 +14,7 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, ChoiceState
 
-#: A failed turn > length, content filter > tool calls > stop (design.md §4). The others are more specific than a plain stop.
+#: The rank of each stop reason: a failed turn > length, content filter > tool calls > stop (design.md §4).
 RANK: dict[StopReason, int] = {
     "error": 9,
     "length": 8,
@@ -79,9 +79,9 @@ def strongest(choice: ChoiceState) -> StopReasonSeen:
 
 
 def is_cut(choice: ChoiceState, call: Call) -> bool:
-    """Return whether a call that the wire did not end was truncated: the model was stopped in it, or the call stayed open.
+    """Return whether a call without an end on the wire was truncated: the model was stopped in it, or the call stayed open.
 
-    Use this for free text, and for empty text, which would mean ``{}``: neither shows it. Success is never invented (law L3).
+    Use this for free text and for empty text (which would mean ``{}``): neither shows a truncation by itself (law L3).
     """
     if call.incomplete:
         return True
@@ -102,7 +102,7 @@ def is_open(call: Call, depth: int) -> bool:
 def calls_nobody(choice: ChoiceState) -> bool:
     """Return whether a choice has a call without a name, so that no client can run the call.
 
-    Ignore it if the stop reason already means a truncated turn. An empty object next to named calls is a stray fragment.
+    Return False if the stop reason already means a truncated turn. An empty object next to named calls counts as no call.
     """
     for call in choice.calls:
         if not call.name:
@@ -144,7 +144,7 @@ def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: i
     if unfinished and (
         len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
     ):
-        # no call can be run, or clients saw the start of one that can't be run: the turn is truncated
+        # no call can be run, or clients saw the start of a call that can't be run: the turn is truncated
         report.repair("stop_conflict")
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

@@ -25,7 +25,7 @@ FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
     "unexpected_tool_call": ("server", "the model called a tool, and none was offered"),
     "too_many_tool_calls": ("server", "the model called tools too often in a row"),
     "malformed_response": ("server", "the model wrote a response that can't be read"),
-    # Google: the request is at fault, and would fail again
+    # Google: the request is at fault, so a retry would fail again
     "missing_thought_signature": ("invalid_request", "the history lacks a thought signature"),
     "language": ("invalid_request", "the answer would be in a language that the model does not support"),
     # Google: the policy on prohibited use blocks accounts without a special permission

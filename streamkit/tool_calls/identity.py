@@ -92,7 +92,7 @@ class Identity:
         return call, False
 
     def _misplaced(self, choice: ChoiceState) -> Call | None:
-        """Return the call that text at an unknown index continues: the only one without an index, or the latest; else None.
+        """Return the call that text at an unknown index continues: the only call without an index, or the latest; else None.
 
         Some servers number a call's start by the tool's place in the request, and its text by the order of calls. Such a
         server is recognised by a start out of order (quirks.md 14).
@@ -127,7 +127,7 @@ class Identity:
             return known, False
         if delta.index is not None and delta.index != known.index:
             at_index = choice.by_index.get(delta.index)
-            if at_index is not None and at_index.echo is known:  # a fragment of a repeated call, with its id
+            if at_index is not None and at_index.echo is known:  # a fragment of a call that repeats ``known``
                 return at_index, False
             if at_index is not known:
                 # some adapters use the function's name as the id, and some dialects send each call whole
@@ -139,7 +139,7 @@ class Identity:
         return known, False
 
     def _new_or_again(self, choice: ChoiceState, known: Call, delta: ToolCallDelta, name: str) -> tuple[Call, bool]:
-        """Return a new call with the id of ``known``. If the name is equal too, the arguments will show if it is a repeat."""
+        """Return a new call with the id of ``known``. If the names agree, its arguments will show if it repeats ``known``."""
         call, is_new = self._new(choice, delta)
         if name == known.name != known.id and call.kind == known.kind:
             call.echo = known
@@ -148,7 +148,7 @@ class Identity:
         return call, is_new
 
     def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:
-        """Return whether a whole call repeats an ended call with its id, name and text, as some servers do (quirks.md 22)."""
+        """Return whether a whole call has the id, name and text of an ended call, which some servers send (quirks.md 22)."""
         if not (known.ended and delta.snapshot and name == known.name != known.id):
             return False
         text = delta.arguments or ""
@@ -157,7 +157,7 @@ class Identity:
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
         """Return whether a delta with a name and an unknown id, at a used index, begins another call."""
         if call_id is not None and call.id is not None and not call.id_made:
-            starts_only = not call.text.chars and not delta.arguments  # a continued call would bring text
+            starts_only = not call.text.chars and not delta.arguments  # a delta that continues a call has text
             return name != call.name or starts_only or self.complete(call)
         if not self.complete(call):
             return False

@@ -19,7 +19,7 @@ from typing import Any
 
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 
-#: Deltas are joined if these fields are equal.
+#: For each class of delta, the fields that must be equal to join two deltas.
 KEYS: dict[type, Callable[[Any], Hashable]] = {
     TextDelta: attrgetter("choice", "block"),
     RefusalDelta: attrgetter("choice", "block"),

@@ -44,7 +44,7 @@ _ROOTS: Final[dict[str, Root]] = {
     **dict.fromkeys("-" + _DIGITS, "number"),
     **dict.fromkeys("tfn", "literal"),
 }
-#: Inside an escape: for each place, the next place after each character.
+#: For each place inside an escape: the allowed characters, each with the next place.
 _ESCAPES: Final = {
     "escape": {**dict.fromkeys('"\\/bfnrt', "string"), "u": "hex 1"},
     **{f"hex {n}": dict.fromkeys(_DIGITS + "abcdefABCDEF", f"hex {n + 1}" if n < 4 else "string") for n in range(1, 5)},
@@ -64,7 +64,7 @@ _NUMBERS: Final = {
     "exponent": {},
 }
 _TOKENS: Final[dict[str, dict[str, str]]] = {**_ESCAPES, **_WORDS, **_NUMBERS}
-#: Inside these tokens only the characters of the table are allowed; in any other place a number may end.
+#: The fault to report for each place inside a token, if its table does not allow a character.
 _WRONG: Final = {
     **dict.fromkeys(_ESCAPES, "fewer than four hexadecimal digits after \\u"),
     "escape": "a backslash that begins no escape",
@@ -110,12 +110,12 @@ class JSONScanner:
         return self.state
 
     def finish(self) -> State:
-        """End the text: a top-level number ends here, an unfinished value stays incomplete."""
+        """End the text: a number at the top level is then complete, and any unfinished value stays incomplete."""
         if self.state == "incomplete" and self._place in _MAY_END and not self._nest:
             self._end_value()
         return self.state
 
-    # A step takes a fragment and an index, and returns the index to continue at, or the fragment's end after a fault.
+    # Each of these methods takes a fragment and an index, and returns the index to continue at (its end, after a fault).
 
     def _value(self, text: str, i: int) -> int:
         root = _ROOTS.get(text[i])
@@ -214,7 +214,7 @@ class JSONScanner:
         if i < len(text):
             if text[i] in _TOKENS[self._place]:
                 return self._token(text, i)
-            self._end_value()  # the step for the next place reads this character again
+            self._end_value()  # the method for the next place reads this character again
         return i
 
     def _close(self, i: int) -> int:

@@ -18,6 +18,7 @@ from streamkit.tool_calls.schema import UNKNOWN_TOOL
 
 #: Limit for the verdict's reason, which may quote keys from the model. With the excerpt the text stays below 500 characters.
 REASON_CHARS: Final = 400
+#: Maximum length of the tool's name in the text.
 NAME_CHARS: Final = 64
 #: Number of characters quoted on each side of a fault.
 AROUND_CHARS: Final = 24

@@ -24,7 +24,9 @@ from typing import Final, TypeAlias
 
 #: Long fragments are folded in pieces of this many characters, to use little memory at a time.
 PIECE: Final = 1 << 14
+#: The byte that replaces a string.
 _STRING: Final = b"\x01"
+#: The byte that replaces any other whole value.
 _VALUE: Final = b"\x02"
 _SPACES: Final = b" \t\n\r"
 _RAW_IN_STRINGS: Final = b"\t\n\r"  # white space elsewhere, so not in ``_CONTROLS``
@@ -42,7 +44,7 @@ _TOKEN_BYTES: Final = len(b"-12.12e+12")
 _DIGITS: Final = re.compile(rb"([0-9]{2})[0-9]+")
 _ANY: Final = rb"(?:[\x01\x02]|%b)" % _LITERAL
 _WHOLE: Final = re.compile(rb"\{(?:\x01:%b(?:,\x01:%b)*+)?\}|\[(?:%b(?:,%b)*+)?\]" % (_ANY, _ANY, _ANY, _ANY))
-#: Two token bytes with only white space between them: removing that white space would join two tokens.
+#: Two token bytes with only white space between them: this is a fault, and removing the white space would hide it.
 _APART: Final = re.compile(rb" (?<=[-+.0-9A-Za-z] ) *[-+.0-9A-Za-z]")  # begins with one byte: takes a third of the time
 _TO_SPACES: Final = bytes.maketrans(b"\t\n\r", b"   ")
 _ITEMS: Final = re.compile(rb"\[[\x01\x02](?:,[\x01\x02])++(?=,|\Z)")
@@ -52,12 +54,12 @@ _VIABLE: Final = re.compile(
     rb"(?:\[(?:[\x01\x02],)?|\{(?:\x01:[\x01\x02],)?\x01:)*(?:[\x01\x02]|\{(?:\x01:[\x01\x02],)?\x01?|\{\x01:[\x01\x02])?"
 )
 _STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-#: The state of a scanner: ``malformed``, ``_in_string``, ``_kept``, ``_folded`` and ``_root``.
+#: The state of a scanner: the attributes ``malformed``, ``_in_string``, ``_kept``, ``_folded`` and ``_root``.
 State: TypeAlias = tuple[bool, bool, bytes, bytes, bytes]
 
 
 def scanned(text: str, depth: int) -> ObjectScanner:
-    """Return the scanner of a whole text. Parsing with orjson would need 15 times the text's size in memory for a moment."""
+    """Return a scanner that has read a whole text. Parsing it with orjson would need 15 times the text's size in memory."""
     scanner = ObjectScanner(depth=depth)
     scanner.feed(text)
     return scanner

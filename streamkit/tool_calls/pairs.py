@@ -8,12 +8,12 @@ from typing import Final, TypeVar
 E = TypeVar("E")
 C = TypeVar("C")
 
-#: Maximum number of remaining items to compare an entry with. In a correct stream the first one matches.
+#: Maximum number of remaining items to compare an entry with. In a correct stream the first remaining item matches.
 LOOKED_AT: Final = 64
 
 
 def paired(entries: Sequence[E], came: Sequence[C], *tests: Callable[[E, C], bool]) -> list[C | None]:
-    """For each entry, return the item of ``came`` that it repeats, each used at most once, or None for a new entry.
+    """For each entry, return the item of ``came`` that the entry repeats, or None for a new entry. No item is returned twice.
 
     Each test is applied to all entries before the next test, so a match by id takes precedence over a match by place.
     """

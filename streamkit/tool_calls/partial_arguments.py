@@ -53,7 +53,7 @@ class ArgumentsWatcher(Link):
         self._depth = limits.json_depth
         self._numbers: Literal["ended", "growing"] = numbers
         self._open: dict[tuple[int, int], PartialJSON] = {}  # keyed by choice and call
-        self._grown: dict[tuple[int, int], list[str]] = {}  # fragments of these calls in the current read
+        self._grown: dict[tuple[int, int], list[str]] = {}  # fragments in the current read, keyed by choice and call
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallStarted) and event.kind == "function":

@@ -41,14 +41,14 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _between: Final = runs(r"[ \t\n\r,:]*+")
 _scalar: Final = runs(r"[^ \t\n\r,\]}]*+")
-#: The characters of a string that can be decoded now: no truncated escape, and a high surrogate only with what follows it.
+#: The characters of a string that can be decoded now: without a truncated escape, or a high surrogate at the end.
 _characters: Final = runs(
     r'(?s)(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+'
 )
 _decode: Final = json.JSONDecoder().raw_decode
 _number: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORDS: Final = {"true": True, "false": False, "null": None}
-#: A number longer than this shows no more digits until it has ended, since each update converts the whole number.
+#: Maximum length of a growing number that is shown. A longer one appears once it has ended: each update converts all digits.
 GROWING_CHARS: Final = 4300
 
 
@@ -313,5 +313,5 @@ def _converted(raw: str) -> int | float | Decimal | None:
         return float(raw)
     try:
         return int(raw)
-    except ValueError:  # more digits than the interpreter converts, because the conversion takes quadratic time
+    except ValueError:  # the interpreter converts no more digits, because the conversion takes quadratic time
         return Decimal(raw)

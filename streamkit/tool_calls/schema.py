@@ -42,26 +42,31 @@ from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes,
 if TYPE_CHECKING:
     import jsonschema_rs
 
-#: Maximum number of patterns in all schemas together, and the compiled size of one pattern (the library allows 10 MiB).
+#: Maximum number of patterns in all schemas together.
 MAX_PATTERNS: Final = 128
+#: Maximum compiled size of one pattern (the library allows 10 MiB).
 PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Maximum number of looks at a value in one check (25 ns each), and how many more each character of the arguments allows.
+#: Maximum number of times that one check may look at a value (25 ns each).
 MAX_UNITS: Final = 1_000_000
+#: Number of further looks that are allowed for each character of the arguments.
 UNITS_PER_CHAR: Final = 4
-#: Violations are listed up to this many looks at a value (25 µs each at worst). Each violation holds a copy of its value.
+#: Violations are listed only for checks of at most this many looks (25 µs each at worst): each violation copies its value.
 MAX_EXPLAINED: Final = 8_000
-#: For each such number of characters in the arguments, a look counts once more, since a violation copies its value.
+#: For each time that the arguments have this many characters, a look counts once more, since a violation copies its value.
 COPIED_CHARS: Final = 32_768
 #: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
 MAX_DIGITS: Final = 4300
+#: Maximum number of violations in a verdict.
 MAX_VIOLATIONS: Final = 5
+#: Maximum length in characters of a violation, or of another reason that is quoted.
 VIOLATION_CHARS: Final = 200
-#: Length of the library's message about an invalid schema in which a reference is searched for.
+#: A reference is searched for in this many characters of the library's message about an invalid schema.
 REASON_CHARS: Final = 4096
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 #: A definition of a tool that the client runs has one of these members.
 NAMED: Final = frozenset({"name", "function", "custom"})
+#: Reasons in a verdict, where no violation is named.
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -78,7 +83,7 @@ class BadToolSchema(UsageError):
 
 
 class _Unfit(Exception):
-    """JSON readers disagree on the value of this text."""
+    """Raised for arguments that JSON readers read differently, so that no schema can vouch for them."""
 
 
 @runtime_checkable
@@ -244,7 +249,7 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     plain: set[str] = set()
     for tool in tools:
         if isinstance(tool, ReadTool):
-            # the provider runs such a tool, and the model's calls of it never reach the client
+            # the provider runs a ``server`` tool: the model's calls of it never reach the client
             if tool.kind != "server":
                 schema = (tool.parameters if tool.kind == "function" else None) or {}
                 plain.add(tool.name)
@@ -256,7 +261,7 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
                 name, schema = definition(tool)
                 plain.add(name)
                 yield name, schema
-            # a tool without a name is run by the provider, and never called by name
+            # the provider runs a tool without a name, so no call names the tool
         else:
             members = tool.get("tools")
             for name, schema in map(definition, members if isinstance(members, list) else ()):

@@ -33,8 +33,9 @@ BACKTRACKS: Final = 10_000
 MAX_LISTED: Final = 50_000
 #: Maximum number of steps for finding out which references lead back to themselves.
 MAX_TRACED: Final = 200_000
-#: The library caches a target's result after this many visits (``MEMO_MIN_VISITS``).
+#: The library caches the result of a reference's target after this many visits (its ``MEMO_MIN_VISITS``).
 ASKED: Final = 16
+#: Keywords whose cost grows with the values or names that they list.
 _PER_VALUE: Final = frozenset({"enum", "const"})
 _PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
@@ -50,7 +51,7 @@ MAX_STATES: Final = 16_384
 
 
 class TooCostly(Exception):
-    """Counting alone would take too long."""
+    """Raised if counting the cost would itself take too long."""
 
 
 @define
@@ -124,7 +125,7 @@ class SchemaCost:
         try:
             return self._counted(value, most)
         except TooCostly:
-            self._places.clear()  # another value may need other places
+            self._places.clear()  # the next value starts anew, since it may need fewer places
             self._root, self._listed = None, 0
             return most + 1
 
@@ -184,7 +185,7 @@ class SchemaCost:
         yield from ((inner, ways + marked) for inner in subschemas(node, ("contains",)))
 
     def _place(self, entries: list[tuple[dict[str, Any], int, int]], unique: int) -> _Place:
-        """Return the place where these subschemas apply, together with those that they apply to the same value."""
+        """Return the place where these subschemas apply, and the subschemas that these apply to the same value."""
         first: dict[int, tuple[dict[str, Any], int, int]] = {}
         for node, ways, marked in entries:
             _, before, before_marked = first.get(id(node), (node, 0, 0))
@@ -265,7 +266,7 @@ class SchemaCost:
     # -- which subschemas apply to the same value ----------------------------------------------------------------------
 
     def _ordered(self, roots: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return these subschemas and all that they apply to the same value, each before those that it applies."""
+        """Return ``roots`` and all subschemas that they apply to the same value, each before the subschemas it applies."""
         done: set[int] = set()
         order: list[dict[str, Any]] = []
         waiting = [(node, False) for node in roots]

@@ -46,7 +46,7 @@ def kind_of(value: Any) -> str | None:
 
 
 def both(a: Allowed, b: Allowed) -> Allowed:
-    """Return what both schemas allow."""
+    """Return the types and values that both schemas allow."""
     return {kind: _narrower(a[kind], b[kind]) for kind in a if kind in b}
 
 
@@ -55,7 +55,7 @@ def _narrower(a: frozenset[Any] | None, b: frozenset[Any] | None) -> frozenset[A
 
 
 def any_of(branches: Iterable[Allowed]) -> Allowed:
-    """Return what at least one of the schemas allows. Values of a type are collected once, however many schemas there are."""
+    """Return the types and values that any of the schemas allows. Values are collected once, for any number of schemas."""
     gathered: dict[str, list[frozenset[Any] | None]] = {}
     for branch in branches:
         for kind, values in branch.items():
@@ -71,7 +71,7 @@ def _union(found: list[frozenset[Any] | None]) -> frozenset[Any] | None:
 
 
 def _one_of(values: Iterable[Any]) -> Allowed:
-    """Return what ``enum`` allows. Containers are not compared; numbers differ if their floats differ."""
+    """Return the types and values that ``enum`` allows. Containers are not compared; numbers differ if their floats differ."""
     any_value: set[str] = set()
     listed: dict[str, set[Any]] = {}
     for value in values:
@@ -138,7 +138,7 @@ class SchemaView:
         return allowed
 
     def _looked_at(self, branch: Any, chain: int) -> Allowed:
-        """Return what a branch allows, and count the reading of its values as work."""
+        """Return the types and values that a branch allows, and count the reading of its values as work."""
         allowed = self.allowed(branch, chain)
         self._work += 1 + sum(map(len, filter(None, allowed.values())))
         return allowed
@@ -162,7 +162,7 @@ class SchemaView:
         return self._applying[key]
 
     def _gather(self, schema: Any, kind: str, chain: int, found: dict[int, dict[str, Any]]) -> None:
-        """Add to ``found``, keyed by identity, a subschema and those that it applies to the same value."""
+        """Add a subschema, and all subschemas that it applies to the same value, to ``found``, which is keyed by ``id()``."""
         if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
             return
         if id(schema) in found:

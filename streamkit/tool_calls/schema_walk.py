@@ -37,7 +37,7 @@ MAX_NAMES: Final = 256
 
 
 class Endless(UsageError):
-    """A schema applies itself to the same value, or too many subschemas to one value."""
+    """Raised for a schema that applies itself to the same value, or too many subschemas to one value."""
 
 
 Trail: TypeAlias = "tuple[Trail, str | int] | None"

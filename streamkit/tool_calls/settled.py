@@ -1,6 +1,6 @@
 """Add fragments to settled calls, a shortcut for calls in which a fragment can only be more argument text.
 
-Nearly all fragments belong to such calls; ``accumulate.py`` handles all others. A call is settled once it is announced, its
+Nearly all fragments belong to settled calls; ``accumulate.py`` handles the rest. A call is settled once it is announced, its
 text is emitted as it arrives, and no other call waits for it.
 """
 
@@ -32,7 +32,7 @@ class SettledCalls:
     """
 
     def __init__(self, limits: Limits, *, careful: bool) -> None:
-        self.chars = 0  #: of all arguments of the stream
+        self.chars = 0  #: number of characters of all arguments of the stream
         self._limits = limits
         self._careful = careful
         self.calls: dict[int | None, tuple[ChoiceState, Call]] = {}
@@ -49,14 +49,14 @@ class SettledCalls:
             and not self._careful
             and not call.cumulative
             and call.doubt is None
-            and not call.unsent.chars  # or a later fragment would overtake the held text
+            and not call.unsent.chars  # else this fragment would be emitted before the held text
             and choice.announced == len(choice.calls)  # no later call waits to be announced
             and chars + size <= limits.arguments_chars
             and self.chars + size <= limits.stream_arguments_chars
         )
 
     def add(self, choice: ChoiceState, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """Same as ``grown``, for a call not yet known as settled and a fragment without an id or a name."""
+        """Do the same as ``grown`` for a call that is not yet known as settled. The fragment has no id and no name."""
         if not delta.arguments or delta.index is None:
             return None
         call = choice.by_index.get(delta.index)
@@ -66,7 +66,7 @@ class SettledCalls:
         return self.grown(delta)
 
     def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """Add a fragment to its settled call and return its event; None if it needs the full check."""
+        """Add a fragment to its settled call and return the event to emit; None if the fragment needs the full check."""
         if delta.id is not None or delta.name is not None or not delta.arguments or delta.snapshot:
             return None
         if delta.signature is not None or delta.extras is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamkit.tool_calls.object_scanner import ObjectScanner
 
-#: Join the fragments at this number: a list of 14-character strings takes ten times their text (performance.md §6).
+#: Join the fragments when there are this many: a list of 14-character strings takes ten times their text (performance.md §6).
 JOIN_EVERY = 512
 
 
@@ -87,7 +87,7 @@ class LazyScanner(TextBuffer):
     def complete_object(self) -> bool:
         if self.chars:
             end = (self._tail or self._parts)[-1].rstrip(" \t\n\r")
-            if end and end[-1] != "}":  # nearly always true; so the text is scanned in few pieces
+            if end and end[-1] != "}":  # nearly always true; the text is then scanned later, in few pieces
                 return False
             self._scanner.feed(self.take())
         return self._scanner.complete_object

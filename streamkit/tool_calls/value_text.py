@@ -42,7 +42,7 @@ _escapes: Final = re.compile(
 
 _OPENERS: Final = frozenset(b"[{")
 _CLOSERS: Final = frozenset(b"]}")
-#: Marks an object, where an array has the number of items so far.
+#: In ``entered``, the mark for an object; an array has the number of its items so far instead.
 _OBJECT: Final = -1
 
 
@@ -106,7 +106,7 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in behind]
     try:
         return [plain_text(value[: _decode_value(value)[1]]) for value in values]
-    except (ValueError, RecursionError):  # a number with thousands of digits
+    except (ValueError, RecursionError):  # a value has thousands of digits or levels
         return None
 
 

@@ -144,7 +144,7 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
-    """Return the parts, and those inside tool results, without the ones whose ``id()`` is in ``dropped``."""
+    """Return the parts whose ``id()`` is not in ``dropped``. Parts inside tool results are filtered in the same way."""
     kept = (part for part in parts if id(part) not in dropped)
     return [
         evolve(part, parts=_without(part.parts, dropped)) if isinstance(part, ToolResult) else part for part in kept

@@ -80,7 +80,7 @@ class _CitedChoice:
     begins: dict[int, int] = field(factory=dict)  #: where each block begins in the text
     last: int = 0  #: the block that was written last
     open: bool = False  #: whether the last block may grow
-    text: _KeptText | None = None  #: the text itself, for dialects that count bytes; None if it is too long
+    text: _KeptText | None = None  #: the text itself, if a dialect counts bytes; None if the text is too long
     waiting: list[Citation] = field(factory=list)  #: citations of the whole last block
     held: list[Citation] = field(factory=list)  #: citations to write at the end of the choice
 
@@ -88,8 +88,9 @@ class _CitedChoice:
 class CitationCarrier(Link):
     """The machine of ``carry_citations``: from events to events with translated citations."""
 
-    #: The choice whose text came last. ``_at`` is its number and block, while that block is open and its text is not kept.
+    #: The choice of the latest text.
     _growing: _CitedChoice
+    #: The number and block of that choice, while the block is open and its text need not be kept; else None.
     _at: tuple[int, int] | None = None
 
     def __init__(
@@ -107,7 +108,7 @@ class CitationCarrier(Link):
         self._report = report if report is not None else StreamReport()
         self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _CitedChoice] = {}
-        self._is_open = False  # a text block may grow, or a citation waits for its end
+        self._is_open = False  # True if a text block may grow, or a citation waits for the block's end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations written so far
         self._written_room = limits.held_chars
@@ -157,7 +158,7 @@ class CitationCarrier(Link):
         self._growing, self._at = choice, (number, block) if choice.text is None else None
 
     def _begin(self, choice: _CitedChoice, block: int) -> None:
-        """Note that text of another block begins than that of the text before."""
+        """Record that the text of ``block`` begins, and end the block before."""
         if choice.waiting and choice.last != block:
             self._close(choice, begins=block)
         choice.begins.setdefault(block, choice.length)
@@ -329,7 +330,7 @@ def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | 
 def carry_citations(
     source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """Return the stage before ``encode`` that translates citations to the other dialect, or None if none is needed."""
+    """Return the stage before ``encode`` that translates citations from ``source`` to ``to``; None if none is needed."""
     forms = _forms(source, to)
     if forms is None:
         return None

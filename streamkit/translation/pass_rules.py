@@ -21,8 +21,9 @@ _DELTA: Final = b'"delta"'
 #: The end of an object after its last array: only members whose values are no arrays or objects. The match begins with the
 #: ``]`` that ends the array, and the members follow, so that no part of it can be inside a string.
 _LAST_MEMBERS: Final = re.compile(rb'\](?:,\s?"[^"\\]*":\s?(?:"[^"\\]*"|[\w.+-]+))+\}')
-#: How many beginnings and ends of frames are remembered (enough for as many choices), and the most bytes of each.
+#: Maximum number of beginnings of frames, and of ends, that are remembered: enough for as many choices.
 KNOWN: Final = 8
+#: Maximum length in bytes of a remembered beginning or end.
 KNOWN_BYTES: Final = 1024
 
 
@@ -77,7 +78,7 @@ class Rule:
             self.known = (payload[:end], *self.known[: KNOWN - 1])
 
     def _know_end(self, payload: bytes) -> None:
-        """Remember the end of a frame that names its model after other objects, as Azure does: later ones may end so."""
+        """Remember the end of a frame that names its model after other objects (Azure): later frames may end the same way."""
         end = payload[payload.rfind(b"]") :]
         if (
             len(end) <= KNOWN_BYTES

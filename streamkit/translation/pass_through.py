@@ -41,9 +41,10 @@ from streamkit.translation.pass_rules import Rule, rule_for
 if TYPE_CHECKING:  # a dialect's package imports it
     from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
-#: Repairs of the decoder that show that an error has a form which official clients ignore.
+#: Repairs of the decoder that are counted for errors in a form that official clients ignore.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered", "stop_conflict")
-#: The same for repairs of the parser, which may have read beyond the error: how the lines of such an event begin.
+#: The same for repairs of the parser, with the beginning of the line that was repaired. The parser may have read beyond the
+#: error, so the error is in a frame only if the frame matches.
 _UNSEEN_LINES: Final = {
     "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),
     "sse_bare_json": re.compile(rb"\A\{"),
@@ -55,6 +56,7 @@ PASSES: Final = frozenset({"include_usage"})
 _NOTED: Final = frozenset({ProviderFailed, ResponseStarted, StreamEnded})
 #: The end of an event's last line and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\r|\n)(?:\r\n|\r|\n)")
+#: The end of an NDJSON line.
 _LINE_END: Final = re.compile(rb"\n")
 #: A binary message begins with its length, in this many bytes.
 _LENGTH_BYTES: Final = 4
@@ -95,12 +97,12 @@ class PassThrough:
         self._watch = Chain(self._decoder, self._accumulator)
         self._encoder = dialect.encoder(encoding, report)  # writes error frames only
         self._rule = rule_for(dialect, encoding.profile)
-        self._edits: deque[_Edit] = deque()  # of frames that have not passed yet
-        self._split_end = False  # an event that ended in CR was dropped: an LF right after it goes, too
+        self._edits: deque[_Edit] = deque()  # the edits of frames that have not passed yet
+        self._split_end = False  # an event that ended in CR was dropped: drop an LF right after it, too
         #: The stream from byte ``_passed`` on. A growing bytearray, since fragments of two bytes take 43 bytes each in a list.
         self._held = bytearray()
         self._chunk = b""  # the current chunk, if nothing is held
-        self._passed = 0  # the number of bytes that have passed
+        self._passed = 0  # number of bytes of the input that have passed
         self._last = b""  # the last byte that passed and is not blank
         self._is_known = False  # a frame of the dialect was seen
         self._has_payload = False  # the input ended inside a frame that has a payload
@@ -113,7 +115,7 @@ class PassThrough:
         self._stop_at: int | None = None  # no byte from this one on ever passes
         self._is_cut = False  # all bytes before ``_stop_at`` have passed
         self._error: ProviderFailed | None = None  # the failure to write at ``_stop_at``
-        self._error_after: ProviderFailed | None = None  # what is to be written after the last frame that passed
+        self._error_after: ProviderFailed | None = None  # the failure to write after the last frame that passed
         self._error_end: int | None = None  # where the provider's error, which passes, ends
         self._start: ResponseStarted | None = None
         self._good: Frame | None = None  # the last whole frame before a fault or the terminator
@@ -183,7 +185,7 @@ class PassThrough:
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def _read(self, work: Callable[..., None], *given: bytes) -> None:
-        """Have the parser cut frames until it or the reader of the frames finds a fault."""
+        """Run ``work``, a method of the parser, and read its frames until the parser or the decoder finds a fault."""
         self._cutter.emit = self._see
         try:
             work(*given)
@@ -345,7 +347,7 @@ class PassThrough:
         return self._edited(passing, whole - size) if self._edits or self._split_end else passing
 
     def _raw(self, at: int) -> bytes:
-        """Return the bytes from ``at`` on, which have not passed yet."""
+        """Return the input from byte ``at`` on. None of these bytes may have passed already."""
         return bytes(self._held[at - self._passed :] or self._chunk[at - self._passed :])
 
     def _end_of_terminator(self) -> int:
@@ -425,7 +427,7 @@ class PassThrough:
         rest = b"" if torn else bytes(self._held)
         last = rest.rstrip()[-1:]
         end = self._dialect.continued(self._parser, last or self._last, b"")
-        if end is not None:  # a JSON array; a comma may be left that no element followed
+        if end is not None:  # the stream is a JSON array; it may end with a comma that no element followed
             if not is_whole and self._error_end is None:
                 return b""
             return end if end and last else rest + end

@@ -50,7 +50,7 @@ ABOUT: Final = frozenset({"logprobs", "metadata"})
 
 @cache
 def _resent() -> frozenset[tuple[str, str]]:
-    """Return the vendor and type of each aside about a response that must be sent back all the same."""
+    """Return vendor and type of the asides that describe a response and must nevertheless be in the next request."""
     return frozenset(each for dialect in DIALECTS.built_in.values() for each in dialect.resent)
 
 

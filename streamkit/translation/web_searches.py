@@ -41,7 +41,7 @@ class SearchCarrier(Link):
             self.emit(event)
             return
         found, left = self._reader.take(event)
-        if left is not None:  # emitted before the search: what it cites belongs to the open text
+        if left is not None:  # emitted before the search, since its citations belong to the open text block
             self.emit(left)
         for searched in found:
             for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():
@@ -68,7 +68,7 @@ def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[Searc
 def carry_searches(
     source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """Return the stage before ``encode`` that translates searches to the other dialect, or None if none is needed."""
+    """Return the stage before ``encode`` that translates searches from ``source`` to ``to``; None if none is needed."""
     forms = _forms(source, to, offered)
     if forms is None:
         return None

@@ -2,9 +2,9 @@
 
 A request is read into the neutral conversation, then lowered for the dialect that it is written in. ``foreign`` lists the
 passes for a request of another dialect, in order; each pass changes the request, counts what it leaves out as a loss and what
-it repairs as a repair. ``Capabilities`` is the data that says what the servers take: each dialect has one for a model and a
-provider, and passes that it does not need (``when``) are skipped. Within one dialect only the passes of ``own`` run, for what
-a server refuses from the dialect's clients, too.
+it repairs as a repair. ``Capabilities`` is data: what the servers of a dialect accept for one model and provider. A pass that
+the capabilities make needless (``when``) is skipped. Within one dialect only the passes of ``own`` run: they remove what
+servers refuse even from clients of their dialect.
 
 Source: dialects.md §7.3, §7.4 (how each dialect writes tools and content).
 """
@@ -49,7 +49,8 @@ KNOWN_PARTS: Final = OfParts(
         Aside: (parts.aside,),
     }
 )
-#: Drop or rewrite the members, cache marks, ids and names of parts that the servers don't take.
+#: Drop extra members and cache marks of parts, if the target's servers refuse them. Rewrite call ids and tool names to a
+#: form that these servers accept.
 KNOWN_WORDS: Final = OfParts(
     {
         **dict.fromkeys((Refusal, Reasoning, RedactedReasoning), (parts.extras,)),
@@ -58,7 +59,7 @@ KNOWN_WORDS: Final = OfParts(
         ToolResult: (parts.extras, parts.cache_mark, parts.portable_words),
     }
 )
-#: The steps of ``KNOWN_WORDS`` that are needed for the dialect's clients, too, since the servers refuse these forms.
+#: The steps of ``KNOWN_WORDS`` for a request of the same dialect: its servers refuse these forms from every client.
 OWN_WORDS: Final = OfParts({ToolCall: (parts.arguments, parts.portable_words), ToolResult: (parts.portable_words,)})
 
 
@@ -154,6 +155,6 @@ def lower(request: Request, tell: TellsCapabilities, target: Target, report: Str
 def _planned(
     tell: TellsCapabilities, source: str, model: str | None, provider: Provider | None
 ) -> tuple[Capabilities, Sequence[Pass]]:
-    """Return the capabilities for such a request, and the passes that it needs."""
+    """Return the capabilities for a ``source`` dialect, model and provider, and the passes that a request then needs."""
     takes = tell(source, model, provider)
     return takes, needed_by(takes, own(takes) if source == takes.dialect else foreign(takes))

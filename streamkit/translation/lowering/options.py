@@ -136,12 +136,12 @@ def marks_counted(request: Request, to: Lowering) -> None:
 
 
 def _inner(part: Part) -> Sequence[Part]:
-    """Return a part after the parts inside it."""
+    """Return the parts inside a tool result, then the result; any other part alone."""
     return (*part.parts, part) if isinstance(part, ToolResult) else (part,)
 
 
 def _unmarked(part: Part, dropped: set[int]) -> Part:
-    """Return a part without the cache marks of parts whose ``id()`` is in ``dropped``: its mark, and those inside it."""
+    """Return a part without the cache marks that belong to it, or to parts inside it, whose ``id()`` is in ``dropped``."""
     drops = id(part) in dropped
     if isinstance(part, ToolResult):
         inner = [_unmarked(each, dropped) for each in part.parts]

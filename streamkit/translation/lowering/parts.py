@@ -190,7 +190,7 @@ def _as_text(value: str | bytes) -> str:
 
 
 def cache_mark(part: Part, _place: Place, to: Lowering) -> Part:
-    """Keep a part's cache mark if the dialect has a place for it; count a loss where it means less, or is dropped."""
+    """Keep a part's cache mark if the dialect has a place for it. Count a loss if the mark is dropped or means less there."""
     made: Part = part if getattr(part, "cache", None) is None else with_mark(part, to)
     return made
 
@@ -232,7 +232,7 @@ def portable_tool_name(name: str, to: Lowering) -> str:
 
 
 def is_blank(part: Part) -> bool:
-    """Return whether a part is a text of only white space, or empty, without a signature."""
+    """Return whether a part is an unsigned text that is empty or only white space."""
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
@@ -254,5 +254,5 @@ def without_blank_texts(parts: Sequence[Part], to: Lowering) -> list[Part]:
 
 
 def _stays(part: Text | Refusal, *, beside: bool) -> bool:
-    """Return whether a text is kept: it is not blank, or it is white space that may be next to another part (``beside``)."""
+    """Return whether a text is kept: it is not blank, or it is white space and may stay next to another part (``beside``)."""
     return bool(part.text.strip() or getattr(part, "item", None) or (beside and part.text))

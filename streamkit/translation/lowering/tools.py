@@ -102,7 +102,7 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.parallel)
 def parallel_counted(request: Request, to: Lowering) -> None:
-    """Count that parallel calls are forbidden as lost, where a tool choice cannot forbid them."""
+    """Count a loss if the request forbids parallel calls and the dialect's tool choice can't do so."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None:
         return

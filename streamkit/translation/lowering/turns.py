@@ -23,7 +23,7 @@ from streamkit.translation.lowering.blocks_as_text import text_of_block, text_of
 from streamkit.translation.lowering.parts import is_blank, without_blank_texts, without_extras
 
 P = TypeVar("P", bound=Part)
-#: Parts that may have a form only one dialect knows, or contain such parts.
+#: Classes of parts that may be in a form that only one dialect knows, or that may contain a part in such a form.
 FORMED: Final = frozenset({Aside, Media, ToolResult})
 _role, _extras = attrgetter("role"), attrgetter("extras")
 #: The user turn before an assistant that speaks first, for a dialect in which the user must. It can't be empty.
@@ -37,7 +37,7 @@ CLOSING: Final = "(Go on from where your last message ends, without repeating it
 
 @of_turns
 def readable(turn: Turn, to: Lowering) -> Turn:
-    """Replace parts of the user and the system that only one dialect knows with their text, if they have any.
+    """Replace parts of user and system turns that only one dialect knows with the text in these parts.
 
     Raises BadRequest for an unknown part without text, since the model would answer another question without it.
     """
@@ -87,7 +87,7 @@ def telling(request: Request, to: Lowering) -> None:
 
 
 def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> list[P]:
-    """Return the parts without blank texts, each a repair. If all are blank, return all of them if ``all_blank``.
+    """Drop blank texts and count each as a repair. If all parts are blank, keep them all if ``all_blank`` is set.
 
     White space next to other text is kept: it may be the space between two words of a model.
     """
@@ -106,7 +106,7 @@ def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> lis
 def no_silent_turns(request: Request, to: Lowering) -> None:
     """Drop turns that would be no message: empty turns, and turns with nothing but asides.
 
-    If no turns but the system's would be left, all stay: the writer then decides about such a request.
+    If only system turns would be left, no turn is dropped: the writer of the dialect then decides about the request.
     """
     silent, kept = list[Turn](), list[Turn]()
     for turn in request.turns:
@@ -124,7 +124,7 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
 
 
 def turns_counted(request: Request, to: Lowering) -> None:
-    """Count empty turns as repairs and names of turns as losses, where the dialect has neither; drop the names."""
+    """Count empty turns as repairs if the dialect has none. Drop names of turns, as losses, if the dialect has none."""
     for turn in request.turns:
         if not turn.parts and not to.takes.empty_turns:
             to.report.repair("turn_empty")
@@ -218,7 +218,7 @@ def no_extras(request: Request, to: Lowering) -> None:
 @when(lambda takes: not takes.native_roles)
 @of_turns
 def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
-    """Drop another dialect's words for roles and its ids of messages, for a dialect that has such words and ids itself."""
+    """Drop another dialect's words for roles and ids of messages: this dialect would write them as its words and ids."""
     return evolve(turn, native_role=None, native_ids=())
 
 
@@ -269,7 +269,7 @@ def system_in_place(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: takes.alternate)
 def neighbours_joined(request: Request, to: Lowering) -> None:
-    """Join neighbouring turns of one role. Turns with only results are no repair: some dialects split those off."""
+    """Join neighbouring turns of one role. Joining turns of results alone is no repair: some dialects split results off."""
     first = leading_of(request.turns)
     turns = request.turns[:first]
     for _, run in groupby(request.turns[first:], key=_role):
